@@ -11,9 +11,6 @@ from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 
-_FOLDERS = ("", "evals", "eval", "tests")
-"""Where a teacher's commands look for a case file, inside the skill's folder."""
-
 
 def folder_of_skill(path: Path) -> Path:
     """Return the folder of a skill that a path names: the folder itself, or its ``SKILL.md``.
@@ -34,12 +31,12 @@ def own_cases(folder: Path) -> tuple[list[Skill], list[str]]:
         folder: A folder with a ``SKILL.md``.
 
     Returns:
-        The skill with the cases of each file, and a line for each file that cannot be read.
+        The skill once for each file, with the cases in it; and a line for each unreadable file.
     """
     discovery = CaseDiscovery()
     found: list[Skill] = []
     problems = []
-    for file in sorted(filter(discovery.is_case_file, folder.rglob("*"))):
+    for file in _case_files(folder, discovery):
         try:
             skills = load_skills(file, discovery=discovery)
         except SkillError as error:
@@ -53,21 +50,25 @@ def load_skill(folder: Path, extensions: Extensions, *, evals: bool = False) -> 
     """Read a skill with the cases of one file.
 
     Args:
-        folder: Its folder.
+        folder: Its folder, as an absolute path.
         extensions: What plugins add to the format.
-        evals: Whether the cases are those of an evals file; else a ``skill_meta.json`` comes first,
-            and a skill may have none.
+        evals: Whether the cases must be those of an evals file; otherwise a ``skill_meta.json``
+            comes first, and a skill without cases is returned if there is no case file.
 
     Raises:
         CommandError: It cannot be read, has no such file, or the file belongs to several skills.
     """
-    names = sorted(EVALS_FILES) if evals else [CASE_FILE, *sorted(EVALS_FILES)]
-    places = (folder / sub / name for name in names for sub in _FOLDERS)
-    file = next((place for place in places if place.is_file()), folder / "SKILL.md")
-    if evals and file.name == "SKILL.md":
+    discovery = CaseDiscovery()
+    own_files = [
+        file
+        for file in _case_files(folder, discovery)
+        if discovery.owning_skill(file) == folder and not (evals and file.name == CASE_FILE)
+    ]
+    if evals and not own_files:
         raise CommandError(f"{folder}: --harden needs an evals file, such as evals/evals.json")
+    file = min(own_files, key=_preference, default=folder / "SKILL.md")
     try:
-        skills = load_skills(file, shown=str(file), extensions=extensions)
+        skills = load_skills(file, shown=str(file), extensions=extensions, discovery=discovery)
     except SkillError as error:
         raise problems_error(file, str(error).splitlines()) from None
     own = [skill for skill in skills if skill.folder.resolve() == folder.resolve()]
@@ -76,3 +77,16 @@ def load_skill(folder: Path, extensions: Extensions, *, evals: bool = False) -> 
             f"{file}: contains no case of this skill: name a skill with its own cases"
         )
     return own[0]
+
+
+def _case_files(folder: Path, discovery: CaseDiscovery) -> list[Path]:
+    """Return the case files in a skill's folder, including those of other skills in it."""
+    # rglob does not follow links, and the folder of the cases may be one.
+    paths = {*folder.rglob("*"), *folder.glob("*/*")}
+    return sorted(filter(discovery.is_case_file, paths))
+
+
+def _preference(file: Path) -> tuple[bool, bool, str, int]:
+    """Return a key that is smallest for the file to choose: certain names first, then by name."""
+    name = file.name
+    return name != CASE_FILE, name not in EVALS_FILES, name, len(file.parts)
