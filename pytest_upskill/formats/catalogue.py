@@ -67,14 +67,14 @@ class Catalogue:
     def text(self, run: int) -> str:
         """Return the catalogue as a part of the system prompt.
 
-        It is written as https://agentskills.io specifies. In each run the skills are in another
-        order, given by a hash of run and name: so a new skill is inserted, and nothing else moves.
+        It is written as https://agentskills.io specifies. The order of the skills differs between
+        runs, and a hash of run and name decides it: so a new skill does not move the others.
 
         Args:
             run: Index of the run, from 0.
         """
         if run not in self._texts:
-            ordered = sorted(self.skills, key=lambda skill: place(run, skill.name))
+            ordered = sorted(self.skills, key=lambda skill: sort_key(run, skill.name))
             self._texts[run] = available_skills(
                 {"name": skill.name, "description": skill.description} for skill in ordered
             )
@@ -97,7 +97,7 @@ def replace_skill(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Ca
     return Catalogue.of([skill, *others])
 
 
-def place(run: int, name: str) -> str:
+def sort_key(run: int, name: str) -> str:
     """Return the sort key of a skill in a run; adding a skill does not reorder the others.
 
     Args:

@@ -33,12 +33,14 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
         skill: The skill.
         catalogue: The skills that an agent sees with it.
     """
-    if skill in cut(catalogue, SMALL):
-        whom = "" if skill in cut(catalogue, LARGE) else " to models with a window of 200k tokens"
+    if skill in without_description(catalogue, SMALL):
+        models, limit = "", LARGE
+        if skill not in without_description(catalogue, LARGE):
+            models, limit = " to models with a window of 200k tokens", SMALL
         yield (
-            f"Claude Code shows only the name of this skill{whom}: the catalogue of "
+            f"Claude Code shows only the name of this skill{models}: the catalogue of "
             f"{len(catalogue.skills)} skills has {_size(catalogue):,} characters, and its limit is "
-            f"{SMALL if whom else LARGE:,}: shorten the descriptions"
+            f"{limit:,}: shorten the descriptions"
         )
     if skill.description.isascii() and not _WHEN.search(skill.description):
         yield (
@@ -46,14 +48,14 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
             "that users write"
         )
     for other in catalogue.skills:
-        if other.name != skill.name and _alike(skill.description, other.description):
+        if other.name != skill.name and _are_alike(skill.description, other.description):
             yield (
                 f"the description nearly repeats that of {other.name}: say in both how the skills "
                 "differ"
             )
 
 
-def cut(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
+def without_description(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
     """Return the skills whose descriptions Claude Code would not show.
 
     All names are shown. Descriptions follow in the order of names as long as there is room.
@@ -63,23 +65,23 @@ def cut(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
         budget: Characters of the whole catalogue.
     """
     left = budget - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
-    found = []
+    skills = []
     for skill in catalogue.skills:
         left -= len(f": {skill.description}")
         if left < 0:
-            found.append(skill)
-    return found
+            skills.append(skill)
+    return skills
 
 
 def _size(catalogue: Catalogue) -> int:
     return sum(len(f"- {skill.name}: {skill.description}\n") for skill in catalogue.skills)
 
 
-def _alike(one: str, other: str) -> bool:
-    words, others = _words(one), _words(other)
-    if min(len(words), len(others)) < _FEWEST_WORDS:
+def _are_alike(first: str, second: str) -> bool:
+    first_words, second_words = _words(first), _words(second)
+    if min(len(first_words), len(second_words)) < _FEWEST_WORDS:
         return False
-    return len(words & others) >= _ALIKE * len(words | others)
+    return len(first_words & second_words) >= _ALIKE * len(first_words | second_words)
 
 
 @lru_cache(maxsize=1024)

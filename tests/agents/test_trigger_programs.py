@@ -20,7 +20,7 @@ from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, Request, ToolCall
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.formats.description_lint import LARGE, SMALL, cut
+from pytest_upskill.formats.description_lint import LARGE, SMALL, without_description
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
@@ -113,7 +113,7 @@ def test_claude_code_lists_names_in_order_and_descriptions_until_its_budget_is_u
     assert shown.first == '- csv-tables: Writes CSV. For &lt;tags&gt;, commas & "marks".'
     assert [*shown.texts] == [skill.name for skill in OURS.skills]
     assert [skill.name for skill in shown.others] == ["plugin-authoring"]
-    hidden = cut(Catalogue.of([*OURS.skills, *shown.others]), budget)
+    hidden = without_description(Catalogue.of([*OURS.skills, *shown.others]), budget)
     assert shown.texts == {
         skill.name: "" if skill in hidden else skill.description.strip() for skill in OURS.skills
     }

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replace_skill
 from pytest_upskill.formats.catalogue_file import read_catalogue, write_catalogue
 from pytest_upskill.formats.catalogues import Catalogues
-from pytest_upskill.formats.description_lint import cut, description_findings
+from pytest_upskill.formats.description_lint import description_findings, without_description
 from pytest_upskill.formats.skill import Skill
 from tests.conftest import Run, WriteSkill
 
@@ -109,8 +109,8 @@ def test_the_descriptions_that_claude_code_would_cut_are_named() -> None:
         )
 
     # As measured: of 20 descriptions it showed 8, of 80 it showed 7.
-    assert [count - len(cut(of(count), 8000)) for count in (8, 20, 80)] == [8, 8, 7]
-    assert cut(of(20), 8000)[0].name == "skill-number-008"
+    assert [count - len(without_description(of(count), 8000)) for count in (8, 20, 80)] == [8, 8, 7]
+    assert without_description(of(20), 8000)[0].name == "skill-number-008"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_every_place_holds_the_value_of_its_path(
     document = read_json(text)
 
     assert document.value == value
-    for path, (key_at, at) in document.places.items():
+    for path, (key_at, at) in document.offsets.items():
         part = value
         for step in path:
             part = part[step]

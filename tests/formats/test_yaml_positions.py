@@ -69,7 +69,7 @@ def test_what_json_can_hold_is_the_same_in_yaml(value: Any) -> None:
     document = parse_yaml(text).sound()
 
     assert document.value == value
-    assert document.places.keys() == read_json(json.dumps(value)).places.keys()
+    assert document.offsets.keys() == read_json(json.dumps(value)).offsets.keys()
 
 
 def test_merged_entries_give_way_to_own_ones_and_earlier_merged_ones() -> None:
@@ -198,4 +198,4 @@ def test_any_text_is_read_or_refused_line_by_line(lines: list[str], noise: str) 
         assert found
         assert all(re.fullmatch(r"f(:\d+:\d+)?: [^\n]+", line) for line in found)
     else:
-        assert all(document.line(path) >= 1 for path in document.places)
+        assert all(document.line(path) >= 1 for path in document.offsets)

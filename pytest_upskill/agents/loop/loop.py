@@ -25,7 +25,7 @@ from pytest_upskill.completion import (
     ToolResult,
     Turn,
 )
-from pytest_upskill.formats.catalogue import available_skills, place
+from pytest_upskill.formats.catalogue import available_skills, sort_key
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.prices import max_input_tokens
@@ -130,7 +130,7 @@ def catalogue(task: AgentTask, run: int) -> str:
         for file in skill.files
         if file.name == SKILL_FILE
     }
-    listed = [entries[name] for name in sorted(entries, key=lambda name: place(run, name))]
+    listed = [entries[name] for name in sorted(entries, key=lambda name: sort_key(run, name))]
     return available_skills(listed) if listed else ""
 
 

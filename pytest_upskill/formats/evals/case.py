@@ -121,7 +121,7 @@ def read_case(
 def _problem(document: Document, case: JsonPath, steps: JsonPath, what: str) -> Problem:
     """Make a problem of a part of a case, or of the case if the part has no place in the file."""
     path = (*case, *steps)
-    return document.problem(path if path in document.places else case, what)
+    return document.problem(path if path in document.offsets else case, what)
 
 
 def _read_answer_checks(fields: Mapping[str, Any]) -> _AnswerChecks:

@@ -192,9 +192,11 @@ def _unread_keys(document: Document, entries: Sequence[Entry]) -> Iterator[Probl
     seen: set[str] = set()
     for path, value in entries:
         for key, part in value.items() if isinstance(value, dict) else ():
-            # Keys that shapes.py adds to the questions of a trigger set have no place.
-            there = part and (*path, key) in document.places
-            if there and key not in _READ_KEYS and key not in seen and _EXPECTATION.search(key):
+            # shapes.py adds keys to the prompts of a trigger set, which are not in the file.
+            is_in_file = (*path, key) in document.offsets
+            if key in _READ_KEYS or key in seen or not (part and is_in_file):
+                continue
+            if _EXPECTATION.search(key):
                 seen.add(key)
                 yield document.problem((*path, key), "is not read", key=True)
     for key in _keys_beside_cases(document):

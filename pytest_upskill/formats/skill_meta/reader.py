@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill import Case, GateRule, Trigger
-from pytest_upskill.formats.skill_meta import schema as entries
+from pytest_upskill.formats.skill_meta import schema
 from pytest_upskill.formats.skill_meta.expected import Expected
 from pytest_upskill.formats.skill_meta.mistakes import suggest_key
 from pytest_upskill.formats.source.case_ids import case_ids
@@ -22,8 +22,13 @@ from pytest_upskill.formats.statement_marks import MARK_KEY, with_marks
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 
-_Named = tuple[JsonPath, Mapping[str, Any], str]
-"""Path, value and id of a case."""
+
+class _NamedEntry(NamedTuple):
+    """A case as it is in the file, with its id."""
+
+    path: JsonPath
+    value: Mapping[str, Any]
+    case_id: str
 
 
 def read_cases(
@@ -33,7 +38,7 @@ def read_cases(
     names: Collection[str] = (),
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[tuple[Case, ...], GateRule]:
-    """Read a ``skill_meta.json``, or a bare list of cases.
+    """Read a ``skill_meta.json``, or a list of cases.
 
     Args:
         text: The file's text.
@@ -52,7 +57,8 @@ def read_cases(
     context = {"folder": folder, "extensions": extensions}
     named = _named_entries(document.value)
     file = _validate(document, named, context)
-    placed, problems = [], list[Problem]()
+    cases: dict[JsonPath, Case] = {}
+    problems: list[Problem] = []
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
         trigger = None
         try:
@@ -62,18 +68,18 @@ def read_cases(
         line = document.line(path)
         case = _case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger)
         try:
-            placed.append((path, with_marks(case, entry.statements)))
+            cases[path] = with_marks(case, entry.statements)
         except ValueError as error:
             problems.append(document.problem((*path, MARK_KEY), str(error)))
-    problems += _repeated_queries(document, placed)
+    problems += _repeated_queries(document, cases)
     if problems:
         raise BadFile(problems)
-    return tuple(case for _, case in placed), GateRule(**dict(file.gate))
+    return tuple(cases.values()), GateRule(**dict(file.gate))
 
 
 def _validate(
-    document: Document, named: Iterable[_Named], context: Mapping[str, Any]
-) -> entries.CaseFile:
+    document: Document, named: Iterable[_NamedEntry], context: Mapping[str, Any]
+) -> schema.CaseFile:
     """Check a document against the format.
 
     Raises:
@@ -85,7 +91,7 @@ def _validate(
         *_unclaimed_keys(document, context["extensions"]),
     ]
     try:
-        file = entries.CaseFile.model_validate(value, context=context)
+        file = schema.CaseFile.model_validate(value, context=context)
     except ValidationError as error:
         problems += [
             translate_error(document, details, meant=suggest_key)
@@ -130,18 +136,21 @@ def _unclaimed_keys(document: Document, extensions: Extensions) -> Iterator[Prob
                 yield document.problem(place, str(error))
 
 
-def _named_entries(value: Any) -> list[_Named]:
-    """Return path, entry and id of every case that has an id or an input."""
-    found = [
+def _named_entries(value: Any) -> list[_NamedEntry]:
+    """Return every case that has an id or an input, with its id."""
+    entries = [
         (path, entry)
         for path, entry in _objects(value)
         if isinstance(entry.get("id") or entry.get("input"), str)
     ]
-    ids = case_ids([entry for _, entry in found])
-    return [(path, entry, case_id) for (path, entry), case_id in zip(found, ids, strict=True)]
+    ids = case_ids([entry for _, entry in entries])
+    return [
+        _NamedEntry(path, entry, case_id)
+        for (path, entry), case_id in zip(entries, ids, strict=True)
+    ]
 
 
-def _repeated_ids(document: Document, named: Iterable[_Named]) -> Iterator[Problem]:
+def _repeated_ids(document: Document, named: Iterable[_NamedEntry]) -> Iterator[Problem]:
     first: dict[str, JsonPath] = {}
     for path, entry, case_id in named:
         other = first.setdefault(case_id, path)
@@ -155,12 +164,10 @@ def _repeated_ids(document: Document, named: Iterable[_Named]) -> Iterator[Probl
             yield document.problem(path, f"repeats the case in line {line}: remove it")
 
 
-def _repeated_queries(
-    document: Document, placed: Iterable[tuple[JsonPath, Case]]
-) -> Iterator[Problem]:
+def _repeated_queries(document: Document, cases: Mapping[JsonPath, Case]) -> Iterator[Problem]:
     """Yield a problem for each query that occurs twice: it would count as two, or contradict."""
     first: dict[object, Case] = {}
-    for path, case in placed:
+    for path, case in cases.items():
         if case.trigger is None:
             continue
         query = case.input, tuple(case.files.items()), case.workspace, case.models
@@ -176,14 +183,24 @@ def _repeated_queries(
 
 
 def _case(
-    entry: entries.CaseEntry,
+    entry: schema.CaseEntry,
     *,
     name: str,
     line: int,
-    file: entries.CaseFile,
+    file: schema.CaseFile,
     raw: Mapping[str, Any],
     trigger: Trigger | None,
 ) -> Case:
+    """Make a case of its validated entry.
+
+    Args:
+        entry: The entry.
+        name: Its id.
+        line: Its line in the file, from 1.
+        file: The file, for its defaults.
+        raw: The entry as it is in the file, for the order of its checks.
+        trigger: Which skill an agent should choose.
+    """
     folder = raw.get("workspace")
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
     return Case(
@@ -207,7 +224,7 @@ def _case(
     )
 
 
-def _trigger(entry: entries.CaseEntry, names: Collection[str]) -> Trigger | None:
+def _trigger(entry: schema.CaseEntry, names: Collection[str]) -> Trigger | None:
     """Return which skill an agent should choose, None if the case does not say.
 
     Args:

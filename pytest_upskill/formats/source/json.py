@@ -9,12 +9,20 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_upskill.formats.source.problems import BadFile, Problem
 
 JsonPath = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
+
+
+class Offsets(NamedTuple):
+    """Where an entry of an object begins, in characters; in an array both are the value's."""
+
+    key: int
+    value: int
+
 
 MAX_DEPTH = 100
 """Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
@@ -55,11 +63,11 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A JSON document with the places of its parts in the text."""
+    """A JSON document with the offsets of its parts in the text."""
 
     value: Any
-    places: Mapping[JsonPath, tuple[int, int]]
-    """Offsets of the key and the value by path; in an array both are the value's."""
+    offsets: Mapping[JsonPath, Offsets]
+    """Offsets of the values in the document, by path."""
     line_starts: Sequence[int]
     """Offset of the first character of each line."""
     flaws: Sequence[tuple[JsonPath, Problem]] = ()
@@ -77,21 +85,22 @@ class Document:
 
     def line(self, path: JsonPath) -> int:
         """Return the line of the value at ``path``, from 1."""
-        return self.line_column(self.places[path][1])[0]
+        return self.line_column(self.offsets[path].value)[0]
 
     def problem(
-        self, path: JsonPath, what: str, *, key: bool = False, missing: str = ""
+        self, path: JsonPath, what: str, *, key: bool = False, missing: str | None = None
     ) -> Problem:
         """Make a problem of the value at ``path``.
 
         Args:
             path: A path that exists in the document.
             what: What is wrong and how to fix it.
-            key: Whether the place is that of the key instead of the value.
+            key: Whether the problem is in the key, not in the value.
             missing: The key that the object at ``path`` lacks, if any.
         """
-        line, column = self.line_column(self.places[path][0 if key else 1])
-        where = _where((*path, missing) if missing else path)
+        offsets = self.offsets[path]
+        line, column = self.line_column(offsets.key if key else offsets.value)
+        where = _where(path if missing is None else (*path, missing))
         return Problem(line=line, column=column, where=where, what=what)
 
     def line_column(self, offset: int) -> tuple[int, int]:
@@ -116,21 +125,21 @@ def parse_json(text: str) -> Document:
         BadFile: It has a syntax error, or is nested too deeply.
     """
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    places: dict[JsonPath, tuple[int, int]] = {}
+    offsets: dict[JsonPath, Offsets] = {}
     flaws: list[tuple[JsonPath, Problem]] = []
-    document = Document(value=_loads(text), places=places, line_starts=line_starts, flaws=flaws)
+    document = Document(value=_loads(text), offsets=offsets, line_starts=line_starts, flaws=flaws)
     escapes = "\\u" in text
-    for path, key_at, at, part in _walk(text):
-        before = places.get(path)
-        places[path] = key_at, at
+    for path, at, part in _walk(text):
+        earlier = offsets.get(path)
+        offsets[path] = at
         # Only a key of the same object: an earlier duplicate of the object has smaller offsets.
-        if before and before[0] > places[path[:-1]][1]:
-            first, line = (bisect_right(line_starts, offset) for offset in (before[0], key_at))
-            other = f" (first in line {first})" if first != line else ""
-            what = f"duplicate key{other}: remove one"
+        if earlier and earlier.key > offsets[path[:-1]].value:
+            first_line, line = (bisect_right(line_starts, key) for key in (earlier.key, at.key))
+            first = f" (first in line {first_line})" if first_line != line else ""
+            what = f"duplicate key{first}: remove one"
             flaws.append((path, document.problem(path, what, key=True)))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
-            line, column = document.line_column(at)
+            line, column = document.line_column(at.value)
             raise BadFile([Problem(line=line, column=column, what=too_deep(MAX_DEPTH))])
         if part in _CONSTANTS:
             flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
@@ -146,7 +155,7 @@ def parse_json_lines(text: str) -> Document:
     """
     lines = text.split("\n")
     line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    places: dict[JsonPath, tuple[int, int]] = {(): (0, 0)}
+    offsets: dict[JsonPath, Offsets] = {(): Offsets(0, 0)}
     values: list[Any] = []
     flaws: list[tuple[JsonPath, Problem]] = []
     for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
@@ -155,18 +164,18 @@ def parse_json_lines(text: str) -> Document:
         try:
             document = parse_json(line)
         except BadFile as error:
-            place = (len(values),)
-            places[place] = (start, start)
-            flaws += [(place, replace(problem, line=number)) for problem in error.problems]
+            path: JsonPath = (len(values),)
+            offsets[path] = Offsets(start, start)
+            flaws += [(path, replace(problem, line=number)) for problem in error.problems]
             values.append(None)
             continue
         for path, problem in document.flaws:
             where = f"[{len(values)}]{'' if problem.where.startswith('[') else '.'}{problem.where}"
             flaws.append(((len(values), *path), replace(problem, line=number, where=where)))
-        for path, (key_at, at) in document.places.items():
-            places[(len(values), *path)] = key_at + start, at + start
+        for path, at in document.offsets.items():
+            offsets[(len(values), *path)] = Offsets(at.key + start, at.value + start)
         values.append(document.value)
-    return Document(value=values, places=places, line_starts=line_starts, flaws=flaws)
+    return Document(value=values, offsets=offsets, line_starts=line_starts, flaws=flaws)
 
 
 def unusable(text: str) -> str:
@@ -209,8 +218,8 @@ def _syntax_problem(error: json.JSONDecodeError) -> str:
     return f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
 
 
-def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
-    """Yield path, offset of the key, offset and first token of each value of a valid document."""
+def _walk(text: str) -> Iterator[tuple[JsonPath, Offsets, str]]:
+    """Yield path, offsets and first token of each value of a valid document."""
     path: JsonPath = ()
     index = 0  # of the next value in an array
     outer: list[tuple[JsonPath, int]] = []
@@ -227,7 +236,7 @@ def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
         elif outer:
             here = (*path, index)
             index += 1
-        yield here, key_at, at, part
+        yield here, Offsets(key_at, at), part
         if part in "{[":
             outer.append((path, index))
             path, index = here, 0

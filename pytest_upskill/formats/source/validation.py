@@ -1,4 +1,4 @@
-"""Messages of pydantic's errors, with the places of the values in the file."""
+"""Messages of pydantic's errors, with line and column of the value in the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def translate_error(
     meant: Callable[[JsonPath], str],
     messages: Mapping[str, str] = MESSAGES,
 ) -> Problem:
-    """Translate an error of pydantic into a problem with a place.
+    """Translate an error of pydantic into a problem with line and column.
 
     Args:
         document: The document that was validated.
@@ -47,11 +47,11 @@ def translate_error(
     """
     kind, steps = details["type"], details["loc"]
     path: JsonPath = ()
-    for step in steps:  # some of them, such as the branch of a union, are not in the file
-        if (*path, step) in document.places:
+    for step in steps:  # some, such as the branch of a union, are not in the file
+        if (*path, step) in document.offsets:
             path = (*path, step)
     message = messages.get(kind, "{msg}")
     what = message.format(got=shown(details["input"]), msg=details["msg"], **details.get("ctx", {}))
     if kind == "extra_forbidden":
         return document.problem(path, what + meant(path), key=True)
-    return document.problem(path, what, missing=str(steps[-1]) if kind == "missing" else "")
+    return document.problem(path, what, missing=str(steps[-1]) if kind == "missing" else None)

@@ -13,6 +13,7 @@ from pytest_upskill.formats.source.json import (
     THOUSANDS,
     Document,
     JsonPath,
+    Offsets,
     too_deep,
     unusable,
 )
@@ -61,7 +62,7 @@ def parse_yaml(text: str) -> Document:
     value = reader.value(node)
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     flaws: list[tuple[JsonPath, Problem]] = []
-    document = Document(value=value, places=reader.places, line_starts=line_starts, flaws=flaws)
+    document = Document(value=value, offsets=reader.offsets, line_starts=line_starts, flaws=flaws)
     flaws += [(path, document.problem(path, what, key=True)) for path, what in reader.problems]
     return document
 
@@ -119,11 +120,11 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> 
 
 
 class _Reader(yaml.constructor.SafeConstructor):
-    """Converter of nodes to values, which records the place of each value."""
+    """Converter of nodes to values, which records the offsets of each value."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.places: dict[JsonPath, tuple[int, int]] = {}
+        self.offsets: dict[JsonPath, Offsets] = {}
         self.problems: list[tuple[JsonPath, str]] = []
         self._entries_of: dict[yaml.Node, _Entries] = {}
         self._merged = 0
@@ -136,10 +137,10 @@ class _Reader(yaml.constructor.SafeConstructor):
             path: Its path in the document.
             key_at: Offset of its key in characters; None if it has no key.
         """
-        if len(self.places) >= MAX_VALUES:
+        if len(self.offsets) >= MAX_VALUES:
             raise BadFile([_TOO_MANY])
         at = node.start_mark.index
-        self.places[path] = at if key_at is None else key_at, at
+        self.offsets[path] = Offsets(at if key_at is None else key_at, at)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         # compose() limits the depth of the text; aliases may nest deeper, even in a cycle.

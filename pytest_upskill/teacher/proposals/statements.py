@@ -48,7 +48,7 @@ def find_statements(
 
 def _place(document: Document, entry: JsonPath, text: str) -> JsonPath | None:
     """Return where a statement stands in the entry of its case, None if nowhere."""
-    for path in document.places:
+    for path in document.offsets:
         if path[: len(entry)] == entry and path and isinstance(path[-1], int):
             value = document.value
             for step in path:
@@ -70,7 +70,7 @@ def with_assertions(
     """
     text = content.decode("utf-8-sig")
     decoder = json.JSONDecoder()
-    places = [(document.places[each.place][1], assertion) for each, assertion in found]
+    places = [(document.offsets[each.place].value, assertion) for each, assertion in found]
     for at, assertion in sorted(places, key=lambda place: -place[0]):
         _, end = decoder.raw_decode(text, at)
         text = text[:at] + json.dumps(assertion, ensure_ascii=False) + text[end:]

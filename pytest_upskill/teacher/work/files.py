@@ -110,7 +110,7 @@ def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> b
         text = json.dumps({"cases": list(entries)}, indent=2, ensure_ascii=False)
         return f"{text}\n".encode()
     text, document, key = _parse(content)
-    _, end = json.JSONDecoder().raw_decode(text, document.places[key][1])
+    _, end = json.JSONDecoder().raw_decode(text, document.offsets[key].value)
     # What stands before the closing bracket: the last case, and the blanks that indent the bracket.
     head = text[: end - 1].rstrip()
     blank = text[len(head) : end - 1]
@@ -135,7 +135,7 @@ def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
     for index, case in reversed([*enumerate(case_ids(entries))]):
         if case not in train or "train" in entries[index]:
             continue
-        at = document.places[(*key, index)][1] + 1
+        at = document.offsets[(*key, index)].value + 1
         match = _BLANK.match(text, at)
         blank = match[0] if match else ""
         text = f'{text[:at]}{blank}"train": true,{blank or " "}{text[at + len(blank) :]}'
