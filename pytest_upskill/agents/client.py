@@ -159,7 +159,7 @@ class CliClient:
                 return
         raise ProviderError(
             f"{self._cli.name} {self._installed.version} fails its self-test: {problem}: "
-            f"install another version, such as {self._cli.tested}",
+            f"install another version, such as {self._cli.tested_version}",
             fatal=True,
             billable=False,
         )

@@ -128,7 +128,7 @@ class Sandbox:
 
     @property
     def hides_files(self) -> bool:
-        """Whether programs see no files but those that they need, and no network."""
+        """Whether programs see only the files that they need, and no network."""
         return self.level in {"bwrap", "landlock"}
 
     def run(
@@ -271,13 +271,13 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
     assert process.stdout is not None
     with process.stdout as stdout, selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
+        while (left_s := deadline - time.monotonic()) > 0:
             # Poll before reading: if it has ended, all of its output is in the pipe by now.
             ended = process.poll() is not None
             if usage.is_beyond():
                 return "files", bytes(output)
-            pause = 0 if ended else min(left, _PAUSE_S, usage.due_in_s)
-            readable = selector.select(pause)
+            pause_s = 0 if ended else min(left_s, _PAUSE_S, usage.due_in_s)
+            readable = selector.select(pause_s)
             chunk = os.read(stdout.fileno(), 1 << 16) if readable else b""
             output += chunk
             if len(output) > limits.output_bytes:
@@ -287,7 +287,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
                 return "exited", bytes(output)
             if readable and not chunk:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(min(left, _PAUSE_S))
+                    process.wait(min(left_s, _PAUSE_S))
     return "timeout", bytes(output)
 
 

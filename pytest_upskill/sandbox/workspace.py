@@ -58,15 +58,15 @@ class Usage:
 
     Args:
         folder: The folder.
-        most_bytes: Maximum size of all files.
-        most_files: Maximum number of files and folders.
+        max_bytes: Maximum size of all files.
+        max_files: Maximum number of files and folders.
     """
 
-    def __init__(self, folder: Path, most_bytes: int, most_files: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int, max_files: int) -> None:
         self._folder = folder
-        self._most_bytes = most_bytes
-        self._most_files = most_files
-        self._next_due = time.monotonic() + _pause(most_bytes, most_files)
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._next_due = time.monotonic() + _pause(max_bytes, max_files)
 
     @property
     def due_in_s(self) -> float:
@@ -78,7 +78,7 @@ class Usage:
         start = time.monotonic()
         if start < self._next_due:
             return False
-        left_bytes, left_files = self._most_bytes, self._most_files
+        left_bytes, left_files = self._max_bytes, self._max_files
         for entry in entries_below(str(self._folder)):
             left_files -= 1
             with contextlib.suppress(OSError):

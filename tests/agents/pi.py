@@ -17,9 +17,9 @@ class Pi(Cli):
     """An adapter of pi in the version that was compared."""
 
     name = "pi"
-    tested = "0.74.2"
+    tested_version = "0.74.2"
     wire = "messages"
-    skills = ".agents/skills"
+    skills_folder = ".agents/skills"
 
     def find(self) -> Installed:
         program = Path(os.path.realpath(shutil.which("pi") or "pi"))
@@ -41,4 +41,9 @@ class Pi(Cli):
         )
 
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
-        return [{"name": "read", "input": {"path": f"/home/agent/{self.skills}/{skill}/SKILL.md"}}]
+        return [
+            {
+                "name": "read",
+                "input": {"path": f"/home/agent/{self.skills_folder}/{skill}/SKILL.md"},
+            }
+        ]

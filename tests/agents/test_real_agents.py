@@ -61,7 +61,7 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
 ) -> None:
     cli = adapter()
     load, _ = cli.self_test_calls(NAME)
-    total = f"python3 ~/{cli.skills}/{NAME}/scripts/total.py 100 250 > total.txt"
+    total = f"python3 ~/{cli.skills_folder}/{NAME}/scripts/total.py 100 250 > total.txt"
     loaded = str(load["name"]), load["input"]
     steps: list[Step] = [loaded, shell(cli, tool, total), "The total is 350."]
 

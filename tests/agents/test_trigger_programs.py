@@ -227,7 +227,9 @@ def with_skills(cli: type[Cli]) -> type[Cli]:
     class Filled(cli):  # type: ignore[valid-type, misc]  # a class that is only known here
         def launch(self, request: Request, base_url: str) -> Launch:
             launch: Launch = super().launch(request, base_url)
-            files = {f"{self.skills}/{each.name}/SKILL.md": text_of(each) for each in OURS.skills}
+            files = {
+                f"{self.skills_folder}/{each.name}/SKILL.md": text_of(each) for each in OURS.skills
+            }
             texts = {name: file.text for name, file in files.items()}
             return replace(launch, home={**launch.home, **texts})
 

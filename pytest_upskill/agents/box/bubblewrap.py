@@ -48,7 +48,7 @@ def prepare_folders(root: Path, cli: Cli, launch: Launch, request: Request) -> P
     for folder in ("home", "work", "tmp", "shm", "run", "etc"):
         (root / folder).mkdir(exist_ok=True)
     skills = {
-        f"home/{cli.skills}/{skill.folder}/{file.name}": file.content
+        f"home/{cli.skills_folder}/{skill.folder}/{file.name}": file.content
         for skill in request.task.installed
         for file in skill.files
     }

@@ -104,8 +104,8 @@ async def _wait_for_end(
         elif await asyncio.to_thread(_threads_below, sandbox) > _MAX_THREADS:
             proxy.end(LimitReached(f"it started more than {_MAX_THREADS:,} processes and threads"))
         elif await asyncio.to_thread(usage.is_beyond):
-            most = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
-            proxy.end(LimitReached(f"it wrote more than {most}"))
+            limit = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
+            proxy.end(LimitReached(f"it wrote more than {limit}"))
 
 
 async def _last_line(output: asyncio.StreamReader) -> str:

@@ -16,9 +16,9 @@ class ClaudeCode(Cli):
     """The adapter of Claude Code."""
 
     name = "claude-code"
-    tested = "2.1.330"
+    tested_version = "2.1.330"
     wire = "messages"
-    skills = ".claude/skills"
+    skills_folder = ".claude/skills"
     command = "claude"
     package = "@anthropic-ai/claude-code"
     folder = "claude"

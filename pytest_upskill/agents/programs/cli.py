@@ -59,10 +59,10 @@ class Cli(ABC):
 
     name: ClassVar[str]
     """The prefix of models that use the program."""
-    tested: ClassVar[str]
+    tested_version: ClassVar[str]
     """The version that the adapter was written for."""
     wire: ClassVar[AgentFormat]
-    skills: ClassVar[str]
+    skills_folder: ClassVar[str]
     """The folder, below the home folder, where the program looks for skills."""
     command: ClassVar[str]
     """The name of the program on PATH."""
@@ -116,7 +116,7 @@ class Cli(ABC):
 
         A call of any tool may read the skill's file.
         """
-        return skill_in_call(call, self.skills)
+        return skill_in_call(call, self.skills_folder)
 
     def is_denied(self, call: ToolCall, result: str) -> bool:
         """Return whether the skill could not be loaded, by a result that quotes no line of it.

@@ -46,9 +46,9 @@ class Codex(Cli):
     """The adapter of Codex."""
 
     name = "codex"
-    tested = "0.169.0"
+    tested_version = "0.169.0"
     wire = "responses"
-    skills = ".agents/skills"
+    skills_folder = ".agents/skills"
     command = "codex"
     package = "@openai/codex"
     folder = "vendor/*"
@@ -70,7 +70,7 @@ class Codex(Cli):
 
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         """See `Cli.self_test_calls`."""
-        read = {"cmd": f"cat ~/{self.skills}/{skill}/SKILL.md"}
+        read = {"cmd": f"cat ~/{self.skills_folder}/{skill}/SKILL.md"}
         return [
             {"name": "exec_command", "input": read},
             {"name": "exec_command", "input": {"cmd": "printf done > done.txt"}},

@@ -1,7 +1,7 @@
 """The part of an agent's request that may reach the host: an allow-list for each wire format.
 
-Nothing passes that makes the host fetch a URL, read a stored file or conversation, run tools of its
-own or of an MCP server, bill another tier or another model, or answer more than once.
+Nothing passes that makes the host fetch a URL, read a stored file or conversation, run its tools or
+those of an MCP server, bill another tier or another model, or answer more than once.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ def filter_request(
         max_tokens: Maximum number of tokens to generate.
 
     Raises:
-        RefusedBody: The conversation holds what cannot be left out without changing its meaning.
+        RefusedBody: The conversation contains a part that is not allowed, and whose omission would
+            change its meaning.
     """
     rules = _RULES[wire]
     try:
