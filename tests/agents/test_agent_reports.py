@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.checks import Contains, WorkspaceFile
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
-from pytest_upskill.formats.skill import Case, GateRule, Skill
+from pytest_upskill.formats.skill import Case, GateRule
 from pytest_upskill.grading.grade import Answer, grade
-from pytest_upskill.model import parse_model
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Trial, plan
+from tests.planning import planned
 
 CALL = ToolUse(name="skill", input='{"name": "sums"}')
 RUN = AgentRun(
@@ -26,20 +24,14 @@ DEFAULTS = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"hur
 NOT_LOADED = replace(RUN, loaded=False, broken="the model called the skill, but never got it")
 
 
-def trials() -> list[Trial]:
-    case = Case(id="c", input="Sum up.", checks=(Contains(text="350"),))
-    skill = Skill(name="sums", text="", case_file=Path("skill_meta.json"), cases=(case,))
-    models = [parse_model("loop:haiku")]
-    return list(plan(skill, models, runs=2, min_pass_rate=1, max_tokens=9))
-
-
 def answer(run: AgentRun) -> Answer:
     completion = Completion(text="350", input_tokens=1, output_tokens=1, agent_run=run)
     return Answer(completion=completion)
 
 
 def cell_of(*runs: AgentRun) -> Cell:
-    with_skill, without = trials()
+    case = Case(id="c", input="Sum up.", checks=(Contains(text="350"),))
+    with_skill, without = planned(case, model="loop:haiku", runs=2)
     bare = AgentRun(version="1.2", turns=1, requests=1, offered=False, loaded=False)
     results = (grade(with_skill, [*map(answer, runs)]), grade(without, [answer(bare)] * 2))
     return Cell(

@@ -24,6 +24,7 @@ from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import plan, request
 from tests.conftest import Run, WriteSkill
+from tests.planning import planned
 
 
 def read(expected: dict[str, Any], **more: Any) -> Case:
@@ -42,9 +43,7 @@ def problem(expected: dict[str, Any], **more: Any) -> str:
 def graded(
     case: Case, run: AgentRun | None = None, text: str = "Done.", *, judged: bool = False
 ) -> TrialResult:
-    skill = Skill(name="sums", text="", case_file=Path("skill_meta.json"), cases=(case,))
-    models = [parse_model("loop:offline")]
-    trial = next(plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9))
+    trial, _ = planned(case, model="loop:offline")
     completion = Completion(
         text=text, input_tokens=1, output_tokens=1, agent_run=run or AgentRun(version="1")
     )

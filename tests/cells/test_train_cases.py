@@ -13,13 +13,12 @@ import pytest
 from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.model import parse_model
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import plan
 from tests.conftest import Run, WriteSkill, budget_cases
+from tests.planning import planned
 from tests.reporting import cell, run, trial
 
 
@@ -70,14 +69,7 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:
     case = Case(id="held-out", input="Why?", checks=(Contains(text="because"),))
-    skill = Skill(
-        name="billing",
-        text="Facts.",
-        case_file=Path("skills/billing/skill_meta.json"),
-        cases=(case, replace(case, id="train", train=True)),
-    )
-    model = parse_model("offline")
-    asked = list(plan(skill, [model], runs=2, min_pass_rate=1, max_tokens=9, early_stop=True))
+    trials = planned(case, replace(case, id="train", train=True), runs=2, early_stop=True)
     seen: list[int] = []
 
     def clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
@@ -89,8 +81,8 @@ def test_train_cases_do_not_stop_the_runs_early() -> None:
         return Answer(completion=Completion(text="because", input_tokens=1, output_tokens=1))
 
     async def play() -> None:
-        rounds = Rounds(asked, clear)
-        await asyncio.gather(*(rounds.answer(t, run, answered) for run in (0, 1) for t in asked))
+        rounds = Rounds(trials, clear)
+        await asyncio.gather(*(rounds.answer(t, run, answered) for run in (0, 1) for t in trials))
         rounds.close()
 
     asyncio.run(play())

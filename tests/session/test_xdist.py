@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model
 from pytest_upskill.session.answers.xdist import Handover
-from pytest_upskill.trials.trial import plan
 from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
+from tests.planning import planned
 
 LATENCY = "upskill.latency_s"
 CASES = [
@@ -194,15 +194,10 @@ def test_trials_are_handed_over_without_naming_a_module_that_other_pythons_lack(
     tmp_path: Path,
 ) -> None:
     case = Case(id="budget", input=QUESTION, checks=())
-    skill = Skill(
-        name="billing", description="", text="", case_file=tmp_path / "x.json", cases=(case,)
-    )
-    models = [parse_model("m@http://127.0.0.1:9/v1")]
-    planned = plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9)
-    trials = {trial.name: ("nodeid", trial) for trial in planned}
+    trials = {trial.name: ("nodeid", trial) for trial in planned(case)}
     handover = Handover(tmp_path)
 
     handover.write_trials(trials)
 
     assert b"pathlib" not in tmp_path.joinpath("trials").read_bytes()
-    assert handover.read_trials(models, judge=None) == trials
+    assert handover.read_trials([parse_model("offline")], judge=None) == trials
