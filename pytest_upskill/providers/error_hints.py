@@ -141,8 +141,8 @@ def _proxy_scheme(endpoint: Endpoint) -> str:
     return next((scheme for scheme in (url.scheme, "all") if scheme in getproxies()), "")
 
 
-def refused_parameter(model: Model) -> str | None:
-    """Return which parameters a model is known to refuse, and the cure; None if there are none."""
+def refused_parameter(model: Model) -> str:
+    """Return which parameters a model is known to refuse, and the cure; "" if there are none."""
     host, parameters = model.vendor, model.parameters
     if host is None:
         custom_host = BY_PREFIX.get(model.provider)
@@ -151,14 +151,14 @@ def refused_parameter(model: Model) -> str | None:
                 f"--upskill-param: Anthropic's format, in which {model.name} is asked, has no "
                 "seed: set it for other models only, as in LABEL:seed=..."
             )
-        return None
+        return ""
     refused = set(host.refuses)
     if parameters.effort != "none" and model.always_reasons and host.prefix in {"openai", "github"}:
         refused |= {"temperature", "top_p"}
     keys = [entry.partition("=")[0] for entry in parameters.entries]
     wrong_keys = [key for key in keys if key in refused]
     if not wrong_keys:
-        return None
+        return ""
     them = "it" if len(wrong_keys) == 1 else "them"
     return (
         f"--upskill-param: {host.title} refuses {' and '.join(wrong_keys)} for {model.name}: set "

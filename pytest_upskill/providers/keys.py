@@ -99,13 +99,13 @@ def is_custom(model: Model) -> bool:
     return model.provider in BY_PREFIX and model.vendor is None
 
 
-def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
-    """Return a message with the missing key variable of a model, None if nothing is missing."""
+def missing_key(model: Model, environ: Mapping[str, str]) -> str:
+    """Return a message that names the key variable of a model without a key, "" if it has one."""
     vendor = model.vendor
     if vendor is None or _is_set(environ, *vendor.keys, *_upskill_variables(model, environ)):
-        return None
+        return ""
     if model.base_url is None and vendor.prefix == "anthropic" and _finds_credentials(environ):
-        return None
+        return ""
     message = f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
     if _TAG.fullmatch(model.name):
         message += (

@@ -11,13 +11,13 @@ from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
 
 
-def missing_sdk(model: Model) -> str | None:
-    """Return how to install the SDK that a model needs, None if nothing is missing."""
+def missing_sdk(model: Model) -> str:
+    """Return how to install the SDK that a model needs, "" if it is there."""
     if model.provider not in BY_PREFIX:
-        return None
+        return ""
     name = BY_PREFIX[model.provider].wire
     if find_spec(name) is not None:
-        return None
+        return ""
     return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
 
 

@@ -81,7 +81,6 @@ def test_a_vendors_missing_key_is_named(host: KnownHost) -> None:
 def test_a_tag_of_an_ollama_model_is_told_apart_from_a_model_of_mistral() -> None:
     problem = missing_key(parse_model("mistral:7b"), {})
 
-    assert problem is not None
     assert "or write mistral:7b@http://127.0.0.1:11434/v1 if your own server" in problem
 
 

@@ -27,12 +27,12 @@ def test_a_missing_key_is_one_line_that_names_the_variable(
 
     assert problem == f"{spec}: no key for {model.resolved}: set {variable}"
     assert missing_key(model, {**nowhere, variable: " "}) == problem
-    assert missing_key(model, {**nowhere, variable: "k"}) is None
+    assert not missing_key(model, {**nowhere, variable: "k"})
 
 
 @pytest.mark.parametrize("spec", ["offline", "x@http://127.0.0.1:1/v1", "someplugin:model"])
 def test_a_server_that_takes_no_key_needs_none(spec: str) -> None:
-    assert missing_key(parse_model(spec), {}) is None
+    assert not missing_key(parse_model(spec), {})
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_other_credentials_that_the_sdk_finds_are_no_missing_key(
 ) -> None:
     nowhere = {"ANTHROPIC_CONFIG_DIR": str(tmp_path)}
 
-    assert missing_key(parse_model("haiku"), environ | nowhere) is None
+    assert not missing_key(parse_model("haiku"), environ | nowhere)
 
 
 def test_a_profile_on_disk_is_no_missing_key(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
 
-    assert missing_key(parse_model("haiku"), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)}) is None
+    assert not missing_key(parse_model("haiku"), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)})
 
 
 def test_without_a_home_the_key_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_without_a_home_the_key_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Path, "home", no_home)
 
-    assert missing_key(parse_model("haiku"), {}) is not None
+    assert missing_key(parse_model("haiku"), {})
 
 
 @every_sdk
@@ -75,7 +75,7 @@ def test_a_missing_sdk_is_one_line_with_the_command(
     provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = parse_model(f"m={provider}:some-model")
-    assert missing_sdk(model) is None
+    assert not missing_sdk(model)
 
     monkeypatch.setattr("pytest_upskill.providers.make_client.find_spec", lambda _: None)
 

@@ -107,19 +107,20 @@ def test_the_name_of_the_limit_changes_on_the_400_that_asks_for_it(
         ("haiku", ["temperature=0"], "Anthropic refuses temperature for claude-haiku-5-5"),
         ("haiku", ["seed=1", "top_p=1"], "Anthropic refuses top_p and seed for claude-haiku"),
         ("gpt-6-luna", ["temperature=1"], "OpenAI refuses temperature for gpt-6-luna: set it for"),
-        ("gpt-6-luna", ["temperature=1", "effort=none"], None),
-        ("gpt-4.1", ["temperature=1"], None),
-        ("anthropic:x@http://h", ["temperature=1"], None),
+        ("gpt-6-luna", ["temperature=1", "effort=none"], ""),
+        ("gpt-4.1", ["temperature=1"], ""),
+        ("anthropic:x@http://h", ["temperature=1"], ""),
         ("anthropic:x@http://h", ["seed=1"], "format, in which x is asked, has no seed: set it"),
-        ("groq:x", ["temperature=1"], None),
+        ("groq:x", ["temperature=1"], ""),
     ],
 )
 def test_a_parameter_that_a_host_is_known_to_refuse_is_found_beforehand(
-    spec: str, entries: list[str], refused: str | None
+    spec: str, entries: list[str], refused: str
 ) -> None:
     problem = refused_parameter(parametrized(spec, *entries))
 
-    assert (problem is None) if refused is None else (problem is not None and refused in problem)
+    assert bool(problem) == bool(refused)
+    assert refused in problem
 
 
 def test_a_400_names_the_parameter_that_is_refused(loopback: Loopback) -> None:
