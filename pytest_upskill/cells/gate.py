@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell, CellVerdict
-from pytest_upskill.cells.decision import Decision, compared, decision, no_decision, regression
+from pytest_upskill.cells.cell_gate import (
+    CellGate,
+    Problem,
+    make_gate,
+    regression_problems,
+    skipped_gate,
+    with_comparisons,
+)
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, counted, percent
 
@@ -16,12 +22,12 @@ if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
     from pytest_upskill.cells.comparison import Comparison
 
-_SAID: Mapping[CellVerdict, str] = {
+_REASONS: Mapping[CellVerdict, str] = {
     "hurts": "the skill hurts",
     "no effect": "the skill has no effect",
     "too few runs": "too few runs to tell",
 }
-"""Texts of the verdicts that can fail a gate."""
+"""Why a gate fails, by the verdict that fails it."""
 
 NOT_MEASURED = 75
 """Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
@@ -32,7 +38,7 @@ ShownVerdict = CellVerdict | Literal["regression"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate(Decision):
+class Gate(CellGate):
     """Decision about one cell of answers."""
 
     kind: ClassVar[str] = "gate"
@@ -44,14 +50,16 @@ class Gate(Decision):
     @property
     def verdict(self) -> ShownVerdict:
         """Verdict in reports: ``regression`` takes precedence over the cell's verdict."""
-        decided = self.outcome != "skipped"
-        return "regression" if decided and self.regressed else self.cell.verdict
+        if self.outcome != "skipped" and self.regressed:
+            return "regression"
+        return self.cell.verdict
 
     @property
     def qualified_verdict(self) -> str:
-        """The verdict, and that it is uncalibrated where a judge alone gave it."""
-        alone = self.cell.uncalibrated and self.verdict in {"helps", "hurts"}
-        return f"{self.verdict}, uncalibrated" if alone else self.verdict
+        """The verdict, marked as uncalibrated if it rests on a judge that no labels correct."""
+        if self.cell.uncalibrated and self.verdict in {"helps", "hurts"}:
+            return f"{self.verdict}, uncalibrated"
+        return self.verdict
 
     @property
     def details(self) -> list[str]:
@@ -63,7 +71,7 @@ class Gate(Decision):
         return [lift, *self.comparison.worse_cases, *past, self.comparison.next_step]
 
 
-def decide_all(
+def decide_gates(
     cells: Sequence[Cell], thresholds: Thresholds, baselines: Baselines | None
 ) -> list[Gate]:
     """Decide the gate of every cell.
@@ -74,10 +82,12 @@ def decide_all(
         baselines: Baselines to compare with; None for no comparison. A cell with trials of an old
             skill from a git ref is compared with those instead.
     """
-    return [decide(cell, thresholds, past) for cell, past in compared(cells, baselines)]
+    return [
+        decide_gate(cell, thresholds, past) for cell, past in with_comparisons(cells, baselines)
+    ]
 
 
-def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = None) -> Gate:
+def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = None) -> Gate:
     """Decide whether a cell meets the thresholds; with incomplete data there may be no decision.
 
     Args:
@@ -86,9 +96,10 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         comparison: Comparison with the cell's past, None for none.
     """
     if reason := cell.why_undecidable:
-        return no_decision(Gate, cell, reason, misses_data=cell.missing_data_reason is not None)
+        misses_data = cell.missing_data_reason is not None
+        return skipped_gate(Gate, cell, reason, misses_data=misses_data)
     thresholds = thresholds.with_overrides(cell.gate)
-    gate = decision(
+    gate = make_gate(
         Gate,
         cell,
         _problems(cell, thresholds, comparison),
@@ -96,59 +107,63 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         comparison=comparison,
         missing=_count_missing(cell),
     )
-    warning = "" if gate.outcome == "skipped" else _uncalibrated_warning(cell, thresholds)
-    return replace(gate, warning=warning)
+    if gate.outcome == "skipped" or not cell.uncalibrated:
+        return gate
+    return replace(gate, warning=_uncalibrated_warning(thresholds))
 
 
-def compares_nothing(gates: Sequence[Decision]) -> str | None:
+def uncompared_base(gates: Sequence[CellGate]) -> str | None:
     """Return what the cells should be compared with if no comparison was possible, else None.
 
     A skill that is new or unchanged since a git ref needs no comparison. Where there are lifts,
     they decide: the first trigger cases of a project have no baseline yet.
     """
     lifts = [gate.comparison for gate in gates if isinstance(gate, Gate) and gate.comparison]
-    found = lifts or [gate.comparison for gate in gates if gate.comparison]
-    return found[0].base if found and all(each.lacking for each in found) else None
+    comparisons = lifts or [gate.comparison for gate in gates if gate.comparison]
+    if comparisons and all(comparison.lacking for comparison in comparisons):
+        return comparisons[0].base
+    return None
 
 
 def _problems(
     cell: Cell, thresholds: Thresholds, comparison: Comparison | None
-) -> Iterator[tuple[str, bool]]:
-    """Yield the thresholds that the cell misses, or could miss because of missing runs.
-
-    Yields:
-        Each problem, and whether it is certain whatever the missing runs' results.
-    """
-    yield from regression(comparison, thresholds, "the skill")
-    by_labels = "corrected " if cell.correction else ""
+) -> Iterator[Problem]:
+    """Yield the thresholds that the cell misses, or could miss because of missing runs."""
+    yield from regression_problems(comparison, thresholds, "the skill")
+    corrected = "corrected " if cell.correction else ""
     least = thresholds.min_pass_rate
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
         if low < least:
-            corrected = _corrected_rate(cell.pass_rate_bounds, by_labels)
-            rate = f"{by_labels}pass rate with the skill{corrected}"
-            yield f"{rate} is under {100 * least:g}%", high < least
+            rate = f"{corrected}pass rate with the skill{_corrected_rate(cell)}"
+            yield Problem(f"{rate} is under {100 * least:g}%", is_certain=high < least)
     least = thresholds.min_lift
     if least is not None and cell.lift_bounds is not None:
         low, high = cell.lift_bounds
         if low < least:
-            yield f"{by_labels}lift is under {100 * least:+g} points", high < least
+            text = f"{corrected}lift is under {100 * least:+g} points"
+            yield Problem(text, is_certain=high < least)
     if cell.uncalibrated and "uncalibrated" in thresholds.fail_on:
-        yield "it rests on an uncalibrated judge", True
-    # What such a judge says against a skill may be its own mistake.
-    doubtful = cell.uncalibrated and cell.verdict == "hurts"
-    if cell.verdict.replace(" ", "-") in thresholds.fail_on and not doubtful:
-        yield _SAID[cell.verdict], True
+        yield Problem("it rests on an uncalibrated judge", is_certain=True)
+    # What an uncalibrated judge decides against a skill may be its own mistake.
+    is_doubtful = cell.uncalibrated and cell.verdict == "hurts"
+    if cell.verdict.replace(" ", "-") in thresholds.fail_on and not is_doubtful:
+        yield Problem(_REASONS[cell.verdict], is_certain=True)
 
 
-def _corrected_rate(rates: stats.Interval, by_labels: str) -> str:
-    """Return a corrected rate in words; what a judge found stands in the sentence anyway."""
-    return f", {percent(rates.low)}%," if by_labels and rates.low == rates.high else ""
+def _corrected_rate(cell: Cell) -> str:
+    """Return the corrected pass rate with the skill; empty without one, or if runs are missing.
 
-
-def _uncalibrated_warning(cell: Cell, thresholds: Thresholds) -> str:
-    if not cell.uncalibrated:
+    Only the uncorrected rate is in the sentence about the cell.
+    """
+    rates = cell.pass_rate_bounds
+    if cell.correction is None or rates is None or rates.low != rates.high:
         return ""
+    return f", {percent(rates.low)}%,"
+
+
+def _uncalibrated_warning(thresholds: Thresholds) -> str:
+    """Return which limits an uncalibrated judge decides; empty for none."""
     limits = []
     if thresholds.min_lift is not None:
         limits.append("min_lift")

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_upskill import stats
-from pytest_upskill.cells.decision import Decision, compared, decision, no_decision, regression
+from pytest_upskill.cells.cell_gate import (
+    CellGate,
+    Problem,
+    make_gate,
+    regression_problems,
+    skipped_gate,
+    with_comparisons,
+)
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trigger_cell import (
     NO_SKILL,
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerGate(Decision):
+class TriggerGate(CellGate):
     """Decision about one trigger cell."""
 
     kind: ClassVar[str] = "trigger-gate"
@@ -46,12 +53,14 @@ def decide_triggers(
     """Decide the gate of every trigger cell.
 
     Args:
-        cells: All trigger cells of the session; p-values are adjusted for the number of compared
-            ones, a family of their own.
+        cells: All trigger cells of the session; p-values are adjusted for the number of those
+            that are compared, separately from the lifts.
         thresholds: Thresholds from the options; a case file's take precedence.
         baselines: Baselines of triggers to compare with; None for none.
     """
-    return [_decide(cell, thresholds, past) for cell, past in compared(cells, baselines)]
+    return [
+        _decide_gate(cell, thresholds, past) for cell, past in with_comparisons(cells, baselines)
+    ]
 
 
 def trigger_sentence(cell: TriggerCell) -> str:
@@ -81,13 +90,17 @@ def rate_text(rate: Rate | None) -> str:
 
 def mistakes(cell: TriggerCell) -> str:
     """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
-    return "; ".join(f"{_mistake(each)} ({counted(each.runs, 'run')})" for each in cell.mistakes)
+    return "; ".join(
+        f"{_mistake(confusion)} ({counted(confusion.runs, 'run')})" for confusion in cell.mistakes
+    )
 
 
-def _mistake(each: Confusion) -> str:
-    if each.wanted == any_except(each.taken):
-        return f"chose {each.taken} where it should not"
-    taken, wanted = ("no skill" if name == NO_SKILL else name for name in (each.taken, each.wanted))
+def _mistake(confusion: Confusion) -> str:
+    if confusion.wanted == any_except(confusion.taken):
+        return f"chose {confusion.taken} where it should not"
+    taken, wanted = (
+        "no skill" if name == NO_SKILL else name for name in (confusion.taken, confusion.wanted)
+    )
     return f"chose {taken} instead of {wanted}"
 
 
@@ -108,30 +121,26 @@ def too_few_queries_notes(cell: TriggerCell, thresholds: Thresholds) -> list[str
     return notes
 
 
-def _decide(
+def _decide_gate(
     cell: TriggerCell, thresholds: Thresholds, comparison: Comparison | None
 ) -> TriggerGate:
     if reason := cell.why_undecidable:
         misses_data = bool(cell.missing) and not cell.by_words
-        return no_decision(TriggerGate, cell, reason, misses_data=misses_data)
+        return skipped_gate(TriggerGate, cell, reason, misses_data=misses_data)
     problems = _problems(cell, thresholds.with_overrides(cell.gate), comparison)
-    return decision(TriggerGate, cell, problems, trigger_sentence(cell), comparison=comparison)
+    return make_gate(TriggerGate, cell, problems, trigger_sentence(cell), comparison=comparison)
 
 
 def _problems(
     cell: TriggerCell, thresholds: Thresholds, comparison: Comparison | None
-) -> Iterator[tuple[str, bool]]:
-    """Yield the limits that the cell misses, or could miss because of missing runs.
-
-    Yields:
-        Each problem, and whether it is certain whatever the missing runs' results.
-    """
-    yield from regression(comparison, thresholds, "the choice")
+) -> Iterator[Problem]:
+    """Yield the limits that the cell misses, or could miss because of missing runs."""
+    yield from regression_problems(comparison, thresholds, "the choice")
     least, most = thresholds.min_recall, thresholds.max_false_triggers
     if least is not None and (bounds := cell.recall_bounds) and bounds.low < least:
-        yield f"recall is under {100 * least:g}%", bounds.high < least
+        yield Problem(f"recall is under {100 * least:g}%", is_certain=bounds.high < least)
     if most is not None and (bounds := cell.false_trigger_bounds) and bounds.high > most:
-        yield f"false triggers are over {100 * most:g}%", bounds.low > most
+        yield Problem(f"false triggers are over {100 * most:g}%", is_certain=bounds.low > most)
 
 
 def _queries(rate: Rate) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pytest_upskill.cells.baseline_folder import Baselines
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide_all
+from pytest_upskill.cells.gate import decide_gates
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trial_group import TrialGroup, with_places
 from pytest_upskill.cells.trigger_gate import decide_triggers
@@ -44,7 +44,7 @@ def merge(
     )
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
-        gates=tuple(decide_all(cells, thresholds, baselines)),
+        gates=tuple(decide_gates(cells, thresholds, baselines)),
         trigger_gates=tuple(decide_triggers(trigger_cells, thresholds, trigger_baselines)),
     )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from pytest_upskill.cells.gate import compares_nothing
+from pytest_upskill.cells.gate import uncompared_base
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.result import TrialResult
 
@@ -24,7 +24,7 @@ def outcome(report: Report) -> Outcome:
         return "undecided"
     # Where offline alone chose among skills, there is nothing to decide.
     chosen = bool(report.trigger_gates) and not gates
-    open_ = (gates != {"passed"} and not chosen) or compares_nothing(report.decisions)
+    open_ = (gates != {"passed"} and not chosen) or uncompared_base(report.decisions)
     return "undecided" if open_ else "passed"
 
 

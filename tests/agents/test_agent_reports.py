@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide
+from pytest_upskill.cells.gate import decide_gate
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.checks import Contains, WorkspaceFile
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
@@ -41,7 +41,7 @@ def cell_of(*runs: AgentRun) -> Cell:
 
 
 def note(cell: Cell) -> str:
-    return next(notes_of(decide(cell, DEFAULTS), verbose=False))
+    return next(notes_of(decide_gate(cell, DEFAULTS), verbose=False))
 
 
 def test_the_table_says_how_often_the_skill_was_offered_and_loaded() -> None:
@@ -57,7 +57,7 @@ def test_a_figure_that_no_request_shows_is_a_question_mark() -> None:
 def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> None:
     cell = cell_of(RUN, NOT_LOADED)
 
-    gate = decide(cell, DEFAULTS)
+    gate = decide_gate(cell, DEFAULTS)
 
     assert (gate.outcome, cell.verdict) == ("skipped", "missing data")
     assert gate.misses_data
@@ -67,7 +67,7 @@ def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> N
 def test_a_model_that_never_calls_a_tool_is_reported() -> None:
     cell = cell_of(*[replace(RUN, called=False, loaded=False, calls=())] * 2)
 
-    (_, hint, *_) = notes_of(decide(cell, DEFAULTS), verbose=False)
+    (_, hint, *_) = notes_of(decide_gate(cell, DEFAULTS), verbose=False)
 
     assert hint.startswith("no run called a tool: ")
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import NOT_MEASURED, decide, decide_all
+from pytest_upskill.cells.gate import NOT_MEASURED, decide_gate, decide_gates
 from pytest_upskill.cells.thresholds import Thresholds
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
@@ -91,7 +91,7 @@ def test_a_threshold_that_missing_runs_could_have_met_or_missed_is_not_decided(
     limits = Thresholds(min_pass_rate=least, min_lift=None, fail_on=frozenset())
     lifts = replace(limits, min_pass_rate=None, min_lift=least)
 
-    gates = [decide(replace(cell, trials=lost), each) for each in (limits, lifts)]
+    gates = [decide_gate(replace(cell, trials=lost), each) for each in (limits, lifts)]
 
     assert [gate.outcome for gate in gates] == [outcome, outcome]
     assert [gate.misses_data for gate in gates] == [outcome == "skipped"] * 2
@@ -110,8 +110,8 @@ def test_a_regression_that_missing_runs_could_cause_is_not_decided() -> None:
     )
     cell = replace(then, trials=now + old, planned=15, ref="main")
 
-    (gate,) = decide_all([cell], REGRESSION, None)
-    (whole,) = decide_all([replace(cell, trials=then.trials + old)], REGRESSION, None)
+    (gate,) = decide_gates([cell], REGRESSION, None)
+    (whole,) = decide_gates([replace(cell, trials=then.trials + old)], REGRESSION, None)
 
     assert (gate.outcome, gate.misses_data) == ("skipped", True)
     assert "missing data: 5 missing runs could decide: the skill became worse than " in gate.text
@@ -136,7 +136,7 @@ def test_a_missing_run_does_not_make_a_chance_drop_of_one_of_many_models_red(los
     drop = compared([5, 4, 4, 4, 4], lost=lost, model="m0")
     others = [compared([5] * 5, lost=0, model=f"m{n}") for n in range(1, 8)]
 
-    gates = decide_all([drop, *others], REGRESSION, None)
+    gates = decide_gates([drop, *others], REGRESSION, None)
 
     assert stats.regression_test(drop_counts(drop)) < 0.05
     assert [gate.outcome for gate in gates] == ["passed"] * 8
@@ -157,7 +157,7 @@ def test_a_regression_that_stands_only_without_the_other_models_is_left_open_by_
     drop = compared([5, 3, 3, 4, 4], lost=1, model="m0")
     cells = [drop, *(compared([5] * 5, lost=0, model=f"m{n}") for n in range(others))]
 
-    gate, *_ = decide_all(cells, REGRESSION, None)
+    gate, *_ = decide_gates(cells, REGRESSION, None)
 
     assert gate.outcome == outcome
 
@@ -166,7 +166,7 @@ def test_runs_that_a_case_lost_all_of_count_both_ways() -> None:
     whole = compared([5, 4, 4, 4, 5, 5], lost=0, model="m")
     lost = compared([5, 4, 4, 4, 5, 5], lost=5, model="m")
 
-    (whole_gate,), (gate,) = (decide_all([each], REGRESSION, None) for each in (whole, lost))
+    (whole_gate,), (gate,) = (decide_gates([each], REGRESSION, None) for each in (whole, lost))
 
     assert (whole_gate.outcome, gate.outcome) == ("passed", "skipped")
 
@@ -175,7 +175,7 @@ def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
     drop = compared([5, 4, 4, 4, 4], lost=0, model="m0")
     unsure = compared([5, 4, 4, 4, 4], lost=1, model="m1")
 
-    gate, _ = decide_all([drop, unsure], REGRESSION, None)
+    gate, _ = decide_gates([drop, unsure], REGRESSION, None)
 
     assert gate.text == (
         "no decision: missing data: missing runs of other cells could decide: "

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate, decide
+from pytest_upskill.cells.gate import Gate, decide_gate
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.report.files.phrases import matrix_parts
@@ -39,7 +39,7 @@ def test_a_rate_hides_no_failure_and_no_pass(rate: float, text: str) -> None:
 def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) -> None:
     measured = counted([(each, 0) for each in passes], of=10)
 
-    gate = decide(measured, replace(NONE, min_pass_rate=least))
+    gate = decide_gate(measured, replace(NONE, min_pass_rate=least))
 
     assert gate.outcome == "passed"
 
@@ -52,7 +52,7 @@ def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) ->
     ],
 )
 def test_a_threshold_is_reported_as_it_was_set(limits: Thresholds, said: str) -> None:
-    gate = decide(counted([(2, 1)], of=5), limits)
+    gate = decide_gate(counted([(2, 1)], of=5), limits)
 
     assert said in gate.text
 

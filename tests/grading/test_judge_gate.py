@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide, decide_all
+from pytest_upskill.cells.gate import decide_gate, decide_gates
 from pytest_upskill.cells.thresholds import FailOn, Thresholds
 from pytest_upskill.cells.wording import cell_sentence, lift
 from pytest_upskill.checks import CheckResult, Judge
@@ -81,11 +81,11 @@ def thresholds(*fail_on: FailOn, min_lift: float | None = None) -> Thresholds:
 def test_an_uncalibrated_judge_fails_a_gate_only_if_that_is_asked_for(
     with_: int, without: int, fail_on: tuple[FailOn, ...], outcome: str
 ) -> None:
-    assert decide(cell(with_, without), thresholds(*fail_on)).outcome == outcome
+    assert decide_gate(cell(with_, without), thresholds(*fail_on)).outcome == outcome
 
 
 def test_a_calibrated_judge_that_says_hurts_fails_the_gate() -> None:
-    gate = decide(cell(10, 40, labels=labels()), thresholds("hurts"))
+    gate = decide_gate(cell(10, 40, labels=labels()), thresholds("hurts"))
 
     assert (gate.outcome, gate.verdict) == ("failed", "hurts")
 
@@ -96,7 +96,7 @@ def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
     assert alike.verdict == "too few runs"
     assert alike.runs_needed is None
     assert cell(400, 400, runs=400, labels=labels(each=80)).verdict == "no effect"
-    assert list(notes_of(decide(alike, thresholds()), verbose=False)) == [
+    assert list(notes_of(decide_gate(alike, thresholds()), verbose=False)) == [
         (
             "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
             "shrink every lift"
@@ -146,22 +146,22 @@ def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() ->
     judged, corrected = cell(40, 20), cell(40, 20, labels=lenient)
     wanted = thresholds(min_lift=0.3)
 
-    assert decide(judged, wanted).outcome == "passed"
-    assert decide(judged, wanted).warning.startswith("min_lift is compared with what an ")
-    assert decide(corrected, wanted).outcome == "failed"
-    assert decide(corrected, wanted).warning == ""
+    assert decide_gate(judged, wanted).outcome == "passed"
+    assert decide_gate(judged, wanted).warning.startswith("min_lift is compared with what an ")
+    assert decide_gate(corrected, wanted).outcome == "failed"
+    assert decide_gate(corrected, wanted).warning == ""
 
 
 def test_min_pass_rate_is_compared_with_the_corrected_rate_and_warns_without_one() -> None:
     judged, corrected = cell(40, 20), cell(40, 20, labels=labels((True, True)))
     wanted = replace(thresholds(), min_pass_rate=0.6)
 
-    assert decide(judged, wanted).outcome == "passed"
-    assert decide(judged, wanted).warning == (
+    assert decide_gate(judged, wanted).outcome == "passed"
+    assert decide_gate(judged, wanted).warning == (
         "min_pass_rate is compared with what an uncalibrated judge found"
     )
-    assert decide(judged, replace(wanted, min_pass_rate=0.0)).warning == ""
-    assert decide(corrected, wanted).text.startswith(
+    assert decide_gate(judged, replace(wanted, min_pass_rate=0.0)).warning == ""
+    assert decide_gate(corrected, wanted).text.startswith(
         "csv on m: corrected pass rate with the skill, 40%, is under 60% ("
     )
 
@@ -176,7 +176,7 @@ def test_a_regression_that_a_judge_found_is_red_and_says_what_it_rests_on(
         trial("old_skill", 45, 50),
     )
 
-    (gate,) = decide_all(
+    (gate,) = decide_gates(
         [cell(0, 0, trials=trials, planned=3, ref="main", labels=known)],
         thresholds("regression"),
         None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
+from pytest_upskill.cells.gate import Gate, ShownVerdict, uncompared_base
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
@@ -61,7 +61,7 @@ def headline(report: Report) -> str:
         parts.append(f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing")
     if runs := cut_short(report):
         parts.append(f"{counted(len(runs), 'run')} cut short")
-    if then := compares_nothing(report.decisions):
+    if then := uncompared_base(report.decisions):
         parts.append(f"nothing compared with {then}")
     return ", ".join(parts)
 

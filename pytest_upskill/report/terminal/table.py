@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.cells.decision import Decision
+from pytest_upskill.cells.cell_gate import CellGate
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.pair import Pair
 from pytest_upskill.cells.wording import columns, lift, percent, points, times
@@ -25,7 +25,7 @@ _LEAST_NAME = 8
 _GAP = "  "
 
 
-G = TypeVar("G", bound=Decision)
+G = TypeVar("G", bound=CellGate)
 Row = tuple[Sequence[str], G | None]
 """Columns, and the gate of the row's cell; None for the head, a skill's name or a single case."""
 

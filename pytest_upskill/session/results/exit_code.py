@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.cells.gate import compares_nothing as gates_compare_nothing
+from pytest_upskill.cells.gate import NOT_MEASURED, uncompared_base
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.session.collection.selection import SELECTION
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
@@ -79,7 +78,7 @@ class ExitCode:
         """
         if self._settings.baseline_update:
             return None
-        return gates_compare_nothing(self._results.decisions)
+        return uncompared_base(self._results.decisions)
 
     def lines(self, *, quiet: bool) -> Iterator[str]:
         """Yield why the exit code is ``NOT_MEASURED``, and what was not compared.

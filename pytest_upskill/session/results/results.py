@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.cells.decision import no_decision
-from pytest_upskill.cells.gate import Gate, decide_all
+from pytest_upskill.cells.cell_gate import skipped_gate
+from pytest_upskill.cells.gate import Gate, decide_gates
 from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers
 from pytest_upskill.report.junit.properties import gate_properties
 from pytest_upskill.session.options.settings import SETTINGS
@@ -33,9 +33,9 @@ class Results:
     def __init__(self, config: pytest.Config) -> None:
         self.records = Records()
         self.gates: list[Gate] = []
-        """Decision about each cell, once all trials have run."""
+        """CellGate about each cell, once all trials have run."""
         self.trigger_gates: list[TriggerGate] = []
-        """Decision about each trigger cell."""
+        """CellGate about each trigger cell."""
         self.baselines: list[Update] = []
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
@@ -75,17 +75,17 @@ class Results:
         trigger_cells = trigger_cells_of(self.records, settings)
         if settings.shard is not None:
             self.gates = [
-                no_decision(Gate, cell, _SHARDED, misses_data=cell.missing_data_reason is not None)
+                skipped_gate(Gate, cell, _SHARDED, misses_data=cell.missing_data_reason is not None)
                 for cell in cells
             ]
             self.trigger_gates = [
-                no_decision(TriggerGate, cell, _SHARDED) for cell in trigger_cells
+                skipped_gate(TriggerGate, cell, _SHARDED) for cell in trigger_cells
             ]
             return
         # Baselines that are only to be updated decide nothing.
         compares = settings.compare == "baseline"
         old, old_triggers = (self._old, self._old_triggers) if compares else (None, None)
-        self.gates = decide_all(cells, settings.thresholds, old)
+        self.gates = decide_gates(cells, settings.thresholds, old)
         self.trigger_gates = decide_triggers(trigger_cells, settings.thresholds, old_triggers)
 
     def _read_baselines(self, folder: Path) -> Baselines | None:

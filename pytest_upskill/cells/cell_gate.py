@@ -1,10 +1,10 @@
-"""What the gate and the trigger gate have in common: a decision about a cell, and its report."""
+"""What the gate and the trigger gate have in common: how problems decide them, and the report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trial_group import TrialGroup
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class CellGate:
     """Decision about one cell."""
 
     kind: ClassVar[str]
-    """The first word of its name."""
+    """The first word of the gate's name."""
 
     cell: TrialGroup
     outcome: Literal["passed", "failed", "skipped"]
@@ -59,74 +59,83 @@ class Decision:
         return "\n".join([self.text, *self.details, *notes])
 
 
-D = TypeVar("D", bound=Decision)
+G = TypeVar("G", bound=CellGate)
 C = TypeVar("C", "Cell", "TriggerCell")
 
 
-def no_decision(kind: type[D], cell: TrialGroup, reason: str, *, misses_data: bool = False) -> D:
-    """Return a skipped gate with the reason."""
+class Problem(NamedTuple):
+    """A threshold that a cell misses, or could miss because of missing runs."""
+
+    text: str
+    is_certain: bool
+    """Whether the cell misses it whatever the results of the missing runs."""
+
+
+def skipped_gate(kind: type[G], cell: TrialGroup, reason: str, *, misses_data: bool = False) -> G:
+    """Return a gate that decides nothing, with the reason."""
     text = f"no decision: {reason}"
     return kind(cell=cell, outcome="skipped", text=text, misses_data=misses_data)
 
 
-def decision(
-    kind: type[D],
+def make_gate(
+    kind: type[G],
     cell: TrialGroup,
-    problems: Iterable[tuple[str, bool]],
+    problems: Iterable[Problem],
     sentence: str,
     *,
     comparison: Comparison | None,
     missing: str = "missing runs",
-) -> D:
-    """Return a gate that fails if there are problems, unless missing runs could decide that.
+) -> G:
+    """Return a gate that fails if a problem is certain, and is skipped if one is only possible.
 
     Args:
-        kind: What kind of gate.
+        kind: Class of the gate.
         cell: The cell.
-        problems: Each problem, and whether it is certain whatever the missing runs' results.
+        problems: Thresholds that the cell misses or could miss.
         sentence: The cell's figures.
         comparison: Comparison with the cell's past, None for none.
         missing: The runs that are missing, in words.
     """
-    found = dict(problems)
-    certain = "; ".join(problem for problem, sure in found.items() if sure)
-    if found and not certain:
-        reason = f"missing data: {missing} could decide: {'; '.join(found)}"
-        return replace(no_decision(kind, cell, reason, misses_data=True), comparison=comparison)
+    problems = list(problems)
+    certain = "; ".join(problem.text for problem in problems if problem.is_certain)
+    if problems and not certain:
+        possible = "; ".join(problem.text for problem in problems)
+        reason = f"missing data: {missing} could decide: {possible}"
+        return replace(skipped_gate(kind, cell, reason, misses_data=True), comparison=comparison)
     gate = kind(
         cell=cell,
         outcome="failed" if certain else "passed",
         text=f"{cell.name}: {certain or sentence}",
         comparison=comparison,
     )
+    # A failed gate has the figures too, unless its details do.
     if not certain or any(sentence in line for line in gate.details):
         return gate
     return replace(gate, text=f"{gate.text} ({sentence})")
 
 
-def regression(
+def regression_problems(
     comparison: Comparison | None, thresholds: Thresholds, subject: str
-) -> Iterator[tuple[str, bool]]:
+) -> Iterator[Problem]:
     """Yield the problem that a cell has become worse, or could have because of missing runs.
 
     Args:
         comparison: Comparison with the cell's past, None for none.
         thresholds: Thresholds of the gate.
         subject: What has become worse.
-
-    Yields:
-        The problem, and whether it is certain whatever the missing runs' results.
     """
     if comparison is None or "regression" not in thresholds.fail_on:
         return
     if comparison.would_regress(worse=True):
-        yield f"{subject} {comparison.headline}", comparison.would_regress(worse=False)
+        yield Problem(
+            f"{subject} {comparison.headline}", is_certain=comparison.would_regress(worse=False)
+        )
 
 
-def compared(
+def with_comparisons(
     cells: Sequence[C], baselines: Baselines | None
 ) -> Iterable[tuple[C, Comparison | None]]:
-    """Return each cell with the comparison with its past, None for a cell without one.
+    """Return the cells, each with the comparison with its past; None for a cell without one.
 
     Args:
         cells: All cells of one kind; p-values are adjusted for the number of those compared.
