@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from pytest_upskill.commands.eval import run_command
 
-COMMAND = run_command(
-    "Compare models on skills: print and run the pytest command, with 3 runs of each case.", runs=3
-)
+COMMAND = run_command("Compare models on skills: eval with 3 runs of each case.", runs=3)

@@ -26,7 +26,7 @@ def run_command(description: str, *, runs: int) -> Command:
     """
     return Command(
         description=description,
-        epilog="Arguments after -- are passed on to pytest, as in: -- --upskill-max-cost 2 -k json",
+        epilog="Arguments after -- go to pytest, as in: -- --upskill-max-cost 2 -k json",
         add_arguments=partial(_add_arguments, runs=runs),
         run=_run,
         passes_on=True,

@@ -16,7 +16,7 @@ from pytest_upskill.teacher.work.engine import Engine
 
 _COUNTS = {
     "--count": (24, "number of cases to keep"),
-    "--steps": (3, "number of versions to try"),
+    "--steps": (3, "number of edited versions to try"),
     "--runs": (RUNS, "runs of each held-out case with and without the skill"),
 }
 

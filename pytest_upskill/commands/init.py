@@ -95,8 +95,8 @@ def _proposal_lines(file: Path, found: Derived) -> Iterator[str]:
 COMMAND = Command(
     description="Write a first skill_meta.json for a skill, without a model.",
     epilog=(
-        "If the skill has an evals file, the expectations that name a literal become proposed\n"
-        "checks; the others are listed with what they need."
+        "If the skill has an evals file, the expectations that name a literal become\n"
+        "proposed checks; the others are listed with what they need."
     ),
     add_arguments=_add_arguments,
     run=_run,

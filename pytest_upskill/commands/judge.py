@@ -26,7 +26,9 @@ _ANSWERS = 40
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="{draw,check}")
     drawing = actions.add_parser(
-        "draw", help="write answers of a run to judge_labels.json, for you to label"
+        "draw",
+        help=f"write answers of a run to {LABELS_FILE}, for you to label",
+        description=f"Write answers of a run to {LABELS_FILE}, for you to label.",
     )
     drawing.add_argument(
         "report", type=Path, metavar="REPORT.json", help="report that --upskill-json wrote"
@@ -39,7 +41,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of answers of each model (default: %(default)s)",
     )
     checking = actions.add_parser(
-        "check", help="compare the judge with the labels; requests nothing unless --judge is given"
+        "check",
+        help="compare the judge with the labels; requests nothing unless --judge is given",
+        description="Compare the judge with the labels; only --judge makes it send requests.",
     )
     checking.add_argument(
         "paths",
@@ -67,9 +71,9 @@ COMMAND = Command(
     run=_run,
     epilog=(
         "examples:\n"
-        "  pytest --upskill-models haiku --upskill-judge sonnet --upskill-json r.json skills\n"
+        "  pytest --upskill-models haiku --upskill-judge opus --upskill-json r.json\n"
         "  pytest-upskill judge draw r.json\n"
-        "  pytest-upskill judge check skills\n"
+        "  pytest-upskill judge check\n"
     ),
 )
 

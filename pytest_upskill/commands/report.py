@@ -54,18 +54,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="*", metavar="REPORT.json", help="report that --upskill-json wrote"
     )
-    for wanted in REPORTS:
-        parser.add_argument(f"--{wanted}", metavar="PATH", help=f"as --upskill-{wanted}")
+    for kind in REPORTS:
+        parser.add_argument(
+            f"--{kind}", metavar="PATH", help=f"write the merged report, as --upskill-{kind}"
+        )
     parser.add_argument(
         "--fail-on",
         type=_fail_on,
         metavar="WORDS",
-        help="as --upskill-fail-on (default: as in the runs)",
+        help="as --upskill-fail-on",
     )
-    for name, least in _RATES.items():
-        option, metavar = name.replace("_", "-"), "LIFT" if least < 0 else "RATE"
+    for name, lowest in _RATES.items():
+        option = name.replace("_", "-")
+        metavar = "LIFT" if name == "min_lift" else "RATE"
         parser.add_argument(
-            f"--{option}", type=_rate_from(least), metavar=metavar, help=f"as --upskill-{option}"
+            f"--{option}", type=_rate_from(lowest), metavar=metavar, help=f"as --upskill-{option}"
         )
     parser.add_argument(
         "--baselines",
@@ -79,15 +82,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Merge and render; return the exit code that a single run of everything would have."""
+    """Merge and write the reports; return the exit code that one run of all trials would have."""
     try:
         if options.schema:
             sys.stdout.write(generate_schema())
             return PASSED
         merged = _merge_files(options)
-        for wanted in REPORTS:
-            if file := getattr(options, wanted.replace("-", "_")):
-                write(merged, wanted, Path(file))
+        for kind in REPORTS:
+            if file := getattr(options, kind.replace("-", "_")):
+                write(merged, kind, Path(file))
     except (ReportError, BaselineError) as error:
         raise CommandError(str(error)) from None
     problems = write_for_github(merged, os.environ)
@@ -96,8 +99,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description=(
-        "Merge reports that --upskill-json wrote, and decide the gate of every skill and model."
+    description="Merge reports of several runs, and decide the gate of each skill and model.",
+    epilog=(
+        "Thresholds that are not given are those of the runs. pytest --help describes\n"
+        "the --upskill options."
     ),
     add_arguments=_add_arguments,
     run=_run,
@@ -162,9 +167,9 @@ def _common_option(reports: Mapping[str, Report], name: str) -> Option:
     Raises:
         ReportError: It is not the same in all sessions.
     """
-    first, *others = (each for report in reports.values() for each in report.sessions)
-    value = first.options.get(name)
-    if any(other.options.get(name) != value for other in others):
+    sessions = [session for report in reports.values() for session in report.sessions]
+    value = sessions[0].options.get(name)
+    if any(session.options.get(name) != value for session in sessions):
         option = name.replace("_", "-")
         raise ReportError(f"the runs had different thresholds: add --{option}")
     return value
@@ -182,8 +187,12 @@ def _read_baselines(
             does not exist.
     """
     if folder is None:
-        compared = (each.options.get("compare") for r in reports.values() for each in r.sessions)
-        if "regression" in thresholds.fail_on and "baseline" in compared:
+        compared_with = {
+            session.options.get("compare")
+            for report in reports.values()
+            for session in report.sessions
+        }
+        if "regression" in thresholds.fail_on and "baseline" in compared_with:
             raise ReportError(
                 "the runs were compared with baselines: add --baselines .upskill/baselines, or "
                 "name in --fail-on what else should fail"
@@ -216,8 +225,8 @@ def _report_lines(report: Report) -> Iterator[str]:
         yield from trigger_notes(report.trigger_gates)
     yield from _warnings(report)
     for nodeid, trial in failed_trials(report):
-        why = "".join(f"; {error}" for error in trial.errors[:1])
-        yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{why}"
+        error = f"; {trial.errors[0]}" if trial.errors else ""
+        yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{error}"
     for nodeid, trial in unmeasured_trials(report):
         yield f"ERROR {nodeid} - {trial.errors[0]}"
     for gate in report.decisions:

@@ -1,4 +1,4 @@
-"""What ``refine``, ``cases`` and ``generate`` have in common."""
+"""Options and session that ``refine``, ``cases`` and ``generate`` share."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _EXIT_CODES: Mapping[Decision, int] = {
     "refused": UNUSABLE,
     "stopped": NOT_MEASURED,
 }
-"""Exit codes of decisions: as of tests that pass or fail, of a mistake, and of missing data."""
+"""Exit codes as of pytest: tests passed, failed, wrong usage, and not enough data to decide."""
 
-_MOST = 500
-"""Of runs, steps or cases: the runs of one look must not reach the numbers of the next."""
+_MAX_COUNT = 500
+"""Most runs, steps or cases: the runs of one look must not reach the numbers of the next."""
 
 _TEACHER = "opus"
 _STUDENT = "haiku"
@@ -41,69 +41,81 @@ def add_teacher_arguments(
         sources: Whether the command reads sources.
         counts: Default and help of each number, by the name of its option.
     """
+    _add_models(parser)
+    if sources:
+        _add_sources(parser)
+    _add_limits(parser, counts)
+    parser.set_defaults(yes=False, apply=False)  # not every command has these options
     parser.add_argument(
-        "-m",
-        "--model",
-        "--m",
+        "--dry-run", action="store_true", help="print the plan and its maximum cost, then stop"
+    )
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("models")
+    group.add_argument(
+        *("-m", "--model", "--m"),
         default=_TEACHER,
         metavar="TEACHER",
-        help="the teacher (default: %(default)s)",
+        help="the teacher, which writes (default: %(default)s)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--eval-model",
         action="append",
         metavar="STUDENT",
-        help=f"a student; repeatable (default: {_STUDENT})",
+        help=f"a student, which the skill is for; repeatable (default: {_STUDENT})",
     )
-    parser.add_argument(
+    group.add_argument(
         "--eval-base-url",
         metavar="URL",
         help="OpenAI-compatible server for students that name no host",
     )
-    parser.add_argument(
+    group.add_argument(
         "--param",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         help="parameter of the students' requests, as in --upskill-param; repeatable",
     )
-    if sources:
-        parser.add_argument(
-            "-f",
-            "--from",
-            dest="sources",
-            action="append",
-            type=Path,
-            default=[],
-            metavar="SOURCE",
-            help="a document, a trace of an agent, or a skill; repeatable",
-        )
-        parser.add_argument(
-            "-y", "--yes", action="store_true", help="send the sources without asking"
-        )
-    parser.add_argument(
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("sources")
+    group.add_argument(
+        *("-f", "--from"),
+        dest="sources",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="SOURCE",
+        help="a document, a trace of an agent, or a skill; repeatable",
+    )
+    group.add_argument("-y", "--yes", action="store_true", help="send the sources without asking")
+
+
+def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int, str]]) -> None:
+    group = parser.add_argument_group("limits")
+    group.add_argument(
         "--max-cost",
         type=_dollars,
         default=5.0,
         metavar="USD",
         help="maximum cost in dollars (default: %(default)g)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--max-answers",
         type=whole_number_type(1),
         metavar="N",
         help="maximum number of answers; needed for models without a price",
     )
     for option, (default, meaning) in counts.items():
-        parser.add_argument(
+        group.add_argument(
             option,
-            type=whole_number_type(1, _MOST),
+            type=whole_number_type(1, _MAX_COUNT),
             default=default,
             metavar="N",
             help=f"{meaning} (default: %(default)s)",
         )
-    parser.set_defaults(yes=False, apply=False)  # not every command has these options
-    parser.add_argument("--dry-run", action="store_true", help="print the plan; request nothing")
 
 
 def run_teacher_command(
@@ -118,8 +130,8 @@ def run_teacher_command(
     Args:
         run: The command.
         options: Values of the command's options.
-        place: A file or folder.
-        students: Whether students are asked; otherwise no key of theirs is needed.
+        place: The file or folder for which pytest would choose its settings.
+        students: Whether the command needs students; otherwise their keys may be missing.
     """
 
     def run_in_workplace(
@@ -148,7 +160,7 @@ def run_teacher_command(
         students=(options.eval_model or [_STUDENT]) if students else [options.model],
         base_url=options.eval_base_url,
         arguments=[
-            *(f"--upskill-param={each}" for each in options.param),
+            *(f"--upskill-param={parameter}" for parameter in options.param),
             *(["--upskill-dry-run"] if options.dry_run else []),
         ],
     )

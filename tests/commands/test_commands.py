@@ -23,10 +23,15 @@ def test_the_module_is_the_program() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_table_has_a_help_of_its_own(name: str) -> None:
+def test_every_command_of_the_table_has_its_own_help_within_80_columns(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
     shown = make_parser(name, load(name)).format_help()
 
     assert shown.startswith(f"usage: pytest-upskill {name} ")
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
