@@ -44,8 +44,8 @@ other words, or say more.
 
 """
 
-_TOLD = f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}"
-PROMPT_DIGEST = hashlib.sha256(_TOLD.encode()).hexdigest()[:16]
+_PROMPT = f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}"
+PROMPT_DIGEST = hashlib.sha256(_PROMPT.encode()).hexdigest()[:16]
 """Digest of the judge's instructions; other instructions make another judge."""
 
 

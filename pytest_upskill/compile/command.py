@@ -83,7 +83,7 @@ class Command:
 
     def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
         deadline = time.monotonic() + LIMITS.wall_s
-        said: list[str] = []
+        messages: list[str] = []
         kept: list[bytes] = []
         with workspace() as home:
             try:
@@ -93,13 +93,13 @@ class Command:
                 return Built(passed=False, compiler=self.label, message=message)
             for unit in units:
                 outcome, lines = self._compile(unit, home, sandbox, deadline)
-                said += lines
+                messages += lines
                 if not outcome.succeeded:
                     return Built(
                         passed=False,
                         compiler=self.label,
                         message=diagnostics.failure_reason(outcome, lines, LIMITS),
-                        diagnostics=(*said,),
+                        diagnostics=(*messages,),
                         lasting=diagnostics.finds_fault(outcome, lines),
                     )
                 kept += self._take_outputs(home)
@@ -107,7 +107,7 @@ class Command:
             passed=True,
             compiler=self.label,
             message="builds",
-            diagnostics=(*said,),
+            diagnostics=(*messages,),
             kept=(*kept,),
             lasting=True,
         )
@@ -117,8 +117,8 @@ class Command:
     ) -> tuple[Outcome, list[str]]:
         """Compile a file; retry once if the compiler exits without blaming the code."""
         outcome, lines = self._compile_once(unit, home, sandbox, deadline)
-        clear = outcome.succeeded or diagnostics.finds_fault(outcome, lines)
-        if clear or outcome.ended != "exited":
+        is_certain = outcome.succeeded or diagnostics.finds_fault(outcome, lines)
+        if is_certain or outcome.ended != "exited":
             return outcome, lines
         return self._compile_once(unit, home, sandbox, deadline)
 
@@ -165,7 +165,7 @@ class Probes:
     """The commands that were tested on their minimal programs, once each per session."""
 
     def __init__(self) -> None:
-        self._tried = SingleFlight[Command, Built]()
+        self._builds = SingleFlight[Command, Built]()
 
     def require(self, command: Command, sandbox: Sandbox) -> None:
         """Check that a command works on this machine.
@@ -174,7 +174,7 @@ class Probes:
             CannotCompile: Not even its minimal program builds.
             SandboxError: The compiler cannot be started.
         """
-        smallest = self._tried.get(command, lambda: command.builds_smallest(sandbox))
+        smallest = self._builds.get(command, lambda: command.builds_smallest(sandbox))
         if not smallest.passed:
             raise CannotCompile(
                 f"{command.label} cannot build even an empty program here: {smallest.message}"

@@ -15,6 +15,13 @@ from pytest_upskill.compile.toolchain import Built, Sources, homes_of, run_trust
 from pytest_upskill.sandbox.run import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
+_NAMES = {
+    ("gcc", "c"): "gcc",
+    ("gcc", "cpp"): "g++",
+    ("clang", "c"): "clang",
+    ("clang", "cpp"): "clang++",
+}
+"""Names of compilers by family and language."""
 _VERSION = re.compile(r"\d+\.\d+")
 # Newer compilers reject these in C, older ones only warn: reject them everywhere.
 _STRICT_C = tuple(
@@ -119,8 +126,8 @@ class Gnu:
     @property
     def _version(self) -> str:
         version = _VERSION.search(self._version_output)
-        name = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}[self._family]
-        return f"{name[self._language == 'cpp']} {version[0] if version else '(unknown version)'}"
+        name = _NAMES[self._family, self._language]
+        return f"{name} {version[0] if version else '(unknown version)'}"
 
 
 def _find(language: Literal["c", "cpp"]) -> Path | None:

@@ -25,7 +25,9 @@ from pytest_upskill.sanitize.suggestion import did_you_mean
 
 MAX_BYTES = 32 << 20
 
-_PLACE = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
+_MARKED_STATEMENT = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
+"""Keys of `LabelsFile.statements`: the id of a case and the number of a statement."""
+
 _MESSAGES = {
     **MESSAGES,
     "bool_type": "must be true, false or null, got {got}",
@@ -78,7 +80,7 @@ class KeyEntry(_Entry):
     judged: bool
     """Whether the answer passed by the judge."""
     holds: list[bool]
-    """What the judge said of each statement."""
+    """What the judge decided about each statement."""
     skill: str = ""
     """Digest of the skill that the model had; empty without."""
 
@@ -160,6 +162,10 @@ def labels_beside(case_file: Path) -> LabelsFile | None:
 def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]:
     """Return cases without the statements that the labels file beside them excludes.
 
+    Args:
+        cases: All cases of the case file.
+        case_file: The case file.
+
     Raises:
         BadFile: The labels file cannot be read or has problems.
     """
@@ -168,13 +174,13 @@ def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]
         return tuple(cases)
     document = _document(case_file.parent / LABELS_FILE)
     problems, kept = [], {case.id: case for case in cases}
-    for place, number, mark in _marked_statements(file.statements):
-        path: JsonPath = ("statements", f"{place}/{number}")
-        if place not in kept:
-            problems.append(document.problem(path, f"there is no case {place!r}", key=True))
+    for case_id, number, mark in _marked_statements(file.statements):
+        path: JsonPath = ("statements", f"{case_id}/{number}")
+        if case_id not in kept:
+            problems.append(document.problem(path, f"there is no case {case_id!r}", key=True))
             continue
         try:
-            kept[place] = marked(kept[place], {number: mark})
+            kept[case_id] = marked(kept[case_id], {number: mark})
         except ValueError as error:
             problems.append(document.problem(path, str(error), key=True))
     if problems:
@@ -195,16 +201,17 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
 
 
 def _marked_statements(statements: Mapping[str, Mark]) -> Iterator[tuple[str, int, Mark]]:
-    for place, mark in statements.items():
-        if match := _PLACE.fullmatch(place):
+    """Yield the id of a case, the number of a statement, and its mark."""
+    for key, mark in statements.items():
+        if match := _MARKED_STATEMENT.fullmatch(key):
             yield match["case"], int(match["number"]), mark
 
 
 def _statement_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
-    for place in file.statements:
-        if not _PLACE.fullmatch(place):
+    for key in file.statements:
+        if not _MARKED_STATEMENT.fullmatch(key):
             what = "must be a case's id, a slash, and the number of a statement, such as noise/2"
-            yield document.problem(("statements", place), what, key=True)
+            yield document.problem(("statements", key), what, key=True)
 
 
 def _answer_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:

@@ -88,16 +88,18 @@ class Case:
         return [check for check in self.checks if isinstance(check, Judge)]
 
     @property
-    def needs_agent(self) -> str:
-        """The key for which the case needs an agent, "" if it needs none."""
-        if self.workspace or self.max_turns is not None:
-            return "workspace" if self.workspace else "max_turns"
+    def agent_key(self) -> str | None:
+        """The key for which the case needs an agent, None if it needs none."""
+        if self.workspace:
+            return "workspace"
+        if self.max_turns is not None:
+            return "max_turns"
         for check in self.checks:
             if isinstance(check, (FileExists, InFile)):
                 return check.name
             if isinstance(check, Sandboxed) and check.file:
                 return f"{check.name}.file"
-        return self.process[0].name if self.process else ""
+        return self.process[0].name if self.process else None
 
     @property
     def is_answered(self) -> bool:
@@ -106,8 +108,8 @@ class Case:
             return True
         return self.trigger.should and bool(self.checks or self.process or self.skip)
 
-    def foreign(self, labels: Iterable[str]) -> str | None:
-        """Return a message if the case is for none of the models with these labels, else None."""
+    def why_not_for(self, labels: Iterable[str]) -> str | None:
+        """Return why the case is for no model with one of these labels, None if it is for one."""
         if self.models is None or not set(labels).isdisjoint(self.models):
             return None
         return f"it is for {', '.join(self.models)} only: choose one of these with --upskill-models"

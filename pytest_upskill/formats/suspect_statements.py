@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from pytest_upskill.formats.skill import Case
-from pytest_upskill.formats.statement_marks import MARKS, Mark
+from pytest_upskill.formats.statement_marks import Mark
 
 _FILE = (
     r"(?:\S{1,300}\."
@@ -142,15 +142,16 @@ def _agent_words(statement: str) -> str:
 
 def candidates(case: Case) -> list[Candidate]:
     """Return the statements of a case that no judge should decide, as far as words can tell."""
-    found = []
+    suspects = []
     for check in case.judge_checks:
+        mark: Mark = "agent"
         if words := _agent_words(check.statement):
-            reason, mark = f"{words!r} is an agent's work, which an answer cannot show", MARKS[0]
+            reason = f"{words!r} is an agent's work, which an answer cannot show"
         elif _VACUOUS.fullmatch(check.statement.strip()):
-            reason, mark = "it names no criterion: every answer could satisfy it", MARKS[1]
+            mark, reason = "vacuous", "it names no criterion: every answer could satisfy it"
         else:
             continue
-        found.append(
+        suspects.append(
             Candidate(number=check.number, statement=check.statement, mark=mark, reason=reason)
         )
-    return found
+    return suspects

@@ -17,7 +17,7 @@ from pytest_upskill.repository.git_command import (
 )
 
 
-def commit_then(folder: Path, ref: str, project: Path) -> str | None:
+def starting_commit(folder: Path, ref: str, project: Path) -> str | None:
     """Return the commit from which the current branch started, in the repository of a folder.
 
     It is the merge base of ``ref`` and HEAD. In a submodule of the project, it is the commit of the
@@ -36,22 +36,20 @@ def commit_then(folder: Path, ref: str, project: Path) -> str | None:
     """
     if not git_output(folder, "rev-parse", "--show-superproject-working-tree"):
         return merge_base(folder, ref)
-    outer, top = (
-        Path(line_of(folder, "rev-parse", f"--show-{what}"))
-        for what in ("superproject-working-tree", "toplevel")
-    )
+    outer = Path(line_of(folder, "rev-parse", "--show-superproject-working-tree"))
+    top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
     if project.resolve().is_relative_to(top):
         return merge_base(folder, ref)
-    base = commit_then(outer, ref, project)
+    base = starting_commit(outer, ref, project)
     if base is None:
         return None
-    held = _gitlink(outer, base, top.relative_to(outer).as_posix())
-    if held and git_output(top, "cat-file", "-e", f"{held}^{{commit}}") is None:
+    commit = _gitlink(outer, base, top.relative_to(outer).as_posix())
+    if commit and git_output(top, "cat-file", "-e", f"{commit}^{{commit}}") is None:
         raise GitError(
-            f"the submodule {top} lacks commit {held[:7]}, which {ref!r} refers to: "
-            f"git -C {top} fetch origin {held}"
+            f"the submodule {top} lacks commit {commit[:7]}, which {ref!r} refers to: "
+            f"git -C {top} fetch origin {commit}"
         )
-    return held
+    return commit
 
 
 def merge_base(folder: Path, ref: str) -> str:
@@ -86,7 +84,7 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     """Write the content of a skill's folder at a commit, even if the folder was moved since.
 
     Args:
-        commit: A commit from ``commit_then``.
+        commit: A commit from ``starting_commit``.
         folder: The skill's current folder.
         into: An empty folder, to which the files are written.
 

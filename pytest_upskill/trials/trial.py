@@ -109,7 +109,7 @@ def plan(
     counts = Counter[tuple[object, ...]]()
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
-        models_of_case = [model for model in models if not case.foreign([model.label])]
+        models_of_case = [model for model in models if not case.why_not_for([model.label])]
         for model in models_of_case or models:
             make = partial(
                 Trial,
@@ -147,7 +147,7 @@ def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
         counts: How often each prompt was drawn before; this trial is added.
     """
     case = trial.case
-    if case.foreign([trial.model.label]):
+    if case.why_not_for([trial.model.label]):
         return trial
     turns = case.max_turns or MAX_TURNS
     prompt = trial.model, trial.arm, user_message(case), case.workspace, turns

@@ -17,7 +17,7 @@ def test_files_to_be_produced_must_exist(key: str) -> None:
     case = read_one(assertions=["Says hi"], **{key: ["out/a.csv", "./b.md"]})
 
     assert case.checks[1:] == (FileExists(file="out/a.csv"), FileExists(file="b.md"))
-    assert (case.skip, case.needs_agent) == (None, "file_exists")
+    assert (case.skip, case.agent_key) == (None, "file_exists")
 
 
 def test_scripts_and_references_are_reported_and_never_count() -> None:
@@ -32,7 +32,7 @@ def test_scripts_and_references_are_reported_and_never_count() -> None:
         ProcessCheck(name="read_file", file="references/b.md"),
     }
     assert len(case.checks) == 1
-    assert case.needs_agent == "ran_script"
+    assert case.agent_key == "ran_script"
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_an_assertion_on_a_file_is_a_check_of_the_workspace(
 
 
 def test_a_limit_of_turns_alone_needs_no_agent() -> None:
-    assert read_one(assertions=["Says hi"], max_turns=3).needs_agent == ""
+    assert read_one(assertions=["Says hi"], max_turns=3).agent_key is None

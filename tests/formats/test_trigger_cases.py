@@ -106,7 +106,7 @@ def test_a_check_that_needs_an_agent_leaves_the_query() -> None:
     case = read_one(should_trigger=True, expected_script="a.py", assertions=["Says hi"])
 
     assert (case.trigger, case.skip) == (TAKE, None)
-    assert case.needs_agent == "ran_script"
+    assert case.agent_key == "ran_script"
 
 
 @pytest.mark.parametrize(

@@ -81,21 +81,21 @@ def check_limit(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
     return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
 
 
-def check_instruction(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
+def check_instruction(required: Instruction, instructions: Iterable[str]) -> CheckResult:
     """Check that the device code contains an instruction.
 
     Args:
-        wanted: The text to find.
+        required: The text to find.
         instructions: Instructions of PTX or SASS, each an opcode and its operands.
     """
-    kind = wanted.name.partition("_")[0].upper()
-    text = " ".join(wanted.text.split())
+    kind = required.name.partition("_")[0].upper()
+    text = " ".join(required.text.split())
     listing = list(dict.fromkeys(instructions))
     found = any(_matches(text, instruction) for instruction in listing)
-    message = f"{wanted.name} {wanted.text!r}: {'in' if found else 'not in'} the {kind}"
+    message = f"{required.name} {required.text!r}: {'in' if found else 'not in'} the {kind}"
     if not found and (near := list(_same_family(text, listing))):
         message += f" (it has {', '.join(near[:3])})"
-    return CheckResult(name=wanted.name, passed=found, message=message)
+    return CheckResult(name=required.name, passed=found, message=message)
 
 
 def _matches(text: str, instruction: str) -> bool:

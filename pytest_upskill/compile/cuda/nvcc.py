@@ -79,7 +79,7 @@ class Cuda:
             )
         if self._host is None:
             return "nvcc needs a C++ compiler for the host: no g++ or clang++ on PATH"
-        return self._disassembler.missing() if _wants(check, "sass_contains") else None
+        return self._disassembler.missing() if _requires(check, "sass_contains") else None
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
@@ -128,10 +128,10 @@ class Cuda:
         instructions: dict[str, list[str]] = {}
         if any(isinstance(each, AtMost) for each in check.requires):
             functions = self._functions(check, code, sandbox)
-        if _wants(check, "ptx_contains"):
+        if _requires(check, "ptx_contains"):
             ptx = map(ptx_instructions, code.ptx)
             instructions["ptx_contains"] = [*chain.from_iterable(ptx)]
-        if _wants(check, "sass_contains"):
+        if _requires(check, "sass_contains"):
             sass = (self._disassembler.instructions(each, sandbox) for each in code.cubins)
             instructions["sass_contains"] = [*chain.from_iterable(sass)]
         for requirement in check.requires:
@@ -205,7 +205,7 @@ class Cuda:
 
     @cached_property
     def _nvcc(self) -> Path | None:
-        found = next(filter(_is_program, _places_of_nvcc()), None)
+        found = next(filter(_is_program, _nvcc_paths()), None)
         return found.absolute() if found else None
 
     @cached_property
@@ -235,11 +235,11 @@ class Cuda:
         return None
 
 
-def _wants(check: Compile, name: str) -> bool:
+def _requires(check: Compile, name: str) -> bool:
     return any(requirement.name == name for requirement in check.requires)
 
 
-def _places_of_nvcc() -> Iterator[Path]:
+def _nvcc_paths() -> Iterator[Path]:
     if found := shutil.which("nvcc"):
         yield Path(found)
     for variable in ("CUDA_HOME", "CUDA_PATH"):

@@ -139,13 +139,13 @@ def _read(outcome: Outcome, mark: str) -> Built:
     printed = [line for line in lines if line.strip() and not line.startswith(mark)]
     if outcome.succeeded and verdicts == ["nothing ran"]:
         raise CannotCompile("run python: the test code is wrong: nothing ran")
-    said = [_PLACE.sub(_describe_place, line) for line in printed]
+    diagnostics = [_PLACE.sub(_describe_place, line) for line in printed]
     passed = outcome.succeeded and verdicts == ["passed"]
     return Built(
         passed=passed,
         compiler=_PROGRAM,
-        message="passes" if passed else _failure_reason(outcome, said),
-        diagnostics=tuple(said),
+        message="passes" if passed else _failure_reason(outcome, diagnostics),
+        diagnostics=tuple(diagnostics),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_upskill.checks import (
@@ -24,15 +24,15 @@ from pytest_upskill.formats.suspect_statements import needs_agent
 class Derived:
     """What an existing evals file gives."""
 
-    cases: list[Mapping[str, Any]] = field(default_factory=list)
+    cases: list[Mapping[str, Any]]
     """Cases with checks by code, as they are written into ``skill_meta.json``."""
-    proposals: list[tuple[str, Proposal]] = field(default_factory=list)
+    proposals: list[tuple[str, Proposal]]
     """Proposed checks, each with the id of its case."""
-    judged: list[tuple[str, str]] = field(default_factory=list)
+    judged: list[tuple[str, str]]
     """Statements that need a judge, each with the id of its case."""
-    agent: list[tuple[str, str]] = field(default_factory=list)
+    agent: list[tuple[str, str]]
     """Statements and cases that need an agent, or another feature that a single answer lacks."""
-    triggers: list[tuple[str, str]] = field(default_factory=list)
+    triggers: list[tuple[str, str]]
     """Cases that test whether the skill is chosen, each with its query."""
 
 
@@ -42,28 +42,35 @@ def derive(skill: Skill) -> Derived:
     Args:
         skill: The skill with the cases of the file.
     """
-    found = Derived()
+    cases: list[Mapping[str, Any]] = []
+    proposals: list[tuple[str, Proposal]] = []
+    judged: list[tuple[str, str]] = []
+    agent: list[tuple[str, str]] = []
     for case in skill.cases:
-        if case.trigger is not None:
-            found.triggers.append((case.id, case.input))
         if not case.is_answered:
             continue
         if case.skip is not None:
-            found.agent.append((case.id, case.skip))
+            agent.append((case.id, case.skip))
             continue
         own: list[Proposal] = []
         for check in case.judge_checks:
             statement = check.statement
             if needs_agent(statement):
-                found.agent.append((case.id, statement))
+                agent.append((case.id, statement))
             elif proposal := propose(statement, case.input):
                 own.append(proposal)
             else:
-                found.judged.append((case.id, statement))
+                judged.append((case.id, statement))
         if own or any(_entries_of(check) for check in case.checks):
-            found.cases.append(_derived_case(case, own))
-        found.proposals.extend((case.id, each) for each in own)
-    return found
+            cases.append(_derived_case(case, own))
+        proposals += ((case.id, proposal) for proposal in own)
+    return Derived(
+        cases=cases,
+        proposals=proposals,
+        judged=judged,
+        agent=agent,
+        triggers=[(case.id, case.input) for case in skill.cases if case.trigger is not None],
+    )
 
 
 def _derived_case(case: Case, proposals: Sequence[Proposal]) -> Mapping[str, Any]:

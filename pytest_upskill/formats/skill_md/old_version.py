@@ -12,7 +12,7 @@ from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.repository.git import commit_then, deleted_skills, extract, is_changed
+from pytest_upskill.repository.git import deleted_skills, extract, is_changed, starting_commit
 
 
 def with_history(skill: Skill, ref: str, project: Path) -> Skill:
@@ -29,7 +29,7 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
         GitError: A git command fails.
     """
     folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
-    commit = commit_then(folder, ref, project)
+    commit = starting_commit(folder, ref, project)
     if commit is None:
         return replace(skill, history=f"new since {ref}: not compared")
     since = f"{ref} ({commit[:7]})"

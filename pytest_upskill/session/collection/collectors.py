@@ -164,7 +164,7 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
 def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:
     """Return why a trial is skipped whatever is installed, None if it is not."""
     case = trial.case
-    if foreign := case.foreign(model.label for model in settings.models):
+    if foreign := case.why_not_for(model.label for model in settings.models):
         return foreign
     if trial.chooses and trial.skill.hidden:
         return f"no agent sees {trial.skill.name}: disable-model-invocation is set"
@@ -173,9 +173,9 @@ def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:
     only_statements = len(case.judge_checks) == len(case.checks)
     if only_statements and settings.judge is None and not trial.chooses:
         return NO_JUDGE
-    if case.needs_agent and not trial.model.agent:
+    if case.agent_key and not trial.model.agent:
         return (
-            f"'{case.needs_agent}' needs an agent, and {trial.model.label} answers single "
+            f"'{case.agent_key}' needs an agent, and {trial.model.label} answers single "
             "requests: choose one, such as loop:haiku"
         )
     return None

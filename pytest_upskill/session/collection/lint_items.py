@@ -100,7 +100,7 @@ class LintItem(ItemOutsidePackages):
         if value_of(self.config, "models"):
             labels = [model.label for model in models_of(self.config)]
             for case in skill.cases:
-                if foreign := case.foreign(labels):
+                if foreign := case.why_not_for(labels):
                     yield case.line, case.id, foreign
 
     def _catalogue_findings(self, skill: Skill) -> Iterator[str]:

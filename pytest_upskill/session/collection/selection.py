@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.repository.git import commit_then, is_changed
+from pytest_upskill.repository.git import is_changed, starting_commit
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.options.settings import SETTINGS
@@ -94,7 +94,7 @@ class Selection:
 
     def _is_changed(self, folder: Path) -> bool:
         assert self._settings.changed_since is not None
-        commit = commit_then(folder, self._settings.changed_since, self._settings.project)
+        commit = starting_commit(folder, self._settings.changed_since, self._settings.project)
         return commit is None or is_changed(commit, folder)
 
 

@@ -31,14 +31,14 @@ def eligible_cases(engine: Engine, cases: Iterable[Case]) -> tuple[list[Case], d
 def _ineligible_reasons(engine: Engine, case: Case) -> Iterator[str]:
     if case.skip:
         yield case.skip
-    if case.needs_agent:
-        yield f"'{case.needs_agent}' needs an agent"
+    if case.agent_key:
+        yield f"'{case.agent_key}' needs an agent"
     if not case.is_answered:
         yield "is about triggers, and has no answer"
     if len(case.judge_checks) == len(case.checks):
         yield "has no check by code"
     students = engine.terms.students
-    yield from filter(None, (case.foreign([student.label]) for student in students))
+    yield from filter(None, (case.why_not_for([student.label]) for student in students))
     if sandboxed := sandboxed_of(case):
         compilers = engine.workplace.resources.compilers()
         yield from filter(None, map(compilers.missing, sandboxed))

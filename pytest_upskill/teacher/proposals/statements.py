@@ -37,8 +37,8 @@ def find_statements(
         for number, text in enumerate(texts, 1):
             name = f"{case.id}: statement {number}"
             place = _place(document, entries.get(case.line, ()), text)
-            if case.skip or case.needs_agent:
-                unchanged[name] = case.skip or f"'{case.needs_agent}' needs an agent"
+            if case.skip or case.agent_key:
+                unchanged[name] = case.skip or f"'{case.agent_key}' needs an agent"
             elif place is None:
                 unchanged[name] = "is not a text in a list of the file"
             else:

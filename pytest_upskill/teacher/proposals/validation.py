@@ -109,8 +109,8 @@ def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
 
 
 def _case_problems(case: Case) -> Iterator[str]:
-    if case.needs_agent:
-        yield f"'{case.needs_agent}' needs an agent"
+    if case.agent_key:
+        yield f"'{case.agent_key}' needs an agent"
     if case.judge_checks:
         yield "needs a judge: only checks by code are kept"
     if all(isinstance(check, NotContains | NotRegex) for check in case.checks):
