@@ -25,7 +25,7 @@ from pytest_upskill.trials.trial import Trial, request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate:
-    """What one model will be requested, and what that costs."""
+    """The answers to request from one model, and what they cost."""
 
     model: Model
     answers: int
@@ -40,7 +40,7 @@ class ModelEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostForecast:
-    """What a run will request."""
+    """The answers that a run needs, and what those cost that it must request."""
 
     trials: int
     runs: int
@@ -145,7 +145,7 @@ def _missing_answers(
 
 
 def _missing_choices(trial: Trial, load: Load) -> Iterator[_Missing]:
-    """Yield the answers to a trigger trial that are not recorded, by the number of their steps."""
+    """Yield a trigger trial's answers that are not recorded, grouped by the steps that are."""
     runs_by_step = Counter[int]()
     for run in range(trial.runs):
         *recorded, (_, last) = recorded_steps(trial, run, load)
@@ -179,7 +179,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
 def _estimate(
     model: Model, missing: Sequence[_Missing], prices: Prices, past: AgentRuns | None = None
 ) -> ModelEstimate:
-    """Return what a model will be requested, and what that costs."""
+    """Return the estimate of a model's missing answers."""
     requests = [(request, item.times) for item in missing for request in item.requests]
     usd = [
         times * cost

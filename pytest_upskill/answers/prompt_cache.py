@@ -45,7 +45,7 @@ class PromptCacheWarmup:
                     try:
                         yield
                     finally:
-                        # After a failure too: to send one first request after the other takes long.
+                        # After a failure too, or the others would be sent one after the other.
                         self._warm.add(block)
                     return
         yield

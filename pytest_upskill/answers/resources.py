@@ -29,7 +29,7 @@ class Host:
     open: Callable[[], Client]
     """Makes the client. It may import an SDK, which is slow: called once, off the loop."""
     records_answers: bool
-    """Whether its answers are recorded: those of no real model are not."""
+    """Whether its answers are recorded; False for answers that do not come from a real model."""
     caches_prompts: bool = False
     """Whether it has a prompt cache, which makes a skill block cheaper from the second time on."""
     accepts_tools: bool = True

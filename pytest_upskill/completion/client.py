@@ -10,7 +10,7 @@ from pytest_upskill.completion.request import Request
 
 
 class Client(Protocol):
-    """A client of one endpoint; there is one per session, used on one event loop.
+    """A client of one endpoint; a session has one of each, used on one event loop.
 
     A plugin's client that sends `Request.tools` and `Request.turns` and reads tool calls sets
     ``accepts_tools = True``; one that sends `Model.parameters` sets ``accepts_parameters = True``.

@@ -59,7 +59,7 @@ class HostHealth:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until a request may be sent, which is sent in the block."""
+        """Wait until a request may be sent; the block sends it."""
         if self._is_in_doubt():
             async with self._one_at_a_time:
                 while self._is_in_doubt() and (wait := self._paused_until - self._clock()) > 0:
@@ -76,7 +76,7 @@ class HostHealth:
         self._models_that_answered.add(model)
 
     def failed(self, request: Request, error: ProviderError, *, sent_at: float) -> None:
-        """Record why a request failed, and from when on the host may get the next one."""
+        """Record why a request failed, and pause a host that is in doubt."""
         if error.status is not None:
             self.has_replied = True
         if _is_refusal(error, request):

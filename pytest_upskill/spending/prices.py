@@ -30,8 +30,8 @@ BYTES_PER_TOKEN = 4
 _TEMPLATE_TOKENS = 64
 """Maximum number of tokens that an API adds to each message or tool, for roles and separators."""
 
-_ROUNDING = 100
-"""Upper bounds round the tokens of a prompt up to a multiple, so that the price is often cached."""
+_STEP = 100
+"""Upper bounds count a prompt in steps of so many tokens, so that most prices are cached."""
 
 _SURCHARGE = 0.25
 """What Anthropic adds to the price of input that it writes to its prompt cache, as a share of it.
@@ -114,13 +114,15 @@ class Prices:
         self, model: Model, input_tokens: int, output_tokens: int
     ) -> float | None:
         """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
-        rounded = math.ceil(input_tokens / _ROUNDING) * _ROUNDING
+        rounded_up = math.ceil(input_tokens / _STEP) * _STEP
         # Writing to the vendor's prompt cache is more expensive than plain input.
-        return self._price(model, TokenCounts(rounded, output_tokens, cache_write_tokens=rounded))
+        return self._price(
+            model, TokenCounts(rounded_up, output_tokens, cache_write_tokens=rounded_up)
+        )
 
     def has_price(self, model: Model) -> bool:
         """Return whether a model has a price."""
-        return self._price(model, TokenCounts(_ROUNDING, _ROUNDING)) is not None
+        return self._price(model, TokenCounts(_STEP, _STEP)) is not None
 
     def problem(self, model: Model) -> str:
         """Return the message that a model has no price, and how to set one."""

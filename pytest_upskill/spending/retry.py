@@ -169,11 +169,11 @@ class Retries:
             attempts.waited += self._clock() - ticket.sent_at
 
     def _seconds_trying(self, attempts: _Attempts) -> float:
-        """Return the seconds since a request was made, without waits for slots."""
+        """Return the seconds since the first attempt was due, without those of waiting."""
         return self._clock() - attempts.started - attempts.waited
 
     def _must_give_up(self, attempts: _Attempts, pause: float) -> bool:
-        """Return whether there is to be no further attempt after a pause in seconds."""
+        """Return whether to give up instead of another attempt after a pause in seconds."""
         policy, health, error = self._policy, self._health, attempts.errors[-1]
         count = len(attempts.errors)
         if not health.has_replied and max(count, health.silences) >= policy.attempts_at_silence:

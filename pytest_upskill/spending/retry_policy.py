@@ -14,7 +14,7 @@ class RetryPolicy:
     """The limits of retries; times in seconds."""
 
     deadline: float = 300.0
-    """Time after which no new attempt starts, without the wait for slots."""
+    """Time after which no new attempt starts; waits for slots do not count."""
     unavailable: float = 60.0
     """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
     first_backoff: float = 0.5
