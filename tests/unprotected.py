@@ -221,7 +221,7 @@ AGENTS = (
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/record/left_files.py", "if len(files) >= MAX_FILES:", "if False:"),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/record/left_files.py", "        if bytes_left < 0:", "        if False:"),)),
     Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("spending/run_limits.py", "if turns >= max_turns:", "if False:"),)),
-    Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/box/process.py", "_threads_below, sandbox) > _MAX_THREADS:", "_threads_below, sandbox) < 0:"),)),
+    Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/box/process.py", "_threads_below, sandbox_pid) > _MAX_THREADS:", "_threads_below, sandbox_pid) < 0:"),)),
     Removal("test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing", (Edit("compile/python/run_tests.py", "    sys.path += [", "    sys.path[:0] = ["),)),
     Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),
 )

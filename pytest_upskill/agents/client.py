@@ -219,7 +219,7 @@ class CliClient:
         - The program exits.
         - The proxy ends it: a request would exceed a limit or the budget, the host fails, or the
           model chooses a skill.
-        - The watch of the process ends it at a limit of time, processes or files.
+        - `run_boxed` ends it at a limit of time, processes or files.
 
         Program and proxy have stopped when this returns or raises, also if it is cancelled.
 

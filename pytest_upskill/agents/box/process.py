@@ -71,23 +71,23 @@ async def run_boxed(
 
 
 async def _start(
-    root: Path, installed: Installed, launch: Launch, info: int
+    root: Path, installed: Installed, launch: Launch, info_writer: int
 ) -> asyncio.subprocess.Process:
-    with open_filter(build_denylist) as filters:
+    with open_filter(build_denylist) as filter_files:
         return await asyncio.create_subprocess_exec(
-            *bwrap_command(root, installed, launch, info, filters),
+            *bwrap_command(root, installed, launch, info_writer, filter_files),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
             # The environment of bubblewrap itself, which the agent can read in /proc/1.
             env={"PATH": os.defpath},
-            pass_fds=(info, *filters),
+            pass_fds=(info_writer, *filter_files),
         )
 
 
 async def _wait_for_end(
-    sandbox: int, exited: asyncio.Future[int], root: Path, proxy: Proxy, seconds: float
+    sandbox_pid: int, exited: asyncio.Future[int], root: Path, proxy: Proxy, seconds: float
 ) -> None:
     """Wait until a program exits or its run ends; end the run at a limit of time or resources."""
     started = time.monotonic()
@@ -101,7 +101,7 @@ async def _wait_for_end(
             return
         if time.monotonic() - started - proxy.waited_s > seconds:
             proxy.end(LimitReached(f"it took more than {seconds:g} s"))
-        elif await asyncio.to_thread(_threads_below, sandbox) > _MAX_THREADS:
+        elif await asyncio.to_thread(_threads_below, sandbox_pid) > _MAX_THREADS:
             proxy.end(LimitReached(f"it started more than {_MAX_THREADS:,} processes and threads"))
         elif await asyncio.to_thread(usage.is_beyond):
             limit = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
