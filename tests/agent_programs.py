@@ -100,13 +100,13 @@ class Recorded(Script):
         self.bodies: list[Mapping[str, Any]] = []
 
     async def exchange(
-        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
+        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         self.bodies.append(json.loads(content))
-        return await super().exchange(asked, content, headers, receive)
+        return await super().exchange(request, content, headers, receive)
 
     @property
-    def told(self) -> str:
+    def tool_results(self) -> str:
         """All that tools returned."""
         return json.dumps(self.bodies[-1]["messages"])
 
@@ -131,7 +131,7 @@ def client(
     )
 
 
-def asked(**task: Any) -> Request:
+def agent_request(**task: Any) -> Request:
     model = parse_model("m=claude-code:haiku")
     return Request(
         model=model, frame="", skill="", user="Go.", max_tokens=1, run=0, task=AgentTask(**task)
@@ -140,7 +140,7 @@ def asked(**task: Any) -> Request:
 
 def completed(*steps: Step, limits: RunLimits | None = None, **task: Any) -> Completion:
     """Run the program with a model that does these steps."""
-    return asyncio.run(client(Recorded(steps), limits=limits).complete(asked(**task)))
+    return asyncio.run(client(Recorded(steps), limits=limits).complete(agent_request(**task)))
 
 
 def run_of(completion: Completion) -> AgentRun:

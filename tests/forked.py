@@ -42,10 +42,10 @@ _COMMAND = """\
 import json, os, socket, sys
 
 words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
-asked = {{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}
+order = {{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect({address!r})
-    socket.send_fds(connection, [json.dumps(asked).encode() + b"\\n"], [0, 1, 2])
+    socket.send_fds(connection, [json.dumps(order).encode() + b"\\n"], [0, 1, 2])
     _, status = connection.makefile()
 sys.exit(int(status) % 256)
 """
@@ -93,21 +93,21 @@ class Forked:
         *,
         leads: bool = False,
     ) -> None:
-        asked = {"words": words, "folder": str(folder), "environment": dict(environment)}
+        order = {"words": words, "folder": str(folder), "environment": dict(environment)}
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(server_address())
-        text = json.dumps(asked | {"leads": leads}).encode() + b"\n"
+        text = json.dumps(order | {"leads": leads}).encode() + b"\n"
         socket.send_fds(self._connection, [text], streams)
-        self._told = self._connection.makefile()
-        self.pid = int(self._told.readline())
+        self._reports = self._connection.makefile()
+        self.pid = int(self._reports.readline())
         self._status: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
         """Return its exit status as `subprocess` does."""
         if self._status is None:
             self._connection.settimeout(timeout)
-            self._status = int(self._told.readline())
-            self._told.close()
+            self._status = int(self._reports.readline())
+            self._reports.close()
             self._connection.close()
         return self._status
 
@@ -167,7 +167,7 @@ def serve(descriptor: int) -> None:
 
 
 def _watch(connection: socket.socket) -> NoReturn:
-    """Fork one process, and tell its number and how it ended."""
+    """Fork one process, and report its number and its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     text, streams, _, _ = socket.recv_fds(connection, 1 << 16, _STREAMS)
     while not text.endswith(b"\n"):
@@ -192,7 +192,7 @@ def _run(
     environment: dict[str, str],
     leads: bool = False,
 ) -> NoReturn:
-    """Be the process that was asked for."""
+    """Become the process that was ordered."""
     status: object = 0
     try:
         if leads:

@@ -71,16 +71,16 @@ Answer = Callable[[Received], Reply | str]
 
 
 class Loopback:
-    """The running server: what to reply, and what was asked.
+    """A running server: what it replies, and what it received.
 
     Attributes:
         replies: Sent first, one per request.
         answer: Makes every reply after those.
         requests: Everything received, in order of arrival.
         models: The reply to a request for the list of models; None for a server without one.
-        looks: How often that list was requested.
+        model_list_requests: How often that list was requested.
         peak: The most requests that were open at one time.
-        connections: How many there ever were.
+        connections: How many were ever opened.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Loopback:
         self.answer: Answer = lambda _: Reply()
         self.requests: list[Received] = []
         self.models: Mapping[str, Any] | None = None
-        self.looks = 0
+        self.model_list_requests = 0
         self.peak = 0
         self.connections = 0
         self._open = 0
@@ -175,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         loopback = cast("_Server", self.server).loopback
-        loopback.looks += 1
+        loopback.model_list_requests += 1
         status = 200 if loopback.models is not None and self.path == "/v1/models" else 404
         self._send(Reply(status=status), json.dumps(loopback.models).encode())
 
@@ -211,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if reply.chunked:
             chunks = [body[at : at + 5] for at in range(0, len(body), 5)]
-            body = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in [*chunks, b""])
+            body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as in the base class

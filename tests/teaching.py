@@ -93,8 +93,7 @@ class Depot:
     guesses: float = 0.05
     """How often it gives one that it was not told."""
     chance: random.Random = field(default_factory=lambda: random.Random(1))
-    asked: list[Received] = field(default_factory=list)
-    """What the teacher was asked."""
+    teacher_requests: list[Received] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.loopback.answer = self._answer
@@ -138,8 +137,8 @@ class Depot:
 
     def _answer(self, received: Received) -> Reply | str:
         if received.body["model"] == self.teacher:
-            self.asked.append(received)
-            return self.teach(received, len(self.asked))
+            self.teacher_requests.append(received)
+            return self.teach(received, len(self.teacher_requests))
         match = re.search(r"bay (\d+)", received.user)
         assert match is not None
         told = code(int(match[1]))

@@ -25,7 +25,7 @@ from pytest_upskill.spending.budget import Settle
 from pytest_upskill.spending.run_limits import RunLimits
 from tests.agent_programs import (
     Recorded,
-    asked,
+    agent_request,
     bash,
     client,
     completed,
@@ -48,7 +48,7 @@ def test_a_program_that_ends_before_its_model_has_answered_is_missing_data() -> 
     upstream = Recorded([bash("echo gone >&2; kill -9 $PPID")])
 
     with pytest.raises(ProviderError, match="claude-code: ended before its model had") as caught:
-        asyncio.run(client(upstream).complete(asked()))
+        asyncio.run(client(upstream).complete(agent_request()))
 
     assert caught.value.paid is not None
     assert caught.value.paid.cost_usd == pytest.approx(0.05)
@@ -63,7 +63,7 @@ def test_a_program_that_does_not_work_fails_its_self_test_before_anything_is_ask
     agent = client(upstream, program=program)
 
     with pytest.raises(ProviderError) as caught:
-        asyncio.run(agent.complete(asked()))
+        asyncio.run(agent.complete(agent_request()))
 
     assert str(caught.value) == (
         "claude-code 9.9.9 fails its self-test: sent no request: unknown option: install another "
@@ -90,9 +90,9 @@ def test_a_program_that_could_not_be_started_is_missing_data_and_started_again(
         agent = client(Recorded(["Done."]))
         before = open_files()
         with pytest.raises(ProviderError, match="cannot start: busy"):
-            await agent.complete(asked())
+            await agent.complete(agent_request())
         assert open_files() == before
-        return await agent.complete(asked())
+        return await agent.complete(agent_request())
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", at_the_second_time)
 
@@ -142,7 +142,7 @@ async def reserve_nothing(_: int) -> Settle:
 
 def test_an_agent_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
     async def opened() -> list[bytes | None]:
-        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), reserve_nothing, RunLimits())
+        proxy = Proxy(agent_request(), ClaudeCode(), Recorded([]), reserve_nothing, RunLimits())
         await proxy.start(tmp_path / "proxy")
         ends = [await asyncio.open_unix_connection(tmp_path / "proxy") for _ in range(66)]
         seen = [await _first_byte(reader) for reader, _ in ends]
@@ -209,7 +209,7 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         return settle
 
     async def hang() -> float | None:
-        proxy = Proxy(asked(), ClaudeCode(), _Endless(), reserve, RunLimits())
+        proxy = Proxy(agent_request(), ClaudeCode(), _Endless(), reserve, RunLimits())
         await proxy.start(tmp_path / "proxy")
         reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy", limit=1024)
         body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True})

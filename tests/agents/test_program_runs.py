@@ -17,7 +17,7 @@ from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.run_limits import RunLimits
 from tests.agent_programs import (
     Recorded,
-    asked,
+    agent_request,
     bash,
     client,
     completed,
@@ -52,17 +52,17 @@ def test_nothing_of_the_host_is_inside(tmp_path: Path, monkeypatch: pytest.Monke
             ]
         )
 
-        asyncio.run(client(upstream).complete(asked()))
+        asyncio.run(client(upstream).complete(agent_request()))
 
-    assert "ANTHROPIC_BASE_URL=http://127.0.0.1:8787" in upstream.told
-    assert "uid=1000" in upstream.told
+    assert "ANTHROPIC_BASE_URL=http://127.0.0.1:8787" in upstream.tool_results
+    assert "uid=1000" in upstream.tool_results
     for hidden in ("the-real-key", "a secret of the host", "root:", str(Path.home().name) + ":x"):
-        assert hidden not in upstream.told
+        assert hidden not in upstream.tool_results
     # What is in memory has no limit: nothing can be written there.
     for name in ("/new", "/dev/new"):
-        assert f"cannot touch '{name}'" in upstream.told
-    assert "Connection refused" in upstream.told
-    assert "Network is unreachable" in upstream.told
+        assert f"cannot touch '{name}'" in upstream.tool_results
+    assert "Connection refused" in upstream.tool_results
+    assert "Network is unreachable" in upstream.tool_results
 
 
 def test_what_an_agent_did_is_read_from_its_requests() -> None:
@@ -82,7 +82,7 @@ def test_what_an_agent_did_is_read_from_its_requests() -> None:
     assert (run.turns, run.requests, run.version) == (3, 3, "9.9.9")
     assert (completion.text, completion.input_tokens, completion.output_tokens) == ("Sent.", 3, 3)
     assert completion.cost_usd == pytest.approx(0.15)
-    assert completion.served_model == asked().model.name
+    assert completion.served_model == agent_request().model.name
 
 
 def test_the_keyring_of_the_session_is_not_inside() -> None:
@@ -96,10 +96,10 @@ def test_the_keyring_of_the_session_is_not_inside() -> None:
     )
     upstream = Recorded([bash(f"python3 -c '{ask}'; cat /proc/keys"), "Done."])
 
-    asyncio.run(client(upstream).complete(asked()))
+    asyncio.run(client(upstream).complete(agent_request()))
 
-    assert "read b''" in upstream.told
-    assert "upskill-box: " not in upstream.told
+    assert "read b''" in upstream.tool_results
+    assert "upskill-box: " not in upstream.tool_results
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_run_in_which_the_model_chooses_ends_with_its_choice() -> None:
     upstream = Recorded([bash("ls"), skill(), "Never asked for."])
     task = {"skill_name": "billing", "skill": SKILL, "chooses": True, "max_turns": 3}
 
-    run = run_of(asyncio.run(client(upstream).complete(asked(**task))))
+    run = run_of(asyncio.run(client(upstream).complete(agent_request(**task))))
 
     assert (run.taken, run.requests, run.limit, run.broken) == ("billing", 2, "", "")
     assert (run.offered, run.loaded, run.changed) == (True, None, ())
@@ -133,7 +133,7 @@ def test_a_limit_of_cost_is_never_passed() -> None:
     agent = client(upstream, limit=0.3)
 
     with pytest.raises(BudgetError, match=r"\$0\.3"):
-        asyncio.run(agent.complete(asked()))
+        asyncio.run(agent.complete(agent_request()))
 
     assert len(upstream.bodies) == 6  # of $.05 each
 
@@ -144,10 +144,13 @@ def test_two_runs_at_once_share_no_files() -> None:
 
     async def both() -> list[Recorded]:
         upstreams = [steps("first.txt"), steps("second.txt")]
-        await asyncio.gather(*(client(each).complete(asked()) for each in upstreams))
+        await asyncio.gather(*(client(each).complete(agent_request()) for each in upstreams))
         return upstreams
 
     first, second = asyncio.run(both())
 
-    assert ("first.txt" in first.told, "second.txt" in first.told) == (True, False)
-    assert ("first.txt" in second.told, "second.txt" in second.told) == (False, True)
+    assert ("first.txt" in first.tool_results, "second.txt" in first.tool_results) == (True, False)
+    assert ("first.txt" in second.tool_results, "second.txt" in second.tool_results) == (
+        False,
+        True,
+    )

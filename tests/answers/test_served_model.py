@@ -85,8 +85,8 @@ def test_a_run_that_does_not_need_the_list_does_not_request_it(
 ) -> None:
     write_skill()
     run("--upskill-models", model, "skills")
-    assert loopback.looks == 1
+    assert loopback.model_list_requests == 1
 
     run("--upskill-models", model, f"--upskill-cache={mode}", "skills")
 
-    assert loopback.looks == 1
+    assert loopback.model_list_requests == 1

@@ -20,11 +20,11 @@ def propose(depot: Depot, *proposals: object) -> None:
     def teach(received: Received) -> Reply | str:
         if received.body["model"] != "teacher":
             return answer(received)
-        depot.asked.append(received)
+        depot.teacher_requests.append(received)
         if "Propose" not in received.user:
             bay = int(received.user.split("bay ")[1].split()[0].strip(",?"))
             return code(bay) if f"is {code(bay)}" in received.user else "No idea."
-        first = sum("Propose" in each.user for each in depot.asked) == 1
+        first = sum("Propose" in each.user for each in depot.teacher_requests) == 1
         return json.dumps({"proposals": proposals if first else []})
 
     depot.loopback.answer = teach
@@ -148,5 +148,5 @@ def test_an_interrupted_command_goes_on_from_what_is_recorded(depot: Depot, sour
     assert depot.decision()["decision"] == "stopped"
     assert depot.run(*arguments) == 0
 
-    first = [each for each in depot.asked if "Propose" in each.user]
+    first = [each for each in depot.teacher_requests if "Propose" in each.user]
     assert len(first) == 2, "the first round, and one in which the teacher proposes no more"

@@ -51,12 +51,12 @@ class Host:
 
     script: list[ProviderError] = field(default_factory=list)
     rest: Callable[[], Completion] = lambda: ANSWER
-    asked: list[Request] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     open: int = 0
     peak: int = 0
 
     async def complete(self, request: Request) -> Completion:
-        self.asked.append(request)
+        self.requests.append(request)
         self.open += 1
         self.peak = max(self.peak, self.open)
         await asyncio.sleep(0)

@@ -89,7 +89,7 @@ class Session:
     wasted: float
     """Share of the slot time."""
     peak: int
-    said: frozenset[str]
+    errors: frozenset[str]
     """The messages of errors."""
 
 
@@ -113,5 +113,5 @@ def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None =
         seconds=seconds,
         wasted=server.wasted / max(server.busy + server.wasted, 1e-9),
         peak=server.peak,
-        said=frozenset(str(each) for each in got if isinstance(each, ProviderError)),
+        errors=frozenset(str(each) for each in got if isinstance(each, ProviderError)),
     )

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.spending.budget import Budget, BudgetError
 from pytest_upskill.spending.prices import OwnPrice, Prices
-from tests.agent_programs import asked
+from tests.agent_programs import agent_request
 from tests.spending.retrying import ANSWER, request
 
 DOLLAR = Prices({"m": OwnPrice(input=0, output=1e6)})
@@ -62,7 +62,7 @@ def test_once_a_request_was_refused_all_later_ones_are() -> None:
 async def spend_most_of_a_run(limit: float) -> float | None:
     """Send 280 KB when 350,000 of a run's 500,000 tokens are spent; return what is left."""
     budget = Budget(limit, PRICES)
-    reserved = await budget.reserve(asked())
+    reserved = await budget.reserve(agent_request())
     settle = await budget.reserve_next(reserved, 350_000)
     await settle(Completion(text="", input_tokens=350_000, output_tokens=1), True)
     settle = await budget.reserve_next(reserved, 280_000)

@@ -31,7 +31,7 @@ def test_no_more_requests_than_slots_are_in_flight() -> None:
 
     outcomes(*(client.complete(request(run)) for run in range(20)))
 
-    assert (len(host.asked), host.peak) == (20, 3)
+    assert (len(host.requests), host.peak) == (20, 3)
 
 
 def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
@@ -40,7 +40,7 @@ def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
 
     outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
 
-    assert [asked.run for asked in host.asked] == [0, 1, 0]
+    assert [each.run for each in host.requests] == [0, 1, 0]
 
 
 def test_cancelling_gives_the_slot_back() -> None:

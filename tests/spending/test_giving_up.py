@@ -34,7 +34,7 @@ def test_no_attempt_starts_after_the_deadline() -> None:
     error = outcome(client_of(host, clock).complete(request()))
 
     assert str(error) == "m: HTTP 500 later (after 3 attempts in 80 s)"
-    assert len(host.asked) == 3
+    assert len(host.requests) == 3
 
 
 def unavailable(status: int = 503, *, loading: bool = False) -> ProviderError:
@@ -60,7 +60,7 @@ def test_many_requests_do_not_keep_a_host_alive_that_is_down() -> None:
 
     assert len({str(error) for error in errors}) == 1
     assert clock.now < 80
-    assert len(host.asked) < 20
+    assert len(host.requests) < 20
 
 
 def test_a_host_that_loads_its_model_is_waited_for() -> None:
@@ -76,7 +76,7 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
     client = client_of(host, clock, slots=ConcurrencyLimiter(1), policy=RetryPolicy())
 
     def refuse_the_first() -> Completion:
-        if host.asked[-1].run == 0:
+        if host.requests[-1].run == 0:
             raise unavailable()
         clock.now += 1
         return ANSWER
@@ -94,7 +94,7 @@ def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
 
     def refuse_each_once() -> Completion:
         clock.now += 30
-        if len(host.asked) <= 21:
+        if len(host.requests) <= 21:
             raise later()
         return ANSWER
 
@@ -120,7 +120,7 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
     error = outcome(client.complete(request()))
 
     assert str(error).startswith(f"m: broken JSON (after {attempts} attempts in ")
-    assert len(host.asked) == answers + attempts
+    assert len(host.requests) == answers + attempts
 
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
@@ -128,7 +128,7 @@ def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
     client = client_of(host, clock, slots=ConcurrencyLimiter(1))
 
     def refuse_the_first() -> Completion:
-        if host.asked[-1].run == 0:
+        if host.requests[-1].run == 0:
             raise later(retry_after=60)
         return ANSWER
 
@@ -147,12 +147,12 @@ def test_a_host_that_answers_no_request_until_a_deadline_is_given_up_on() -> Non
     client = client_of(host, clock)
 
     first = outcome(client.complete(request(0)))
-    asked = len(host.asked)
+    sent = len(host.requests)
     second = outcome(client.complete(request(1)))
 
     assert isinstance(first, ProviderError)
     assert (first.fatal, str(second)) == (True, str(first))
-    assert len(host.asked) == asked
+    assert len(host.requests) == sent
 
 
 def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() -> None:
@@ -165,7 +165,7 @@ def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() ->
     assert {str(error) for error in errors} == {"m: HTTP 401 bad key"}
     assert all(isinstance(error, ProviderError) and error.fatal for error in errors)
     assert not any(isinstance(error, ProviderError) and error.billable for error in errors)
-    assert len(host.asked) == 1
+    assert len(host.requests) == 1
 
 
 def test_a_stopped_model_leaves_the_others_of_its_host_alone() -> None:
@@ -186,7 +186,7 @@ def test_a_host_that_never_answered_is_given_up_on_soon_and_for_all_its_models()
 
     assert str(first).startswith("m: no connection (after 3 attempts in ")
     assert [str(each) for each in later] == [str(first)] * 2
-    assert len(host.asked) == 3
+    assert len(host.requests) == 3
 
 
 def test_a_host_that_does_not_reply_gets_one_request_at_a_time_and_few_of_many() -> None:
@@ -197,7 +197,7 @@ def test_a_host_that_does_not_reply_gets_one_request_at_a_time_and_few_of_many()
 
     assert len({str(error) for error in errors}) == 1
     assert str(errors[0]).startswith("m: no connection (after 3 attempts in ")
-    assert len(host.asked) == 4 + 1 + 1
+    assert len(host.requests) == 4 + 1 + 1
 
 
 def test_a_host_that_starts_late_gets_all_requests_once_it_answers() -> None:
@@ -207,7 +207,7 @@ def test_a_host_that_starts_late_gets_all_requests_once_it_answers() -> None:
     answers = outcomes(*(client.complete(request(run)) for run in range(40)))
 
     assert all(isinstance(answer, Completion) for answer in answers)
-    assert (len(host.asked), host.peak) == (45, 4)
+    assert (len(host.requests), host.peak) == (45, 4)
 
 
 def refusal(*, of_request: bool = False, status: int = 400) -> ProviderError:
@@ -222,7 +222,7 @@ def test_a_model_that_refuses_everything_in_the_same_words_is_stopped(status: in
     errors = outcomes(*(client.complete(request(run)) for run in range(20)))
 
     assert [str(error) for error in errors] == ["m: refused"] * 20
-    assert len(host.asked) == 3
+    assert len(host.requests) == 3
 
 
 @pytest.mark.parametrize("why", ["an answer before", "its length", "its tools", "other words"])
@@ -256,6 +256,6 @@ def test_a_host_that_answered_once_is_waited_for_until_the_deadline() -> None:
     clock.now += 1
     error = outcome(client.complete(request()))
 
-    assert len(host.asked) > 4
+    assert len(host.requests) > 4
     assert isinstance(error, ProviderError)
     assert error.fatal

@@ -34,7 +34,7 @@ def test_a_temporary_error_is_retried_and_every_attempt_counted() -> None:
 
     assert isinstance(answer, Completion)
     assert answer.attempts == 3
-    assert len(host.asked) == 3
+    assert len(host.requests) == 3
 
 
 def test_a_permanent_error_is_not_retried() -> None:
@@ -43,7 +43,7 @@ def test_a_permanent_error_is_not_retried() -> None:
     error = outcome(client_of(host, clock).complete(request()))
 
     assert str(error) == "m: HTTP 400 no"
-    assert (len(host.asked), clock.slept) == (1, [])
+    assert (len(host.requests), clock.slept) == (1, [])
 
 
 def test_pauses_double_with_jitter_up_to_the_longest() -> None:

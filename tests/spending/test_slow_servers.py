@@ -60,7 +60,7 @@ def test_a_server_that_never_replies_is_given_up_on_after_three_timeouts() -> No
 
     assert (session.answered, session.wasted) == (0, 1)
     assert session.seconds < 4 * 120
-    assert session.said == {
+    assert session.errors == {
         (
             "m: no reply from a.invalid within 120 s: raise --upskill-timeout, or lower "
             "--upskill-max-tokens (after 3 attempts in 362 s)"

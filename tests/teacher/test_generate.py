@@ -38,7 +38,7 @@ def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
     def reply(received: Received) -> Reply | str:
         if received.body["model"] != "teacher":
             return answer(received)
-        depot.asked.append(received)
+        depot.teacher_requests.append(received)
         said = received.user
         if said.startswith("You write an agent skill"):
             return next(replies)
@@ -106,7 +106,7 @@ def test_the_authors_of_skill_and_cases_see_nothing_of_each_other(
 
     depot.run("generate", TASK, "--from", source, "--yes")
 
-    first, second, *others = depot.asked
+    first, second, *others = depot.teacher_requests
     assert "Tell me the code" not in first.user
     assert "Every bay has a code." not in second.user
     # The refiner sees the draft, and no case's check.
@@ -157,7 +157,7 @@ def test_a_draft_that_is_not_allowed_is_asked_for_once_more(
     assert depot.run("generate", TASK, "--no-eval") == 4
 
     assert reason in depot.decision()["reason"]
-    assert reason in depot.asked[1].user
+    assert reason in depot.teacher_requests[1].user
     assert not (depot.folder / "skills" / "bay-codes").exists()
 
 

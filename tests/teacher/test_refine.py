@@ -122,13 +122,13 @@ def test_the_teacher_sees_no_check_and_nothing_that_is_held_out(depot: Depot) ->
     depot.refine()
 
     held_out = [bay for bay in BAYS if is_held_out(f"bay-{bay}")]
-    for received in depot.asked:
+    for received in depot.teacher_requests:
         said = received.system + received.user
         assert "contains" not in said
         assert not [bay for bay in held_out if question(bay) in said]
         assert not [bay for bay in LACKING if code(bay) in said]
         assert re.search(r"<(question-\w{16})>\n.*\n</\1>", said)
-    assert "the reply has no JSON" in depot.asked[1].user
+    assert "the reply has no JSON" in depot.teacher_requests[1].user
 
 
 def test_a_second_candidate_is_a_second_look_even_without_the_ledger(depot: Depot) -> None:

@@ -20,7 +20,7 @@ def test_a_skill_that_passes_every_train_case_is_not_refined(depot: Depot) -> No
 
     assert depot.decision()["decision"] == "refused"
     assert depot.decision()["reason"].startswith("the skill passes every train case")
-    assert depot.asked == []
+    assert depot.teacher_requests == []
 
 
 def test_cases_that_code_cannot_decide_for_all_students_are_left_out(
