@@ -49,7 +49,6 @@ class SlowServer:
     """Slot time spent on answers."""
     wasted: float = 0.0
     """Slot time spent on requests that were cancelled."""
-    asked: int = 0
     peak: int = 0
     _queue: asyncio.Semaphore = field(init=False)
     _open: int = 0
@@ -58,7 +57,6 @@ class SlowServer:
         self._queue = asyncio.Semaphore(self.slots)
 
     async def complete(self, request: Request) -> Completion:
-        self.asked += 1
         self._open += 1
         self.peak = max(self.peak, self._open)
         try:
