@@ -107,20 +107,19 @@ class Budget:
         request = reservation.request
         # A text has no more tokens than bytes.
         max_cost = self._prices.max_cost_of_tokens(request.model, size, request.max_tokens)
-        if reservation.left is not None:
+        settle = partial(self.settle, reservation, max_cost=max_cost)
+        if reservation.left is None:
+            return settle
+        if max_cost is not None:
+            # Bytes, as a bound on tokens, may exceed what the run has left: it gets more if there
+            # is more, without waiting for others, which may be waiting for this run.
             async with self._changed:
-                # Bytes, as a bound on tokens, may exceed what the run has left: it gets more if
-                # there is more, without waiting for others, which may be waiting for this run.
-                if (
-                    max_cost is not None
-                    and not self.stopped
-                    and self._fits(max_cost - reservation.left)
-                ):
+                if not self.stopped and self._fits(max_cost - reservation.left):
                     reservation.left = max(reservation.left, max_cost)
-            if max_cost is None or max_cost > reservation.left:
-                self.stopped = True
-                raise self._exceeded_error()
-        return partial(self.settle, reservation, max_cost=max_cost)
+            if max_cost <= reservation.left:
+                return settle
+        self.stopped = True
+        raise self._exceeded_error()
 
     async def settle(
         self,
@@ -143,15 +142,16 @@ class Budget:
             cost = completion.cost_usd
             if cost is None:
                 cost = self._prices.cost(reservation.request.model, completion)
-        if reservation.left is not None:
-            async with self._changed:
-                counted = cost
-                if counted is None:
-                    counted = reservation.left if max_cost is None else max_cost
-                    self.assumed += counted
-                self._spent += counted
-                reservation.left = max(0.0, reservation.left - counted)
-                self._changed.notify_all()
+        if reservation.left is None:
+            return cost
+        async with self._changed:
+            counted = cost
+            if counted is None:
+                counted = reservation.left if max_cost is None else max_cost
+                self.assumed += counted
+            self._spent += counted
+            reservation.left = max(0.0, reservation.left - counted)
+            self._changed.notify_all()
         return cost
 
     async def release(self, reservation: Reservation) -> None:
