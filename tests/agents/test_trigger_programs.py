@@ -154,7 +154,7 @@ def test_pi_lists_every_description_whole_in_the_system_prompt_as_we_do() -> Non
     chosen_by(bodies[0], "read", "path")
 
 
-def test_our_catalogue_lists_every_description_whole_in_an_order_of_its_own() -> None:
+def test_our_catalogue_lists_every_description_whole_in_its_own_order() -> None:
     request = first_request(
         model=parse_model("openai:small"), catalogue=OURS, own=OURS.skills[0], query="Hi.",
         max_tokens=9, run=0,

@@ -104,7 +104,7 @@ def test_a_skill_of_the_same_name_elsewhere_neither_uses_nor_overwrites_a_baseli
     assert recorded.read_text("utf-8") == before
 
 
-def test_each_case_file_of_a_skill_has_a_baseline_of_its_own(
+def test_each_case_file_of_a_skill_has_its_own_baseline(
     write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
 ) -> None:
     evals = write_skill() / "evals" / "evals.json"

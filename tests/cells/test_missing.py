@@ -15,7 +15,7 @@ from tests.reporting import run as run_of
 from tests.scripted_model import Script
 
 
-def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_its_own(
+def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_exit_code_75(
     script: Script, run_once: Run
 ) -> None:
     args = script(one="+++!! -----", two="++++! -----")

@@ -70,7 +70,7 @@ def test_a_check_that_holds_says_what_it_found(check: Check, message: str) -> No
         (NotRegex(pattern="c.e"), "not_regex 'c.e': found in line 3: 'def clean(text):'"),
     ],
 )  # fmt: skip
-def test_a_check_that_fails_says_what_the_answer_said(check: Check, message: str) -> None:
+def test_a_check_that_fails_describes_the_answer(check: Check, message: str) -> None:
     assert failure(check, ANSWER) == message
 
 

@@ -42,7 +42,7 @@ def skill_in(folder: Path, name: str, description: str) -> Skill:
     )
 
 
-def test_each_run_has_an_order_of_its_own_and_a_new_skill_moves_no_other() -> None:
+def test_each_run_has_its_own_order_and_a_new_skill_moves_no_other() -> None:
     few, more = listed(*NAMES), listed(*NAMES, "new")
 
     assert order(few, 0) != order(few, 1) != sorted(NAMES)

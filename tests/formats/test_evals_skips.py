@@ -71,7 +71,7 @@ def test_a_case_that_neither_asks_nor_checks_is_skipped() -> None:
     assert case.skip == "nothing to check: add 'assertions'"
 
 
-def test_a_conversation_needs_no_question_of_its_own() -> None:
+def test_a_conversation_needs_no_separate_question() -> None:
     (case,) = read([{"id": "talk", "query_flow": ["Hi", "Bye"], "assertions": ["a"]}]).cases
 
     assert (case.id, case.skip) == ("talk", "query_flow: a single answer has no further turns")

@@ -26,7 +26,7 @@ def problem(expected: dict[str, Any]) -> str:
     return f"{found.where}: {found.what}"
 
 
-def test_every_path_is_a_check_of_its_own() -> None:
+def test_every_path_is_a_separate_check() -> None:
     made = checks({"toml": {"a.b": [1], "c": "x"}, "json": {"d[0]": None}, "yaml": {"e": True}})
 
     assert made == (

@@ -48,7 +48,7 @@ def test_one_request_after_another_takes_one_connection(loopback: Loopback, prov
 
 
 @every_sdk
-def test_a_connection_that_the_server_closed_is_opened_anew(
+def test_a_connection_that_the_server_closed_is_opened_again(
     loopback: Loopback, provider: str
 ) -> None:
     loopback.answer = lambda _: Reply(headers={"connection": "close"})

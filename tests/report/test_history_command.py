@@ -56,7 +56,7 @@ def test_the_terminal_shows_bars_and_runs_with_breaks(capsys: pytest.CaptureFixt
     ]
 
 
-def test_how_often_a_skill_is_chosen_has_a_line_of_its_own(
+def test_the_history_shows_triggers_apart_from_the_lift(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     other = Trigger(should=False, others=("tsv",))

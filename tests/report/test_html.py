@@ -115,7 +115,7 @@ def test_every_link_leads_to_a_place_on_the_page(page: Page) -> None:
     )
 
 
-def test_what_a_chart_shows_is_also_said(page: Page) -> None:
+def test_a_chart_has_a_text_for_screen_readers(page: Page) -> None:
     charts = [attrs for tag, attrs in page.elements if tag == "svg" and "role" in attrs]
 
     assert charts

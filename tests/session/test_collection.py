@@ -211,7 +211,7 @@ def test_hidden_skills_are_named_beside_others_but_not_links_to_them(
     )
 
 
-def test_a_skill_without_cases_is_no_matter_where_others_have_some(
+def test_a_skill_without_cases_is_not_mentioned_where_others_have_some(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     (write_skill(name="shipping") / "skill_meta.json").unlink()

@@ -106,7 +106,7 @@ def test_a_parameter_with_a_known_key_is_refused_without_showing_it() -> None:
     assert "sk-planted-1" not in str(caught.value)
 
 
-def test_a_judge_has_parameters_of_its_own() -> None:
+def test_a_judge_has_its_own_parameters() -> None:
     small, judge = parse_model("x@http://h/v1"), parse_model("haiku")
 
     (model,), own_judge = with_parameters((small,), judge, ["top_p=1", "judge:effort=low"])

@@ -82,7 +82,7 @@ def test_two_cases_that_ask_the_same_get_an_answer_each(
     assert failed[0] == failed[1]
 
 
-def test_the_first_of_them_is_recorded_as_if_it_were_the_only_one() -> None:
+def test_the_first_of_cases_that_ask_the_same_is_recorded_like_an_only_one() -> None:
     one, other = (
         request_fields(request(trial, run=0), "http://127.0.0.1:9/v1")
         for trial in trials(case("one"), case("other"))
@@ -108,7 +108,7 @@ def test_all_arms_of_a_case_have_the_same_draw() -> None:
     }  # fmt: skip
 
 
-def test_each_run_of_each_of_them_sends_a_seed_of_its_own() -> None:
+def test_every_run_of_cases_that_ask_the_same_sends_another_seed() -> None:
     seeded = replace(parse_model("m@http://127.0.0.1:9/v1"), parameters=Parameters(seed=7))
 
     seeds = [
