@@ -19,7 +19,7 @@ from statistics import fmean
 
 from drawn_suites import ONE_BROKEN, Cell, beta, cells, improved, pass_rates, passes, worsened
 
-from pytest_upskill.cells.baseline import Tally
+from pytest_upskill.cells.baseline import ArmCounts
 from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
@@ -152,8 +152,8 @@ def compared(cell: Cell, rng: random.Random) -> Comparison:
         runs = cell.runs - (number == 0)
         case = ComparedCase(
             id=str(number),
-            now=Tally(passes(rate, runs, rng), runs),
-            then=Tally(passes(rate, cell.baseline_runs, rng), cell.baseline_runs),
+            now=ArmCounts(passes(rate, runs, rng), runs),
+            then=ArmCounts(passes(rate, cell.baseline_runs, rng), cell.baseline_runs),
             missing_now=cell.runs - runs,
         )
         cases.append(case)

@@ -28,7 +28,7 @@ class BaselineError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ArmCounts:
     """Passes and valid runs of one case in one arm.
 
     Raises:
@@ -56,9 +56,9 @@ class BaselineCase:
     """Digest of the prompt without the skill, the same in every arm."""
     grader: str
     """Digest of the checks."""
-    with_skill: Tally
+    with_skill: ArmCounts
     """With the skill; of a query, the runs in which the right skill was chosen."""
-    without_skill: Tally | None
+    without_skill: ArmCounts | None
     """None of a query, as a model then chooses among all skills."""
 
 
@@ -176,8 +176,8 @@ def _baseline(value: Mapping[str, Any], case_file: str) -> Baseline:
                 id=str(case["id"]),
                 digest=str(case["digest"]),
                 grader=str(case["grader"]),
-                with_skill=Tally(*case["with"]),
-                without_skill=Tally(*case["without"]) if "without" in case else None,
+                with_skill=ArmCounts(*case["with"]),
+                without_skill=ArmCounts(*case["without"]) if "without" in case else None,
             )
             for case in value["cases"]
         ),

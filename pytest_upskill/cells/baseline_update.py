@@ -16,7 +16,7 @@ from pytest_upskill.cells.baseline import (
 )
 from pytest_upskill.cells.baseline_folder import baseline_file, key_of
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.comparison import tally
+from pytest_upskill.cells.comparison import arm_counts
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.trials.result import TrialResult
@@ -65,8 +65,8 @@ def baseline_of(cell: Cell | TriggerCell) -> Baseline:
             id=one.case,
             digest=one.prompt_digest,
             grader=one.grader_digest,
-            with_skill=tally(one),
-            without_skill=tally(other) if other else None,
+            with_skill=arm_counts(one),
+            without_skill=arm_counts(other) if other else None,
         )
         for one, other in pairs
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.cells.baseline import Tally
+from pytest_upskill.cells.baseline import ArmCounts
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
@@ -40,7 +40,7 @@ class CaseLine:
     with_skill: TrialResult | None
     without_skill: TrialResult | None
     old_skill: TrialResult | None
-    was: Tally | None = None
+    was: ArmCounts | None = None
     """Passes with the old skill, in the baseline or at a git ref; None if not compared."""
     regressed: bool = False
     """Whether the skill regressed, and this case passes less often than before."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pytest_upskill import stats
-from pytest_upskill.cells.baseline import Tally
+from pytest_upskill.cells.baseline import ArmCounts
 from pytest_upskill.trials.result import TrialResult
 
 _NAMED = 5
@@ -22,9 +22,9 @@ class ComparedCase:
     """Results of one case with the current and the old skill."""
 
     id: str
-    now: Tally | None
+    now: ArmCounts | None
     """Result with the current skill; None if all runs are missing."""
-    then: Tally | None
+    then: ArmCounts | None
     """Result with the old skill; None if all runs are missing."""
     missing_now: int = 0
     missing_then: int = 0
@@ -32,8 +32,12 @@ class ComparedCase:
     @property
     def counts(self) -> stats.CaseCounts:
         """Counts in which the current skill stands for *with*, and the old one for *without*."""
-        now, then = ((each.passes, each.runs) if each else (0, 0) for each in (self.now, self.then))
-        return stats.CaseCounts(*now, *then)
+        return stats.CaseCounts(
+            self.now.passes if self.now else 0,
+            self.now.runs if self.now else 0,
+            self.then.passes if self.then else 0,
+            self.then.runs if self.then else 0,
+        )
 
     def with_missing(self, *, worse: bool) -> stats.CaseCounts:
         """Return the counts with all missing runs unfavorable to the current skill, or favorable.
@@ -194,32 +198,43 @@ def adjust(comparisons: Sequence[C | None]) -> list[C | None]:
     Args:
         comparisons: Comparison of each cell, None for a cell without one.
     """
-    compared = [each for each in comparisons if each and each.cases]
-    observed = _holm([[case.counts for case in each.cases] for each in compared])
-    worse, better = (
-        _holm([[case.with_missing(worse=worse) for case in each.cases] for each in compared])
-        for worse in (True, False)
-    )
+    with_cases = [comparison for comparison in comparisons if comparison and comparison.cases]
+    p_values = _adjusted_p(with_cases, lambda case: case.counts)
+    if_worse = _adjusted_p(with_cases, lambda case: case.with_missing(worse=True))
+    if_better = _adjusted_p(with_cases, lambda case: case.with_missing(worse=False))
     tested = iter(
-        replace(each, p=p, p_if_worse=low, p_if_better=high)
-        for each, p, low, high in zip(compared, observed, worse, better, strict=True)
+        replace(comparison, p=p, p_if_worse=worse, p_if_better=better)
+        for comparison, p, worse, better in zip(
+            with_cases, p_values, if_worse, if_better, strict=True
+        )
     )
-    return [next(tested) if each and each.cases else each for each in comparisons]
+    return [
+        next(tested) if comparison and comparison.cases else comparison
+        for comparison in comparisons
+    ]
 
 
-def _holm(cells: Sequence[Sequence[stats.CaseCounts]]) -> list[float]:
-    return stats.holm([stats.regression_test(counts) for counts in cells])
+def _adjusted_p(
+    comparisons: Iterable[Comparison], counts_of: Callable[[ComparedCase], stats.CaseCounts]
+) -> list[float]:
+    """Return Holm's adjusted p-value of each comparison."""
+    return stats.holm(
+        [
+            stats.regression_test([counts_of(case) for case in comparison.cases])
+            for comparison in comparisons
+        ]
+    )
 
 
-def tally(trial: TrialResult) -> Tally:
+def arm_counts(trial: TrialResult) -> ArmCounts:
     """Return a trial's passes and valid runs; there must be a valid run."""
-    return Tally(trial.passes, len(trial.runs))
+    return ArmCounts(trial.passes, len(trial.runs))
 
 
-def total(tallies: Iterable[Tally | None]) -> str:
+def total(counts: Iterable[ArmCounts | None]) -> str:
     """Return the sum of passes and runs, ``31/40``."""
-    counted = [each for each in tallies if each is not None]
-    return f"{sum(each.passes for each in counted)}/{sum(each.runs for each in counted)}"
+    known = [arm for arm in counts if arm is not None]
+    return f"{sum(arm.passes for arm in known)}/{sum(arm.runs for arm in known)}"
 
 
 def _p_text(p: float) -> str:

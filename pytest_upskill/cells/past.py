@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from pytest_upskill import stats
-from pytest_upskill.cells.baseline import FORMAT, Baseline, BaselineCase, Tally
+from pytest_upskill.cells.baseline import FORMAT, ArmCounts, Baseline, BaselineCase
 from pytest_upskill.cells.baseline_folder import Baselines, key_of
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.comparison import (
@@ -14,7 +14,7 @@ from pytest_upskill.cells.comparison import (
     Comparison,
     TriggerComparison,
     adjust,
-    tally,
+    arm_counts,
     total,
 )
 from pytest_upskill.cells.trial_group import TrialGroup
@@ -41,7 +41,7 @@ def compare(
     """
     stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
 
-    def compared(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison | None:
+    def comparison_of(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison | None:
         if cell.why_undecidable:
             return None
         if cell.ref:
@@ -52,7 +52,8 @@ def compare(
             return against_baseline(cell, baseline)
         return _triggers_against_baseline(cell, baseline)
 
-    return adjust([compared(cell, each) for cell, each in zip(cells, stored, strict=True)])
+    pairs = zip(cells, stored, strict=True)
+    return adjust([comparison_of(cell, baseline) for cell, baseline in pairs])
 
 
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
@@ -81,15 +82,17 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
 
 def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerComparison:
     if baseline is None:
-        none = f"no baseline of triggers: {_RECORD.format(runs=5)}"
-        return TriggerComparison(then="baseline", notes=(none,), lacking=True)
+        note = f"no baseline of triggers: {_RECORD.format(runs=5)}"
+        return TriggerComparison(then="baseline", notes=(note,), lacking=True)
     cases = _since_baseline(cell, baseline)
     changed = sorted({trial.case for trial in cell.now} - {case.id for case in cases})
-    notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
+    notes: tuple[str, ...] = ()
+    if changed:
+        notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
     return TriggerComparison(
         then="baseline",
         cases=cases,
-        notes=notes * bool(changed),
+        notes=notes,
         lacking=not cases,
         unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.now),
         drift=_other_model(cell, baseline),
@@ -105,8 +108,8 @@ def _against_ref(cell: Cell | TriggerCell) -> Comparison:
     cases = (
         ComparedCase(
             id=trial.case,
-            now=_tally(trial),
-            then=_tally(then[trial.case]),
+            now=_counts(trial),
+            then=_counts(then[trial.case]),
             missing_now=len(trial.errors),
             missing_then=len(then[trial.case].errors),
         )
@@ -122,7 +125,7 @@ def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase,
     return tuple(
         ComparedCase(
             id=trial.case,
-            now=_tally(trial),
+            now=_counts(trial),
             then=recorded[trial.case].with_skill,
             missing_now=len(trial.errors),
         )
@@ -131,8 +134,8 @@ def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase,
     )
 
 
-def _tally(trial: TrialResult) -> Tally | None:
-    return tally(trial) if trial.runs else None
+def _counts(trial: TrialResult) -> ArmCounts | None:
+    return arm_counts(trial) if trial.runs else None
 
 
 def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
@@ -165,16 +168,17 @@ def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str
     if renamed := _other_model(cell, baseline):
         return renamed
     recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
-    compared = [
-        (tally(trial), recorded[trial.case])
+    trials = [
+        trial
         for trial in cell.trials
         if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
     ]
-    now, then = zip(*compared, strict=True) if compared else ((), ())
+    now = [arm_counts(trial) for trial in trials]
+    then = [recorded[trial.case] for trial in trials]
     p = stats.lift_test(
         [
-            stats.CaseCounts(one.passes, one.runs, other.passes, other.runs)
-            for one, other in zip(now, then, strict=True)
+            stats.CaseCounts(new.passes, new.runs, old.passes, old.runs)
+            for new, old in zip(now, then, strict=True)
         ]
     )
     if stats.significant(p, _DRIFT_ALPHA):

@@ -1,4 +1,7 @@
-"""Drawing of answers for a person to label, from the trials of a real run."""
+"""Drawing of answers for a person to label, from the trials of a real run.
+
+Its result is the labels file, which `calibration` later matches with the trials of other runs.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +49,25 @@ class _Entry:
     answer: LabelledAnswer
     key: KeyEntry
     resolved: str
-    """Full name of its model."""
-    digest: str
-    """Digest of its case."""
-    cells: dict[str, int] = field(default_factory=dict)
-    """Number of answers of each stratum from which it was drawn, if it is of an earlier run."""
+    """Full name of the answer's model."""
+    case_digest: str
+    stratum_sizes: dict[str, int] = field(default_factory=dict)
+    """Number of answers in each stratum of its model's cell, if it is from an earlier run."""
 
     @property
-    def place(self) -> tuple[str, str, bool]:
+    def stratum(self) -> _Stratum:
         return self.answer.model, self.key.arm, self.key.judged
 
     @property
-    def identity(self) -> tuple[str, str]:
-        return self.answer.case, answer_digest(self.answer.whole)
+    def identity(self) -> _Identity:
+        return _identity(self.answer)
+
+
+_Stratum = tuple[str, str, bool]
+"""Model, arm, and whether the judge passed the answer."""
+
+_Identity = tuple[str, str]
+"""Case, and digest of the answer's text."""
 
 
 Known = Mapping[tuple[str, str, str], StatementLabel]
@@ -96,26 +105,26 @@ def draw(
     candidates = [_entry(trial, run, known) for trial, run in judged if not run.cut]
     if not candidates:
         return None
-    # Reproducible, but not chosen by anybody: by the answers themselves.
-    seed = "".join(sorted(digest for _, digest in (each.identity for each in candidates)))
-    rng = random.Random(seed)  # noqa: S311  no secret
     carried = _carry_over(before, trials, candidates, judge)
+    rng = _random_by_content(candidates)
     drawn = [*carried, *_draw_answers(candidates, carried, answers // STRATA, rng)]
     rng.shuffle(drawn)
+    sources = [*carried, *candidates]
     file = LabelsFile(
         format=1,
         case_file=case_file,
         drawn=date,
         judge=judge,
         prompt=PROMPT_DIGEST,
-        models={each.answer.model: each.resolved for each in (*carried, *candidates)},
-        cases={each.answer.case: each.digest for each in (*carried, *candidates)},
+        models={entry.answer.model: entry.resolved for entry in sources},
+        cases={entry.answer.case: entry.case_digest for entry in sources},
         statements=before.statements if before else {},
         answers=[
-            each.answer.model_copy(update={"id": number}) for number, each in enumerate(drawn, 1)
+            entry.answer.model_copy(update={"id": number}) for number, entry in enumerate(drawn, 1)
         ],
-        key={str(number): each.key for number, each in enumerate(drawn, 1)},
-        cells={each.answer.model: each.cells for each in carried} | _cells(candidates),
+        key={str(number): entry.key for number, entry in enumerate(drawn, 1)},
+        cells={entry.answer.model: entry.stratum_sizes for entry in carried}
+        | _stratum_sizes(candidates),
     )
     return Drawing(
         file=file,
@@ -125,28 +134,34 @@ def draw(
     )
 
 
-def _cells(candidates: Iterable[_Entry]) -> dict[str, dict[str, int]]:
-    """Return the number of answers of each stratum, by model."""
-    cells: dict[str, Counter[str]] = {}
-    for model, arm, judged in (each.place for each in candidates):
-        cells.setdefault(model, Counter())[f"{arm}/{str(judged).lower()}"] += 1
-    return {model: dict(sorted(strata.items(), reverse=True)) for model, strata in cells.items()}
+def _random_by_content(candidates: Iterable[_Entry]) -> random.Random:
+    """Return a generator seeded by the answers: reproducible, but chosen by nobody."""
+    digests = sorted(answer_digest(entry.answer.whole) for entry in candidates)
+    return random.Random("".join(digests))  # noqa: S311  no secret
+
+
+def _stratum_sizes(candidates: Iterable[_Entry]) -> dict[str, dict[str, int]]:
+    """Return the number of answers in each stratum, by model."""
+    sizes: dict[str, Counter[str]] = {}
+    for model, arm, judged in (entry.stratum for entry in candidates):
+        sizes.setdefault(model, Counter())[f"{arm}/{str(judged).lower()}"] += 1
+    return {model: dict(sorted(strata.items(), reverse=True)) for model, strata in sizes.items()}
 
 
 def _draw_answers(
     candidates: Iterable[_Entry], carried: Sequence[_Entry], count: int, rng: random.Random
 ) -> Iterator[_Entry]:
-    """Draw answers of each stratum, so that with those that are carried there are enough."""
-    strata: dict[tuple[str, str, bool], list[_Entry]] = {}
-    for each in candidates:
-        strata.setdefault(each.place, []).append(each)
-    there = Counter(each.place for each in carried)
-    for place, of in strata.items():
-        yield from _draw_from_stratum(of, count - there[place], rng)
+    """Draw from each stratum until, with the answers carried over, it has ``count``."""
+    strata: dict[_Stratum, list[_Entry]] = {}
+    for entry in candidates:
+        strata.setdefault(entry.stratum, []).append(entry)
+    already_there = Counter(entry.stratum for entry in carried)
+    for stratum, entries in strata.items():
+        yield from _draw_from_stratum(entries, count - already_there[stratum], rng)
 
 
 def _judged_runs(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunResult]]:
-    """Yield the runs that depended on the judge, in the arms and cases that a lift is of."""
+    """Yield the runs that depended on the judge, in the arms and cases of the lift."""
     for trial in trials:
         if trial.arm != "old_skill" and not trial.train:
             yield from ((trial, run) for run in trial.runs if run.by_judge is not None)
@@ -158,10 +173,10 @@ def _carry_over(
     candidates: Sequence[_Entry],
     judge: str,
 ) -> list[_Entry]:
-    """Return the labelled answers that are not in this run, as far as their labels apply."""
+    """Return the labelled answers that are not in this run but whose labels still apply."""
     if before is None or (before.judge, before.prompt) != (judge, PROMPT_DIGEST):
         return []
-    here = {each.identity for each in candidates}
+    in_this_run = {entry.identity for entry in candidates}
     resolved = before.models | {trial.model: trial.resolved for trial in trials}
     now = current_cases(trials)
     return [
@@ -169,38 +184,45 @@ def _carry_over(
             answer=answer,
             key=before.key[str(answer.id)],
             resolved=before.models[answer.model],
-            digest=before.cases[answer.case],
-            cells=before.cells[answer.model],
+            case_digest=before.cases[answer.case],
+            stratum_sizes=before.cells[answer.model],
         )
         for answer in before.answers
         if answer.passed is not None
-        and (answer.case, answer_digest(answer.whole)) not in here
+        and _identity(answer) not in in_this_run
         and answer.model in before.cells
         and before.models.get(answer.model) == resolved.get(answer.model)
         and (answer.case not in now or still_applies(before, answer, now[answer.case]))
     ]
 
 
-def _draw_from_stratum(of: Sequence[_Entry], count: int, rng: random.Random) -> list[_Entry]:
-    """Draw from a stratum: all that are labelled, and others at random."""
-    shuffled = rng.sample(of, len(of))
-    count = max(count, sum(each.answer.passed is not None for each in of))
-    return sorted(shuffled, key=lambda each: each.answer.passed is None)[:count]
+def _draw_from_stratum(
+    entries: Sequence[_Entry], count: int, rng: random.Random
+) -> Sequence[_Entry]:
+    """Draw from a stratum: all labelled answers, and others at random until there are enough."""
+    shuffled = rng.sample(entries, len(entries))
+    labelled = [entry for entry in shuffled if entry.answer.passed is not None]
+    unlabelled = [entry for entry in shuffled if entry.answer.passed is None]
+    return [*labelled, *unlabelled[: max(0, count - len(labelled))]]
 
 
 def _labels_by_statement(before: LabelsFile | None) -> Known:
     return {
-        (answer.case, answer_digest(answer.whole), label.statement): label
+        (*_identity(answer), label.statement): label
         for answer in (before.answers if before else ())
         for label in answer.labels
         if label.holds is not None
     }
 
 
+def _identity(answer: LabelledAnswer) -> _Identity:
+    return answer.case, answer_digest(answer.whole)
+
+
 def _entry(trial: TrialResult, run: RunResult, known: Known) -> _Entry:
     """Return an answer to label, with the labels that it has; its number is not known yet."""
     text = with_changes(run.completion)
-    place = trial.case, answer_digest(text)
+    identity = trial.case, answer_digest(text)
     return _Entry(
         answer=LabelledAnswer(
             id=0,
@@ -209,7 +231,7 @@ def _entry(trial: TrialResult, run: RunResult, known: Known) -> _Entry:
             question=trial.question,
             text=text.splitlines(),
             labels=[
-                known.get((*place, statement), StatementLabel(statement=statement, holds=None))
+                known.get((*identity, statement), StatementLabel(statement=statement, holds=None))
                 for statement in trial.statements
             ],
         ),
@@ -220,19 +242,16 @@ def _entry(trial: TrialResult, run: RunResult, known: Known) -> _Entry:
             skill=trial.skill_digest,
         ),
         resolved=trial.resolved,
-        digest=trial.case_digest,
+        case_digest=trial.case_digest,
     )
 
 
 def _dropped_label_reasons(before: LabelsFile | None, file: LabelsFile) -> Iterator[str]:
     """Yield why labels of the file before are not in the new one."""
     had, have = _labels_by_statement(before), _labels_by_statement(file)
-    answers = {
-        (each.case, answer_digest(each.whole)): {label.statement for label in each.labels}
-        for each in file.answers
-    }
-    removed = [place for place in had if place not in have]
-    changed = {(case, what) for case, text, what in removed if (case, text) in answers}
+    answers = {_identity(answer) for answer in file.answers}
+    removed = had.keys() - have.keys()
+    changed = {(case, statement) for case, text, statement in removed if (case, text) in answers}
     for case, statement in sorted(changed):
         yield f"{case}: labels of {statement!r} are dropped, as the statement has changed"
     others = {(case, text) for case, text, _ in removed if (case, text) not in answers}

@@ -1,4 +1,7 @@
-"""Grading: run every check of a case on every answer of a trial."""
+"""Grading: run every check of a case on every answer of a trial.
+
+It is the last step between answers, which `answers/` gets, and the results of which cells consist.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class Answer:
 
     @property
     def is_miss(self) -> bool:
-        """Whether the run is a miss whatever it left, as it ended at a limit of its own."""
+        """Whether an agent's run ended at one of its limits, which is a miss whatever it left."""
         run = self.completion and self.completion.agent_run
         return bool(run and run.limit)
 
@@ -197,11 +200,13 @@ def _check_choice(trial: Trial, choice: Choice) -> CheckResult:
     assert trigger is not None
     assert trial.listed is not None
     own = trial.listed.name
-    right = [own] * trigger.should + [*trigger.others]
+    right = [own, *trigger.others] if trigger.should else trigger.others
     if right:
         wanted = f"should choose {' or '.join(right)}"
+    elif trigger.nothing:
+        wanted = "should choose no skill"
     else:
-        wanted = "should choose no skill" if trigger.nothing else f"should not choose {own}"
+        wanted = f"should not choose {own}"
     return CheckResult(
         name="trigger",
         passed=trigger.is_right(choice.taken, own),

@@ -47,9 +47,12 @@ class Arrow:
     """Index of one of the six colors in the style sheet."""
     start: Dot
     end: Dot
-    head: tuple[Point, Point, Point] | None
-    """Corners of the arrow's head; None if the two dots are too close."""
     label_y: float
+
+    @property
+    def head(self) -> tuple[Point, Point, Point] | None:
+        """Corners of the arrow's head; None if the two dots are too close."""
+        return _arrow_head(self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,50 +66,57 @@ class Scatter:
 
 def scatter(cells: Sequence[Cell]) -> Scatter | None:
     """Return the scatter plot of one skill's cells; None if the tokens of an arm are unknown."""
-    arms = [
-        (cell, cell.without_skill, cell.with_skill)
+    measured = [
+        (cell.model, cell.without_skill, cell.with_skill)
         for cell in cells
         if cell.without_skill and cell.with_skill
     ]
-    tokens = [arm.tokens for _, *both in arms for arm in both if arm.tokens]
-    if len(tokens) < 2 * len(arms) or not arms:
+    tokens = [arm.tokens for _, *arms in measured for arm in arms if arm.tokens]
+    if len(tokens) < 2 * len(measured) or not measured:
         return None
-    low, high = log10(min(tokens) / 1.3), log10(max(tokens) * 1.3)
-
-    def across(count: float) -> float:
-        return LEFT + (RIGHT - LEFT) * (log10(count) - low) / (high - low)
-
-    def dot(arm: ArmFigures) -> Dot:
-        reach = pass_rate_interval(arm.passes, arm.runs) or Interval(0, 1)
-        return Dot(
-            x=across(arm.tokens or 1),
-            y=_rate_y(arm.pass_rate),
-            low_y=_rate_y(min(reach.low, arm.pass_rate)),
-            high_y=_rate_y(max(reach.high, arm.pass_rate)),
-        )
-
-    pairs = [(dot(other), dot(one)) for _, other, one in arms]
-    labels = _move_apart([end.y for _, end in pairs])
+    axis = _TokenAxis(low=log10(min(tokens) / 1.3), high=log10(max(tokens) * 1.3))
+    label_heights = _move_apart([_rate_y(with_.pass_rate) for _, _, with_ in measured])
     return Scatter(
         arrows=tuple(
             Arrow(
-                label=cell.model,
+                label=model,
                 title=(
-                    f"{cell.model}: {percent(other.pass_rate)} % at {other.tokens:,.0f} tokens "
-                    f"without the skill, {percent(one.pass_rate)} % at {one.tokens:,.0f} with it"
+                    f"{model}: {percent(without.pass_rate)} % at {without.tokens:,.0f} tokens "
+                    f"without the skill, {percent(with_.pass_rate)} % at {with_.tokens:,.0f} "
+                    "with it"
                 ),
                 color=number % 6,
-                start=start,
-                end=end,
-                head=_arrow_head(start, end),
+                start=_dot(without, axis),
+                end=_dot(with_, axis),
                 label_y=label_y,
             )
-            for number, ((cell, other, one), (start, end), label_y) in enumerate(
-                zip(arms, pairs, labels, strict=True)
+            for number, ((model, without, with_), label_y) in enumerate(
+                zip(measured, label_heights, strict=True)
             )
         ),
-        x_ticks=tuple((across(n), f"{n:,}") for n in _round_counts(low, high)),
+        x_ticks=tuple((axis.x(n), f"{n:,}") for n in _round_counts(axis.low, axis.high)),
         y_ticks=tuple((_rate_y(n / 100), f"{n} %") for n in range(0, 101, 25)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TokenAxis:
+    """The logarithmic horizontal axis, between two decimal logarithms of tokens."""
+
+    low: float
+    high: float
+
+    def x(self, tokens: float) -> float:
+        return LEFT + (RIGHT - LEFT) * (log10(tokens) - self.low) / (self.high - self.low)
+
+
+def _dot(arm: ArmFigures, axis: _TokenAxis) -> Dot:
+    interval = pass_rate_interval(arm.passes, arm.runs) or Interval(0, 1)
+    return Dot(
+        x=axis.x(arm.tokens or 1),
+        y=_rate_y(arm.pass_rate),
+        low_y=_rate_y(min(interval.low, arm.pass_rate)),
+        high_y=_rate_y(max(interval.high, arm.pass_rate)),
     )
 
 

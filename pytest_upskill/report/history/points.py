@@ -33,7 +33,8 @@ class Point(Generic[Group]):
         """Seven digits of the commit, with a star if there were changes; "" without git."""
         if self.revision is None:
             return ""
-        return self.revision.commit[:7] + "*" * self.revision.dirty
+        star = "*" if self.revision.dirty else ""
+        return f"{self.revision.commit[:7]}{star}"
 
     @property
     def path(self) -> str:
@@ -150,7 +151,11 @@ def difference(old: Point[Group], new: Point[Group]) -> str | None:
     parts = []
     added, removed = new.cases.keys() - old.cases.keys(), old.cases.keys() - new.cases.keys()
     if added or removed:
-        counts = [f"+{len(added)}"] * bool(added) + [f"-{len(removed)}"] * bool(removed)
+        counts = []
+        if added:
+            counts.append(f"+{len(added)}")
+        if removed:
+            counts.append(f"-{len(removed)}")
         parts.append(f"cases changed ({', '.join(counts)})")
     both = new.cases.keys() & old.cases.keys()
     if any(new.cases[case][0] != old.cases[case][0] for case in both):
