@@ -13,7 +13,8 @@ from pytest_upskill.checks.blocks import Block
 from pytest_upskill.compile import diagnostics, provenance
 from pytest_upskill.compile.single_flight import SingleFlight
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.run import Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 LIMITS = Limits()

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_upskill.compile.toolchain import CannotCompile
-from pytest_upskill.sandbox.run import Limits, Outcome
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.run import Outcome
 from pytest_upskill.sandbox.workspace import Workspace
 
 _LONGEST_LINE = 300

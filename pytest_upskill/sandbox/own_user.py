@@ -15,7 +15,6 @@ import sys
 import zlib
 from pathlib import Path
 
-from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.sandbox.workspace import Workspace, entries_below
 
 _CHOWN, _DAC_OVERRIDE, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
@@ -61,19 +60,3 @@ def own_user_command(home: Workspace) -> list[str]:
     # Without this bit, `access`, which compilers call, would ignore the kept capability.
     options += ["--securebits=+no_setuid_fixup", f"--inh-caps={kept}", f"--ambient-caps={kept}"]
     return [shutil.which("setpriv") or "setpriv", *options]
-
-
-def user_process_limit(processes: int) -> int | str:
-    """Return the limit for all threads of this user, which the kernel counts together.
-
-    Args:
-        processes: The limit of one program.
-    """
-    count = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if process.stat().st_uid == os.getuid():
-                count += len(os.listdir(process / "task"))  # noqa: PTH208 - counts, needs no paths
-    # One program runs per core. Without a count, as on macOS, set no limit: the user could be over
-    # it already.
-    return count + processes * cores() if count else "unlimited"

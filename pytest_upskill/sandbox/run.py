@@ -25,19 +25,13 @@ from typing import Literal
 
 from pytest_upskill.sandbox.confinement import confined
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.own_user import can_change_user, own_user_command, user_process_limit
+from pytest_upskill.sandbox.limits import Limits, limit_command
+from pytest_upskill.sandbox.own_user import can_change_user, own_user_command
 from pytest_upskill.sandbox.workspace import Usage, Workspace, remove_leftovers, workspace
 
 Ended = Literal["exited", "timeout", "output", "files", "stopped"]
 
-# Limits that the system does not support are skipped. The limit of processes is `-u` in bash and
-# `-p` in dash.
-_WITH_LIMITS = """
-{ ulimit -c 0; ulimit -t "$1"; ulimit -v "$2"; ulimit -f "$3"; ulimit -n "$4"
-  ulimit -u "$5" || ulimit -p "$5"; } 2>/dev/null
-shift 5
-exec "$@"
-"""
+_DEFAULT_LIMITS = Limits()
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
 _PAUSE_S = 0.05
@@ -52,30 +46,6 @@ _UNPRINTABLE = re.compile(
 
 class SandboxError(Exception):
     """A program that cannot run at the requested level; the message says in one line what to do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Resource limits of one program."""
-
-    wall_s: float = 60.0
-    """Wall time in seconds."""
-    cpu_s: int = 60
-    """CPU time of each process in seconds."""
-    memory_bytes: int = 4 << 30
-    """Address space of each process."""
-    file_bytes: int = 64 << 20
-    """Size of each file."""
-    folder_bytes: int = 1 << 30
-    """Total size of the files in ``tmp``, which is measured at intervals."""
-    files: int = 20_000
-    """Number of files and folders in ``tmp``, which is measured at intervals."""
-    output_bytes: int = 256 << 10
-    """Size of stdout and stderr together."""
-    open_files: int = 256
-    """Open files of each process."""
-    processes: int = 128
-    """Processes and threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +108,7 @@ class Sandbox:
         *,
         readable: Sequence[Path] = (),
         path: Sequence[Path] = (),
-        limits: Limits = Limits(),
+        limits: Limits = _DEFAULT_LIMITS,
     ) -> Outcome:
         """Run a program in a workspace until it ends or reaches a limit.
 
@@ -224,15 +194,7 @@ class Sandbox:
         if self.level == "off":
             return []
         # With its own user or namespace, only the program's own processes count.
-        is_counted_alone = self._own_user or self.level == "bwrap"
-        values = (
-            limits.cpu_s,
-            limits.memory_bytes >> 10,
-            limits.file_bytes >> 9,
-            limits.open_files,
-            limits.processes if is_counted_alone else user_process_limit(limits.processes),
-        )
-        return ["/bin/sh", "-c", _WITH_LIMITS, "sh", *map(str, values)]
+        return limit_command(limits, is_counted_alone=self._own_user or self.level == "bwrap")
 
 
 def _candidates(level: Level) -> Iterator[tuple[Level, bool]]:

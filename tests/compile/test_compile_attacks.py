@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers, provenance
-from pytest_upskill.sandbox.run import Limits
+from pytest_upskill.sandbox.limits import Limits
 from tests.compiling import SLOW, build
 from tests.sandbox_programs import LEVELS
 

@@ -11,7 +11,7 @@ from unittest import mock
 
 from pytest_upskill.checks import Run
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.sandbox.run import Limits
+from pytest_upskill.sandbox.limits import Limits
 from tests.hostile.answers import SECRET, Answer
 from tests.hostile.targets import state, write_files
 

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_upskill.compile.toolchain import CannotCompile, homes_of, wheel_programs
-from pytest_upskill.sandbox.run import Limits, Sandbox
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 
 _LIMITS = Limits(output_bytes=32 << 20)

@@ -22,7 +22,8 @@ from pytest_upskill.checks.relative_path import relative_path
 from pytest_upskill.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
-from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.run import Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
