@@ -136,7 +136,7 @@ def confirm(engine: Engine, contest: Contest) -> Confirmation:
     if concluded != look:
         ledger.write(concluded)
     names = ("old version", "new version") if contest.old else ("baseline", "with skill")
-    engine.say(*comparison_lines(counts, *names, unicode=engine.unicode))
+    engine.say(*comparison_lines(counts, *names, blocks=engine.can_show_blocks))
     return Confirmation(
         look=look.look, acceptance=acceptance, counts=counts, results=tuple(results)
     )

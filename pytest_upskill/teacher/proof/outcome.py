@@ -123,7 +123,7 @@ def _write(engine: Engine, drafts: Drafts, outcome: CommandOutcome) -> CommandOu
         teacher=engine.terms.teacher.resolved,
         students=tuple(student.resolved for student in engine.terms.students),
         cost_usd=engine.cost_usd,
-        asked=engine.asked,
+        asked=engine.paid_answers,
     )
     text = json.dumps(asdict(outcome), indent=1, ensure_ascii=False)
     drafts.write("decision.json", f"{text}\n")

@@ -6,20 +6,20 @@ import re
 from collections.abc import Sequence
 
 WORDS = 8
-"""Words in a row that two texts share by copying only."""
+"""So many words in a row are the same in two texts only if one copies the other."""
 
 _WORD = re.compile(r"\w+")
 
 
 def copies_words(text: str, original: str) -> bool:
-    """Return whether a text holds 8 words in a row of another, ignoring case and punctuation.
+    """Return whether a text has 8 words in a row from another, ignoring case and punctuation.
 
-    An original of 4 to 7 words is copied if all of them are there, so that short questions count.
+    If the original has 4 to 7 words, all of them count, so that short questions are found.
     """
-    words, wanted = _WORD.findall(text.casefold()), _WORD.findall(original.casefold())
-    length = min(WORDS, len(wanted))
+    words, copied = _WORD.findall(text.casefold()), _WORD.findall(original.casefold())
+    length = min(WORDS, len(copied))
     return length >= WORDS // 2 and not _word_runs(words, length).isdisjoint(
-        _word_runs(wanted, length)
+        _word_runs(copied, length)
     )
 
 

@@ -12,34 +12,34 @@ from pathlib import Path
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.repository.atomic_write import write_whole
 
-_NO_NAME = re.compile(r"[^\w-]+")
+_UNSAFE = re.compile(r"[^\w-]+")
 _LONGEST_NAME = 64
 _GITIGNORE = b"# Made by pytest-upskill: drafts hold answers of models and parts of sources.\n*\n"
 
 
 class Drafts:
-    """The folder of one command on one skill; the same command writes to the same folder.
+    """The folder of one command on one skill; repeating the command uses the same folder.
 
     Args:
         parent: ``.upskill/drafts`` of the project.
         name: The skill's name; "" if it has none yet.
-        identity: What makes the command the same one.
+        identity: The arguments and texts that must be equal for it to be the same command.
     """
 
     def __init__(self, parent: Path, name: str, *identity: str) -> None:
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
-        # The name comes from a file, and a folder's may not lead elsewhere.
-        named = _NO_NAME.sub("-", name)[:_LONGEST_NAME]
-        self.folder = parent / f"{named or 'generated'}-{digest}"
+        # The name comes from a SKILL.md, and must not lead out of the parent folder.
+        safe_name = _UNSAFE.sub("-", name)[:_LONGEST_NAME]
+        self.folder = parent / f"{safe_name or 'generated'}-{digest}"
         self._parent = parent
-        self._lock = parent / f"{named or self.folder.name}.lock"
+        self._lock = parent / f"{safe_name or self.folder.name}.lock"
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Lock the skill against other sessions.
 
         Raises:
-            WorkError: Another one is at work on it.
+            WorkError: Another session works on it.
             OSError: The folder cannot be written.
         """
         try:
@@ -48,7 +48,7 @@ class Drafts:
             yield
             return
         self._make_parent()
-        # The system lets go of a lock when its process ends, however that happens.
+        # The system releases the lock when the process ends, however that happens.
         with self._lock.open("ab") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,7 +61,7 @@ class Drafts:
             yield
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file of the folder whole, and return its path.
+        """Write a file of the folder, and return its path.
 
         Raises:
             OSError: It cannot be written.

@@ -30,7 +30,7 @@ _TICK = 0.2
 """Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
 
 
-class Stopped(Exception):  # noqa: N818  a state that starting again goes on from
+class Stopped(Exception):  # noqa: N818  a state from which the same command continues
     """A command that ended early; everything so far is recorded. The message says why."""
 
 
@@ -38,8 +38,8 @@ class Engine:
     """Runs a command's trials within its terms, and counts what they cost.
 
     Args:
-        workplace: What the session lends.
-        terms: Who is asked, and for how much.
+        workplace: The hosts, recordings and settings of the session.
+        terms: The models, the limits and the user's consent.
     """
 
     def __init__(self, workplace: Workplace, terms: Terms) -> None:
@@ -48,43 +48,43 @@ class Engine:
         self._out = sys.stderr
         self._line = LiveLine(self._out)
         self._counted_answers = 0
-        self._left = terms.max_cost
+        self._money_left = terms.max_cost
 
     @property
     def cost_usd(self) -> float:
-        """Dollars that answers have cost in this process; replayed ones cost nothing."""
-        return sum(paid.cost_usd or 0.0 for paid in self.workplace.resources.bill.answers)
+        """Dollars that answers have cost in this process; replayed answers cost nothing."""
+        return sum(answer.cost_usd or 0.0 for answer in self.workplace.resources.bill.answers)
 
     @property
-    def asked(self) -> int:
-        """Answers that were paid for in this process."""
+    def paid_answers(self) -> int:
+        """Number of answers that were paid for in this process."""
         return len(self.workplace.resources.bill.answers)
 
     @property
-    def unicode(self) -> bool:
-        """Whether what is written to can show block characters."""
+    def can_show_blocks(self) -> bool:
+        """Whether the output can show block characters."""
         return (self._out.encoding or "").lower().replace("-", "") == "utf8"
 
     def say(self, *lines: str) -> None:
-        """Print lines, on a terminal broken between words; quotes and diffs stay as they are."""
+        """Print lines; a terminal gets them wrapped, except quotes and diffs."""
         width = self._line.columns
         for text in map(safe_line, lines):
-            shown = wrap(text, width) if width and text[:1].isalpha() else [text]
-            self._out.writelines(f"{each}\n" for each in shown)
+            rows = wrap(text, width) if width and text[:1].isalpha() else [text]
+            self._out.writelines(f"{row}\n" for row in rows)
         self._out.flush()
 
-    def question(self, skill: Skill, what: str, prompt: str, *, run: int = 0) -> Trial:
+    def question(self, skill: Skill, name: str, prompt: str, *, run: int = 0) -> Trial:
         """Return a question to the teacher: a trial without skill and without checks.
 
         Args:
             skill: The skill that it is about.
-            what: The name in the recording.
+            name: The name of the question in its recording.
             prompt: The whole question.
             run: Index of the run.
         """
         return Trial(
             skill=skill,
-            case=Case(id=what, input=prompt, checks=()),
+            case=Case(id=name, input=prompt, checks=()),
             model=self.terms.teacher,
             arm="without_skill",
             skill_block="",
@@ -104,75 +104,75 @@ class Engine:
         first_run: int = 0,
         models: Sequence[Model] | None = None,
     ) -> list[Trial]:
-        """Return the trials of some cases of a skill in one arm; on the students if not others."""
-        chosen = replace(skill, cases=tuple(cases), before=None)
-        everything = plan(
-            chosen,
+        """Return the trials of cases of a skill in one arm; by default on the students."""
+        both_arms = plan(
+            replace(skill, cases=tuple(cases), before=None),
             self.terms.students if models is None else models,
             runs=runs,
             min_pass_rate=1.0,
             max_tokens=self.workplace.max_tokens,
         )
-        return [replace(trial, first_run=first_run) for trial in everything if trial.arm == arm]
+        return [replace(trial, first_run=first_run) for trial in both_arms if trial.arm == arm]
 
     def estimate(self, trials: Iterable[Trial]) -> CostForecast:
-        """Return what trials would request."""
+        """Return what the trials would request, and its maximum cost."""
         trials = list(trials)
-        served = self.workplace.hosts(dict.fromkeys(trial.model for trial in trials))
-        return forecast(trials, served, self.workplace.resources)
+        hosts = self.workplace.hosts(dict.fromkeys(trial.model for trial in trials))
+        return forecast(trials, hosts, self.workplace.resources)
 
-    def run(self, trials: Sequence[Trial], what: str) -> list[list[Answer]]:
+    def run(self, trials: Sequence[Trial], purpose: str) -> list[list[Answer]]:
         """Return the answers to every run of every trial.
 
         Args:
             trials: What to run.
-            what: What they are for, for the live line.
+            purpose: What they are for, as the live line shows it.
 
         Raises:
             Stopped: An answer is missing, or a limit would be passed.
         """
         if not trials:
             return []
-        self._check_answers(trials)
+        self._count_answers(trials)
         prices = self.workplace.resources.prices
-        budget = Budget(self._left, prices, allow_unpriced=self.terms.max_answers is not None)
+        budget = Budget(self._money_left, prices, allow_unpriced=self.terms.max_answers is not None)
         service = Service(
-            {str(place): trial for place, trial in enumerate(trials)},
+            {str(index): trial for index, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
             replace(self.workplace.resources, budget=budget),
             Policy(concurrency=self.workplace.concurrency),
         )
         try:
             runs = [service.run_results(str(place)) for place in range(len(trials))]
-            self._wait([future for of_trial in runs for future in of_trial], what)
+            self._wait([future for of_trial in runs for future in of_trial], purpose)
             answers = [[future.result() for future in of_trial] for of_trial in runs]
         except CancelledError:
             raise Stopped("the requests were cancelled") from None
         finally:
             with suppress(ExceptionGroup):
                 service.stop()
-            self._left = self._left if budget.left is None else budget.left
+            if budget.left is not None:
+                self._money_left = budget.left
         self._check_complete(answers)
         return answers
 
-    def ask(self, question: Trial, what: str) -> Completion:
-        """Return the teacher's answer to a question, whatever it is.
+    def ask(self, question: Trial, purpose: str) -> Completion:
+        """Return the teacher's answer to a question, unchecked.
 
         Raises:
             Stopped: It is missing, or a limit would be passed.
         """
-        ((answer,),) = self.run([question], what)
+        ((answer,),) = self.run([question], purpose)
         assert answer.completion is not None
         return answer.completion
 
-    def results(self, trials: Sequence[Trial], what: str) -> list[TrialResult]:
+    def results(self, trials: Sequence[Trial], purpose: str) -> list[TrialResult]:
         """Return the graded results of trials.
 
         Raises:
             Stopped: An answer is missing or cannot be graded, or a limit would be passed.
         """
         graded = []
-        for trial, answers in zip(trials, self.run(trials, what), strict=True):
+        for trial, answers in zip(trials, self.run(trials, purpose), strict=True):
             result = grade(trial, answers, self.workplace.decide(trial.case))
             if result.errors:
                 raise Stopped(result.errors[0])
@@ -180,7 +180,7 @@ class Engine:
         return graded
 
     def check_by_code(self, case: Case, text: str) -> list[CheckResult]:
-        """Return the results of a case's checks of a text that no model has to be asked for.
+        """Check a text by the checks of a case that need no model, and return the results.
 
         Raises:
             CheckError: A check cannot be decided.
@@ -197,35 +197,33 @@ class Engine:
                 raise CheckError(str(error)) from None
         return results
 
-    def _check_answers(self, trials: Sequence[Trial]) -> None:
-        """Count what will be asked, and stop before the limit of answers."""
-        ahead = self.estimate(trials)
-        self._counted_answers += ahead.to_send
-        most = self.terms.max_answers
-        if most is not None and self._counted_answers > most:
+    def _count_answers(self, trials: Sequence[Trial]) -> None:
+        """Count the answers that will be requested, and stop if they exceed the limit."""
+        self._counted_answers += self.estimate(trials).to_send
+        limit = self.terms.max_answers
+        if limit is not None and self._counted_answers > limit:
             raise Stopped(
-                f"--max-answers: {self._counted_answers} answers would be requested, over {most}"
+                f"--max-answers: {self._counted_answers} answers would be requested, over {limit}"
             )
 
-    def _wait(self, futures: Sequence[Future[Answer]], what: str) -> None:
+    def _wait(self, futures: Sequence[Future[Answer]], purpose: str) -> None:
         tally, activity = CostTally(futures), self.workplace.resources.activity
         pending = set(futures)
         try:
             while pending:
                 _, pending = wait(pending, timeout=_TICK)
                 tally.count()
-                self._line.show(parts(tally, activity, what))
+                self._line.show(parts(tally, activity, purpose))
         finally:
             self._line.clear()
 
     def _check_complete(self, answers: Iterable[Iterable[Answer]]) -> None:
-        flat = [answer for of_trial in answers for answer in of_trial]
-        missing = [each for each in flat if each.completion is None or each.error]
+        all_answers = [answer for of_trial in answers for answer in of_trial]
+        missing = [answer for answer in all_answers if answer.completion is None or answer.error]
         if not missing:
             return
         if any(each.why_not_sent for each in missing):
             raise Stopped(f"--max-cost: further requests could exceed ${self.terms.max_cost:g}")
-        first = next(each.error for each in missing)
-        are = "is" if len(missing) == 1 else "are"
-        count = f"{len(missing)} of {counted(len(flat), 'answer')} {are} missing"
-        raise Stopped(f"{count}: {first}")
+        verb = "is" if len(missing) == 1 else "are"
+        count = f"{len(missing)} of {counted(len(all_answers), 'answer')} {verb} missing"
+        raise Stopped(f"{count}: {missing[0].error}")

@@ -13,7 +13,7 @@ from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, verd
 def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
     """Return mean pass rates before and after, the lift and its interval, as JSON."""
     estimate, interval = lift(cases), lift_interval(cases)
-    # A missing run has stopped the command.
+    # There are cases, and a missing run would have stopped the command.
     assert estimate is not None
     assert interval is not None
     return {
@@ -26,24 +26,24 @@ def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
 
 
 def comparison_lines(
-    confirmed: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, unicode: bool
+    counts: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, blocks: bool
 ) -> Iterator[str]:
     """Yield ``baseline ████░░ 60%``, ``with skill ███████ 95% (+35%)`` and the lift by student.
 
     Args:
-        confirmed: Counts of the held-out cases by student.
-        before: What *without* is.
-        after: What *with* is.
-        unicode: Whether the terminal can show blocks.
+        counts: Counts of the held-out cases by student.
+        before: Name of the *without* side.
+        after: Name of the *with* side.
+        blocks: Whether the output can show block characters.
     """
     width = max(len(before), len(after))
-    for student, cases in confirmed.items():
+    for student, cases in counts.items():
         yield f"{student}, held-out cases, fresh runs:"
         figures = figures_of(cases)
         gain, interval = points(figures["lift"]), Interval(figures["low"], figures["high"])
-        for what, rate, more in (
+        for name, rate, change in (
             (before, figures["before"], ""),
             (after, figures["after"], f" ({gain}%)"),
         ):
-            yield f"  {what:{width}}  {bar(rate, 1.0, unicode)} {percent(rate):>3}%{more}"
+            yield f"  {name:{width}}  {bar(rate, 1.0, blocks)} {percent(rate):>3}%{change}"
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"

@@ -1,4 +1,4 @@
-"""Files of a skill that are replaced whole, with everything but the change as it was."""
+"""Changes of a skill's files, which leave everything else in a file as it was."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Change:
 
 
 def display_path(path: Path) -> str:
-    """Return a path as it is seen from the current folder, or whole if it is not below that."""
+    """Return a path relative to the current folder, or the path itself if it is elsewhere."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -68,8 +68,8 @@ def replace_files(changes: Iterable[Change]) -> None:
     """Replace files in order; replace none if one of them was changed in the meantime.
 
     Raises:
-        WorkError: The content of one is another one now, or it has uncommitted changes, or it
-            cannot be written.
+        WorkError: A file has changed since the command began, has uncommitted changes, or cannot
+            be written.
     """
     changes = list(changes)
     for change in changes:
@@ -77,7 +77,7 @@ def replace_files(changes: Iterable[Change]) -> None:
             raise WorkError(f"{change.file}: has changed in the meantime: start again")
         check_clean(change.file)
     for change in changes:
-        # Not in the place of a link, which would cut the file that it leads to off.
+        # A link stays a link: its target is replaced.
         target = change.file.resolve()
         try:
             if change.old is None:
@@ -89,12 +89,12 @@ def replace_files(changes: Iterable[Change]) -> None:
 
 
 def byte_order_mark(content: bytes) -> bytes:
-    """Return the byte order mark that a file begins with, if it does."""
+    """Return the byte order mark at the start of a file, empty if there is none."""
     return codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
 
 
 def encoded_like(old: bytes, text: str) -> bytes:
-    """Return a text with the line ends and the byte order mark of what it replaces."""
+    """Return a text as bytes, with the line ends and the byte order mark of the old file."""
     ends = "\r\n" if b"\r\n" in old else "\n"
     return byte_order_mark(old) + text.replace("\n", ends).encode()
 
@@ -111,7 +111,7 @@ def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> b
         return f"{text}\n".encode()
     text, document, key = _parse(content)
     _, end = json.JSONDecoder().raw_decode(text, document.offsets[key].value)
-    # What stands before the closing bracket: the last case, and the blanks that indent the bracket.
+    # Everything up to the last case, then the blanks that indent the closing bracket.
     head = text[: end - 1].rstrip()
     blank = text[len(head) : end - 1]
     indent = "    " if key else "  "

@@ -13,32 +13,33 @@ from pytest_upskill.trials.trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Trials of a kind, and how often they may run."""
+    """Trials with one purpose, and how often they may run."""
 
-    what: str
+    purpose: str
     trials: Sequence[Trial]
     times: int = 1
 
 
 def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
     """Yield a line for each part, and the total with the maximum cost."""
-    answers, recorded, cost = 0, 0, list[float | None]()
+    answers, recorded, costs = 0, 0, list[float | None]()
     for part in parts:
-        ahead = engine.estimate(part.trials)
-        runs = ahead.runs * part.times
+        estimate = engine.estimate(part.trials)
+        runs = estimate.runs * part.times
         answers += runs
-        recorded += ahead.recorded
-        cost += [None if s.max_usd is None else s.max_usd * part.times for s in ahead.models]
-        yield f"  {part.what}: at most {counted(runs, 'answer')}"
-    known = [each for each in cost if each is not None]
-    most = money(sum(known) if known or not cost else None, at_most=True)
-    unknown = ", and models of unknown price" if known and None in cost else ""
-    there = f", {recorded} of them recorded" if recorded else ""
-    yield f"at most {counted(answers, 'answer')}{there}, {most}{unknown}"
+        recorded += estimate.recorded
+        for model in estimate.models:
+            costs.append(None if model.max_usd is None else model.max_usd * part.times)
+        yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
+    known = [cost for cost in costs if cost is not None]
+    total = money(sum(known) if known or not costs else None, at_most=True)
+    unknown = ", and models of unknown price" if known and None in costs else ""
+    of_recorded = f", {recorded} of them recorded" if recorded else ""
+    yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}"
 
 
 def pad_skill_block(trial: Trial, length: int) -> Trial:
-    """Return a trial whose skill block has at least some bytes, to bound its price."""
+    """Return a trial with a skill block of at least ``length`` bytes, to bound its price."""
     lacking = length - len(trial.skill_block.encode())
     return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))
 

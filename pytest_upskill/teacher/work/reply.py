@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class Refused(Exception):  # noqa: N818  a decision, not an error of this program
-    """What a teacher proposes is not taken; the message is one line, for it and for the user."""
+    """A teacher's proposal is refused; the message, one line, is for the teacher and the user."""
 
 
 def complete_text(completion: Completion) -> str:
-    """Return what a teacher said.
+    """Return the text of a complete reply.
 
     Raises:
-        Refused: It said nothing, refused, or was cut off.
+        Refused: The reply is empty, was cut off, or is a refusal.
     """
     if completion.stop_reason == "max_tokens":
         raise Refused(f"the reply was cut at its limit of {MAX_TOKENS:,} tokens")
@@ -36,7 +36,7 @@ def complete_text(completion: Completion) -> str:
 
 
 def read_json_reply(text: str) -> Any:
-    """Read the JSON of a reply: its last fenced block that is JSON, else all from brace to brace.
+    """Read the JSON of a reply: its last fenced block that is JSON, else from brace to brace.
 
     Raises:
         Refused: There is none.
@@ -46,7 +46,7 @@ def read_json_reply(text: str) -> Any:
     for candidate in (*reversed(fenced), text, bare):
         try:
             value = json.loads(candidate)
-            # JSON can spell half of a character, which no file can hold.
+            # JSON can escape half of a surrogate pair, which cannot be written into a file.
             json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             continue
@@ -56,12 +56,12 @@ def read_json_reply(text: str) -> Any:
 
 
 def validate_as(kind: TypeAdapter[T], value: object, what: str = "") -> T:
-    """Return a part of a reply as a value of a kind.
+    """Return a part of a reply as a value of a type.
 
     Args:
-        kind: The kind.
-        value: What the JSON holds.
-        what: What it should be, for the message.
+        kind: The type to validate as.
+        value: The parsed JSON.
+        what: Its name in the message.
 
     Raises:
         Refused: It is malformed.

@@ -1,4 +1,4 @@
-"""The terms of a command that has a teacher: who, for how much, and who agrees."""
+"""The terms of a command that has a teacher: its models, its limits and the user's consent."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """How consent is given: by an option, or at a terminal."""
+    """How the user consents: by an option, or at a terminal."""
 
     yes: bool
-    """Whether --yes was given: sources are sent unasked."""
+    """Whether --yes was given: sources are sent without a question."""
     apply: bool
-    """Whether --apply was given: the folder is changed unasked."""
+    """Whether --apply was given: the folder is changed without a question."""
     terminal: TextIO | None
-    """Where answers are typed; None without a terminal."""
+    """Where the user types; None without a terminal."""
 
     def ask_yes_no(self, question: str) -> bool:
         """Ask a question at the terminal, and return whether the answer is yes."""
@@ -48,23 +48,23 @@ class Consent:
             sys.stderr.write("\n")
             raise
         if not typed.endswith("\n"):
-            # Ctrl-D leaves the cursor behind the question.
+            # Ctrl-D leaves the cursor after the question.
             sys.stderr.write("\n")
         return typed.strip().lower() in {"y", "yes"}
 
-    def apply_changes(self, what: str, changes: Sequence[Change], say: Say) -> bool:
-        """Change files if somebody agrees: with --apply, or by a typed yes.
+    def apply_changes(self, action: str, changes: Sequence[Change], say: Say) -> bool:
+        """Change files if the user agrees: by --apply, or by a typed yes.
 
         Args:
-            what: What is done to the last file, which the question names: ``Write this to``.
-            changes: The files; if one has uncommitted changes, nobody is asked.
+            action: The question's words before the name of the last file: ``Write this to``.
+            changes: The changed files; if one has uncommitted changes, there is no question.
             say: Prints what was written, or why nothing was.
 
         Returns:
             Whether the files were changed.
 
         Raises:
-            WorkError: Somebody has agreed, and a file has changed meanwhile, or cannot be written.
+            WorkError: The user agreed, but a file has changed meanwhile or cannot be written.
         """
         target = display_path(changes[-1].file)
         if not self.apply:
@@ -74,7 +74,7 @@ class Consent:
             except WorkError as error:
                 say(f"nothing was changed: {error}; then the same command with --apply writes it")
                 return False
-            if not self.ask_yes_no(f"{what} {target}?"):
+            if not self.ask_yes_no(f"{action} {target}?"):
                 say(
                     "nothing was changed: the same command with --apply writes it, without requests"
                 )
@@ -96,15 +96,15 @@ def _discard_typed_input(terminal: TextIO) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What ``generate``, ``cases`` and ``refine`` are all told."""
+    """The models, limits and consent of ``generate``, ``cases`` or ``refine``."""
 
     teacher: Model
     students: tuple[Model, ...]
-    """Empty where none is asked."""
+    """Empty if the command needs none."""
     max_cost: float
     """Dollars."""
     max_answers: int | None
-    """Requests; None for no limit."""
+    """Most answers to request; None for no limit."""
     consent: Consent
     dry_run: bool
     state: Path
@@ -116,14 +116,14 @@ class Terms:
         return [self.teacher.resolved, *sorted(student.resolved for student in self.students)]
 
     def drafts(self, name: str, *identity: str) -> Drafts:
-        """Return the folder of a command's drafts: the skill's name, and what else it is about."""
+        """Return the folder of a command's drafts, given a skill's name; see `Drafts`."""
         return Drafts(self.state / "drafts", name, *identity)
 
     def check_sources(self, sources: Sequence[Source], drafts: Drafts, say: Say) -> None:
-        """Show what will be sent of the sources, and ask for consent; the drafts keep it whole.
+        """Show what will be sent of the sources, write it into the drafts, and ask for consent.
 
         Raises:
-            WorkError: Nobody has agreed.
+            WorkError: The user did not agree.
         """
         if self.dry_run:
             return
