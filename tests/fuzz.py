@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.checks import CheckError, NotRegex, Regex, ValueAtPath, compile_pattern
-from pytest_upskill.checks.blocks import blocks, choose
+from pytest_upskill.checks.blocks import blocks, choose_units
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.evals.reader import read_evals
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
@@ -79,7 +79,7 @@ def answer(text: str) -> None:
     """Find the blocks of an answer, and read the data in them."""
     found = blocks(text)
     for language in ("cuda", "python", "json", ""):
-        choose(found, language)
+        choose_units(found, language)
     for name in ("json", "toml", "yaml"):
         with suppress(CheckError):
             ValueAtPath(name=name, path="a.b[0].'c'", value={"a": [1]}).check(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, safe_name
+from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, is_safe_name
 from pytest_upskill.completion import AgentRun
 
 FOLDER = "agent-runs"
@@ -47,7 +47,7 @@ def refuse_unsafe(run: AgentRun) -> None:
     """
     names = [file.name for file in run.changed]
     for name in (*names, *run.deleted):
-        if not safe_name(name):
+        if not is_safe_name(name):
             raise UnsafeRecordError("has the name of a file outside the workspace")
     if len(set(names)) != len(names):
         raise UnsafeRecordError("has two files of one name")

@@ -71,7 +71,7 @@ def blocks(text: str) -> tuple[Block, ...]:
     )
 
 
-def choose(candidates: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
+def choose_units(candidates: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
     """Return the blocks of a language to build: all named files, or else the longest block.
 
     If there are at least two named files, all of them are built; otherwise only the longest block,

@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from pytest_upskill.checks.blocks import Block, blocks, choose
+from pytest_upskill.checks.blocks import Block, blocks, choose_units
 from pytest_upskill.checks.yaml_documents import load_yaml
 
 Kind = Literal["json", "toml", "yaml"]
@@ -39,8 +39,8 @@ def read_documents(kind: Kind, text: str) -> list[AnswerDocument]:
         ValueError: There is no such data, or it is invalid; the message is one line.
     """
     all_blocks = blocks(text)
-    labelled = choose(all_blocks, kind)
-    chosen = labelled or choose(all_blocks, "")
+    labelled = choose_units(all_blocks, kind)
+    chosen = labelled or choose_units(all_blocks, "")
     if not all_blocks:
         chosen = (Block(language="", name=None, code=text, line=1, closed=True),)
     try:

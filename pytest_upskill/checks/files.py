@@ -119,7 +119,7 @@ class ProcessCheck:
     """The file of the skill; empty for ``triggered``."""
 
 
-def safe_name(name: str) -> bool:
+def is_safe_name(name: str) -> bool:
     """Return whether a name is a relative path of printable characters that leads nowhere else."""
     parts = name.split("/")
     return (

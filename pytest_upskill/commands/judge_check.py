@@ -137,7 +137,7 @@ def _ask_judge(
         JudgeTask(
             subject=f"judgement of {answer.case}, answer {answer.id}",
             question=user_message(cases[answer.case]),
-            text=answer.whole,
+            text=answer.full_text,
             statements=[Judge(statement=label.statement) for label in answer.labels],
             reference=cases[answer.case].reference,
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed, languages
-from pytest_upskill.checks.blocks import Block, blocks, choose
+from pytest_upskill.checks.blocks import Block, blocks, choose_units
 from pytest_upskill.checks.compile_options import C_FAMILY, check_arch, check_file, check_flags
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Files, WorkspaceFile
@@ -127,7 +127,7 @@ class Compilers:
             units = tuple(block for block in named if block.kind in language.spellings)
         else:
             candidates = blocks(text)
-            units = choose(candidates, *language.spellings)
+            units = choose_units(candidates, *language.spellings)
         # A run of files may need none in its language: its test code finds them in the workspace.
         if not units and not (check.file and isinstance(check, Run)):
             what = f"no {language.name} block ({found_languages(candidates)})"

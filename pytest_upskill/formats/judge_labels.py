@@ -62,8 +62,8 @@ class LabelledAnswer(_Entry):
     labels: list[StatementLabel]
 
     @property
-    def whole(self) -> str:
-        """The answer."""
+    def full_text(self) -> str:
+        """The text of the answer."""
         return "\n".join(self.text)
 
     @property

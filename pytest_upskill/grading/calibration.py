@@ -54,7 +54,7 @@ def cell_labels(
                 with_skill=key.arm == "with",
                 judged=key.judged,
                 passed=answer.passed,
-                present=answers[*place, answer_digest(answer.whole)] > 0,
+                present=answers[*place, answer_digest(answer.full_text)] > 0,
             )
         )
     return CellLabels(labels=tuple(labels), problems=tuple(problems))

@@ -136,7 +136,7 @@ def draw(
 
 def _random_by_content(candidates: Iterable[_Entry]) -> random.Random:
     """Return a generator seeded by the answers: reproducible, but chosen by nobody."""
-    digests = sorted(answer_digest(entry.answer.whole) for entry in candidates)
+    digests = sorted(answer_digest(entry.answer.full_text) for entry in candidates)
     return random.Random("".join(digests))  # noqa: S311  no secret
 
 
@@ -216,7 +216,7 @@ def _labels_by_statement(before: LabelsFile | None) -> Known:
 
 
 def _identity(answer: LabelledAnswer) -> _Identity:
-    return answer.case, answer_digest(answer.whole)
+    return answer.case, answer_digest(answer.full_text)
 
 
 def _entry(trial: TrialResult, run: RunResult, known: Known) -> _Entry:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.checks.blocks import Block, blocks, choose
+from pytest_upskill.checks.blocks import Block, blocks, choose_units
 
 
 def _only(text: str) -> Block:
@@ -123,7 +123,7 @@ def test_the_longest_block_is_built_and_of_equals_the_last() -> None:
         "```c\nint a;\n```\n```c\nint bb;\n```\n```c\nint cc;\n```\n```python\nlong = 'longer'\n```"
     )
 
-    chosen = choose(blocks(text), "c")
+    chosen = choose_units(blocks(text), "c")
 
     assert [block.code for block in chosen] == ["int cc;\n"]
 
@@ -136,7 +136,7 @@ def test_all_named_files_are_built_and_of_one_name_the_last() -> None:
         "```c title=a.c\nint a;\n```\n"
     )
 
-    chosen = choose(blocks(text), "c")
+    chosen = choose_units(blocks(text), "c")
 
     assert {block.name: block.code for block in chosen} == {"a.c": "int a;\n", "b.c": "int b;\n"}
 
@@ -144,7 +144,7 @@ def test_all_named_files_are_built_and_of_one_name_the_last() -> None:
 def test_a_correction_of_a_file_counts_though_it_is_shorter() -> None:
     text = "```c title=a.c\nint wrong = wrong;\n```\n```c title=a.c\nint a;\n```\n"
 
-    chosen = choose(blocks(text), "c")
+    chosen = choose_units(blocks(text), "c")
 
     assert [block.code for block in chosen] == ["int a;\n"]
 
@@ -153,15 +153,15 @@ def test_a_header_is_built_only_where_there_is_nothing_else() -> None:
     header = "```cuda title=a.cuh\n__device__ int much_longer_than_the_rest();\n```\n"
     unit = "```cuda\n__global__ void k() {}\n```\n"
 
-    with_unit = choose(blocks(header + unit), "cuda")
-    alone = choose(blocks(header), "cuda")
+    with_unit = choose_units(blocks(header + unit), "cuda")
+    alone = choose_units(blocks(header), "cuda")
 
     assert [block.name for block in with_unit] == [None]
     assert [block.name for block in alone] == ["a.cuh"]
 
 
 def test_empty_blocks_are_not_built() -> None:
-    assert choose(blocks("```c\n \n```"), "c") == ()
+    assert choose_units(blocks("```c\n \n```"), "c") == ()
 
 
 @given(st.text(alphabet=st.sampled_from(list("`~ \n\r\t>-*#:./ac\0\ud800<"))))

@@ -271,4 +271,4 @@ def test_an_answer_that_ends_with_empty_lines_is_the_one_in_the_labels_file() ->
         id=1, case="a", model="m", question="?", text=answer.splitlines(), labels=[]
     )
 
-    assert answer_digest(listed.whole) == answer_digest(answer)
+    assert answer_digest(listed.full_text) == answer_digest(answer)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, safe_name
+from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.completion import AgentRun, Request
 from pytest_upskill.sandbox.workspace import entries_below
 
@@ -79,7 +79,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         paths, key=lambda path: (*((1, part) for part in path.parts[:-1]), (0, path.name))
     ):
         name = path.relative_to(folder).as_posix()
-        if safe_name(name):
+        if is_safe_name(name):
             yield name, path
 
 

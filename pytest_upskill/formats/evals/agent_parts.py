@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_upskill.checks import FileExists, ProcessCheck, WorkspaceFile
-from pytest_upskill.checks.files import safe_name
+from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.formats.evals.keys import AGENT_REASONS, OUTPUT_FILE_KEYS, WORKSPACE_KEYS
 from pytest_upskill.formats.evals.owner import Owner
 from pytest_upskill.formats.skill_md.files import Unreadable
@@ -69,7 +69,7 @@ def _paths(value: object) -> Iterator[str]:
     """Yield the names of files in a text or a list, nothing if one is no name of a file."""
     listed = value if isinstance(value, list) else [value]
     names = [each.get("path") if isinstance(each, dict) else each for each in listed]
-    if all(isinstance(name, str) and safe_name(name.removeprefix("./")) for name in names):
+    if all(isinstance(name, str) and is_safe_name(name.removeprefix("./")) for name in names):
         yield from (str(name).removeprefix("./") for name in names)
 
 
@@ -83,7 +83,7 @@ def _workspace(
         if (
             isinstance(texts, dict)
             and texts
-            and all(isinstance(text, str) and safe_name(name) for name, text in texts.items())
+            and all(isinstance(text, str) and is_safe_name(name) for name, text in texts.items())
         ):
             files = tuple(WorkspaceFile(name=name, text=text) for name, text in texts.items())
             return files, folder, key

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_upskill.checks import FileExists, InFile
-from pytest_upskill.checks.files import safe_name
+from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals.triggers import TRIGGER_CASE, normalize, type_of
 from pytest_upskill.formats.evals.typed_checks import MAKERS, Checks, Unsupported
@@ -139,7 +139,7 @@ def _typed_checks(assertion: Mapping[str, Any], kind: str) -> Checks:
 
 def _in_file(file: object, checks: Checks) -> Checks:
     """Make checks of an answer checks of a file that an agent leaves."""
-    if not isinstance(file, str) or not safe_name(file.removeprefix("./")):
+    if not isinstance(file, str) or not is_safe_name(file.removeprefix("./")):
         raise Unsupported(f"{file!r} is not a path in the workspace")
     name = file.removeprefix("./")
     return [
@@ -152,7 +152,7 @@ def _file_exists(assertion: Mapping[str, Any]) -> Checks:
     """Make the check that an agent leaves a file."""
     named = (assertion.get(key) for key in ("path", "file", "value", "pattern"))
     name = next((each for each in named if isinstance(each, str)), "").removeprefix("./")
-    if not safe_name(name):
+    if not is_safe_name(name):
         raise Unsupported(f"file_exists: {name!r} is not a path in the workspace")
     return [FileExists(file=name)]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.files import MAX_FILES as WORKSPACE_FILES
 
 MAX_FILE_BYTES = 128 << 10
@@ -112,7 +112,7 @@ def read_folder(
             if path.is_dir():
                 pending.append(path)
             elif path.is_file():
-                if not safe_name(name):
+                if not is_safe_name(name):
                     raise ValueError(
                         f"{folder.name!r} contains a file whose name cannot be used: {name!r}"
                     )

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from pytest_upskill.checks import compile_options, compile_pattern
 from pytest_upskill.checks.extensions import Extensions
-from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.paths import parse_path
 from pytest_upskill.formats.skill_md.files import read_workspace
 from pytest_upskill.formats.source.case_ids import MAX_ID, id_problem
@@ -116,7 +116,9 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
 
 
 def _workspace_name_problem(name: str) -> str | None:
-    return None if safe_name(name) else "must be a path in the workspace, such as 'out/report.csv'"
+    return (
+        None if is_safe_name(name) else "must be a path in the workspace, such as 'out/report.csv'"
+    )
 
 
 def _read_workspace(value: object, info: ValidationInfo) -> object:
@@ -127,7 +129,7 @@ def _read_workspace(value: object, info: ValidationInfo) -> object:
     for name, text in value.items():
         if not isinstance(text, str):
             raise ValueError(f"{name}: must be text, got {shown(text)}")  # noqa: TRY004  in a file
-        if not safe_name(name):
+        if not is_safe_name(name):
             raise ValueError(f"{name!r} must be a path in the workspace, such as 'data/in.csv'")
     if sum(len(text.encode("utf-8", "replace")) for text in value.values()) > MAX_BYTES:
         raise ValueError(f"is larger than {MAX_BYTES >> 10} KiB")

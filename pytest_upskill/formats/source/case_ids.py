@@ -71,16 +71,14 @@ def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str
         for given, question, _ in cases
     ]
     times = Counter(names)
-    unique = [times[name] == 1 and name not in {"", *GATES} for name in names]
-    found = [
-        name if alone and name == given else _name(name, entry, unique=alone)
-        for name, alone, (given, _, entry) in zip(names, unique, cases, strict=True)
-    ]
-    taken: dict[str, None] = {}
-    for name in found:
-        numbered = (f"{name}-{number}" for number in count(2))
-        taken[next(free for free in chain([name], numbered) if free not in taken)] = None
-    return list(taken)
+    ids: dict[str, None] = {}
+    for name, (given, _, entry) in zip(names, cases, strict=True):
+        is_unique = times[name] == 1 and name not in {"", *GATES}
+        is_final = is_unique and name == given
+        first = name if is_final else _name(name, entry, unique=is_unique)
+        numbered = (f"{first}-{number}" for number in count(2))
+        ids[next(free for free in chain([first], numbered) if free not in ids)] = None
+    return list(ids)
 
 
 def _is_usable(given: str) -> bool:
