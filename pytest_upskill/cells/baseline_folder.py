@@ -14,7 +14,7 @@ from pytest_upskill.cells.baseline import Baseline, read_baseline
 from pytest_upskill.cells.trial_group import TrialGroup
 
 
-class Key(NamedTuple):
+class BaselineKey(NamedTuple):
     """Key of a cell's baseline."""
 
     case_file: str
@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredBaseline:
     """A baseline and its file."""
 
     file: Path
@@ -34,19 +34,19 @@ class Stored:
     """Whether its case file no longer exists at the recorded path."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> BaselineKey:
         """Key of the cell that was recorded."""
         baseline = self.baseline
-        return Key(baseline.case_file, baseline.skill, baseline.model)
+        return BaselineKey(baseline.case_file, baseline.skill, baseline.model)
 
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
     """The stored baselines of the chosen models."""
 
-    stored: tuple[Stored, ...] = ()
+    stored: tuple[StoredBaseline, ...] = ()
 
-    def of(self, keys: Sequence[Key]) -> list[Baseline | None]:
+    def of(self, keys: Sequence[BaselineKey]) -> list[Baseline | None]:
         """Return the baseline of each cell, None for a cell without one.
 
         A baseline with the same case file and model belongs to the cell. If there is none, the
@@ -57,62 +57,63 @@ class Baselines:
         Args:
             keys: Keys of all cells of the session.
         """
-        return [found.baseline if found else None for found in self._find_all(keys)]
+        return [stored.baseline if stored else None for stored in self._find_all(keys)]
 
-    def unused(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
+    def unused(self, used: Sequence[BaselineKey]) -> Iterator[tuple[StoredBaseline, str]]:
         """Yield the files that can be deleted, each with the reason.
 
         Args:
             used: Keys of all measured cells.
         """
-        taken = [found.file for found in self._find_all(used) if found]
-        for each in self.stored:
-            kept = self._best_match(each.key)
-            if kept is not None and kept.file != each.file:
-                yield each, f"{kept.file} replaces it"
-            elif each.moved and each.file not in taken:
-                yield each, f"{each.key.case_file} is gone"
+        used_files = [stored.file for stored in self._find_all(used) if stored]
+        for stored in self.stored:
+            best = self._best_match(stored.key)
+            if best is not None and best.file != stored.file:
+                yield stored, f"{best.file} replaces it"
+            elif stored.moved and stored.file not in used_files:
+                yield stored, f"{stored.key.case_file} is gone"
 
-    def _find_all(self, keys: Sequence[Key]) -> list[Stored | None]:
-        own = [self._best_match(key) for key in keys]
-        claims = Counter(
-            _without_folder(key) for key, found in zip(keys, own, strict=True) if found is None
-        )
+    def _find_all(self, keys: Sequence[BaselineKey]) -> list[StoredBaseline | None]:
+        """Return the file of each key; a moved one only if no other key could claim it."""
+        matches = {key: self._best_match(key) for key in keys}
+        claims = Counter(_without_folder(key) for key in keys if matches[key] is None)
         return [
-            found or (self._find_moved(key) if claims[_without_folder(key)] == 1 else None)
-            for key, found in zip(keys, own, strict=True)
+            matches[key] or (self._find_moved(key) if claims[_without_folder(key)] == 1 else None)
+            for key in keys
         ]
 
-    def _find_moved(self, key: Key) -> Stored | None:
+    def _find_moved(self, key: BaselineKey) -> StoredBaseline | None:
+        """Return the file whose case file has moved to that of the key; None if several may."""
         moved = [
-            each
-            for each in self.stored
-            if each.moved and _without_folder(each.key) == _without_folder(key)
+            stored
+            for stored in self.stored
+            if stored.moved and _without_folder(stored.key) == _without_folder(key)
         ]
-        one = len({each.key.case_file for each in moved}) == 1
-        return self._best_match(moved[0].key) if one else None
+        if len({stored.key.case_file for stored in moved}) != 1:
+            return None
+        return self._best_match(moved[0].key)
 
-    def _best_match(self, key: Key) -> Stored | None:
+    def _best_match(self, key: BaselineKey) -> StoredBaseline | None:
         """Return the file of a key; of several, by newest format, same skill, newest date."""
-        same = [
-            each
-            for each in self.stored
-            if (each.key.case_file, each.key.model) == (key.case_file, key.model)
+        matches = [
+            stored
+            for stored in self.stored
+            if (stored.key.case_file, stored.key.model) == (key.case_file, key.model)
         ]
         return max(
-            same,
-            key=lambda each: (
-                each.baseline.format,
-                each.key.skill == key.skill,
-                each.baseline.date,
+            matches,
+            key=lambda stored: (
+                stored.baseline.format,
+                stored.key.skill == key.skill,
+                stored.baseline.date,
             ),
             default=None,
         )
 
 
-def key_of(cell: TrialGroup) -> Key:
+def key_of(cell: TrialGroup) -> BaselineKey:
     """Return the key of a cell's baseline."""
-    return Key(cell.case_file or cell.path, cell.skill, cell.model)
+    return BaselineKey(cell.case_file or cell.path, cell.skill, cell.model)
 
 
 def baseline_file(folder: Path, case_file: str, model: str) -> Path:
@@ -139,21 +140,21 @@ def read_baselines(folder: Path, models: Iterable[str], project: Path | None) ->
         BaselineError: A baseline file cannot be used.
     """
     names = {_name(model) for model in models}
-    files = [each for each in sorted(folder.rglob("*.json")) if each.name in names]
+    files = [file for file in sorted(folder.rglob("*.json")) if file.name in names]
     return Baselines(tuple(_stored(folder, project, files)))
 
 
-def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterator[Stored]:
+def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterator[StoredBaseline]:
     for file in files:
-        place = "/".join(map(unquote, file.parent.relative_to(folder).parts))
+        case_file = "/".join(map(unquote, file.parent.relative_to(folder).parts))
         # The folder of a case file may have the name of a baseline file.
-        baseline = None if file.is_dir() else read_baseline(file, place)
+        baseline = None if file.is_dir() else read_baseline(file, case_file)
         if baseline is not None:
             has_moved = (
                 project is not None
                 and not (project / baseline.case_file.partition("::")[0]).exists()
             )
-            yield Stored(file=file, baseline=baseline, moved=has_moved)
+            yield StoredBaseline(file=file, baseline=baseline, moved=has_moved)
 
 
 def _part(name: str) -> str:
@@ -166,5 +167,5 @@ def _name(model: str) -> str:
     return f"%2E{quoted[1:]}.json" if quoted.startswith(".") else f"{quoted}.json"
 
 
-def _without_folder(key: Key) -> tuple[str, str, str]:
+def _without_folder(key: BaselineKey) -> tuple[str, str, str]:
     return posixpath.basename(key.case_file), key.skill, key.model

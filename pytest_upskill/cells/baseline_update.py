@@ -62,13 +62,13 @@ def baseline_of(cell: Cell | TriggerCell) -> Baseline:
     )
     cases = [
         BaselineCase(
-            id=one.case,
-            digest=one.prompt_digest,
-            grader=one.grader_digest,
-            with_skill=arm_counts(one),
-            without_skill=arm_counts(other) if other else None,
+            id=current.case,
+            digest=current.prompt_digest,
+            grader=current.grader_digest,
+            with_skill=arm_counts(current),
+            without_skill=arm_counts(without) if without else None,
         )
-        for one, other in pairs
+        for current, without in pairs
     ]
     return Baseline(
         skill=cell.skill,

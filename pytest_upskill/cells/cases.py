@@ -54,12 +54,12 @@ class CaseLine:
     @property
     def counts(self) -> CaseCounts:
         """Passes and valid runs with and without the skill."""
-        one, other = self.with_skill, self.without_skill
+        with_, without = self.with_skill, self.without_skill
         return CaseCounts(
-            one.passes if one else 0,
-            len(one.runs) if one else 0,
-            other.passes if other else 0,
-            len(other.runs) if other else 0,
+            with_.passes if with_ else 0,
+            len(with_.runs) if with_ else 0,
+            without.passes if without else 0,
+            len(without.runs) if without else 0,
         )
 
     @property
@@ -105,19 +105,19 @@ def case_lines(gate: Gate) -> list[CaseLine]:
         cases.setdefault(trial.case, {})[trial.arm] = trial
     lines = []
     for case, arms in cases.items():
-        first = next(iter(arms.values()))
-        then = compared.get(case)
+        any_arm = next(iter(arms.values()))
+        past = compared.get(case)
         lines.append(
             CaseLine(
                 case=case,
-                line=first.line,
-                question=first.question,
+                line=any_arm.line,
+                question=any_arm.question,
                 with_skill=arms.get("with_skill"),
                 without_skill=arms.get("without_skill"),
                 old_skill=arms.get("old_skill"),
-                was=then.then if then else None,
+                was=past.then if past else None,
                 regressed=bool(
-                    then and gate.verdict == "regression" and then.counts.difference < 0
+                    past and gate.verdict == "regression" and past.counts.difference < 0
                 ),
             )
         )

@@ -70,7 +70,7 @@ class TrialGroup:
         return f"{self.title} on {self.model}"
 
     @property
-    def unmeasured(self) -> list[str]:
+    def cases_not_run(self) -> list[str]:
         """Cases that ran in no arm."""
         return sorted({*self.skipped} - {trial.case for trial in self.trials})
 
@@ -104,8 +104,8 @@ def with_places(cells: Iterable[G]) -> list[G]:
 def _place(path: str, paths: Collection[str]) -> str:
     """Return the folder of a case file, or its path if the folder has another one of the name."""
     folder = _folder(path)
-    alone = sum(_folder(other) == folder for other in paths) == 1
-    return (folder or ".") if alone else path
+    is_unique = sum(_folder(other) == folder for other in paths) == 1
+    return (folder or ".") if is_unique else path
 
 
 def _folder(path: str) -> str:

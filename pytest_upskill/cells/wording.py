@@ -63,16 +63,16 @@ def _required_passes(result: TrialResult) -> str:
 
 def cell_sentence(cell: Cell) -> str:
     """Return a cell's verdict, pass rates and lift with its interval, in one sentence."""
-    one, other = cell.with_skill, cell.without_skill
-    if one is None or other is None or cell.lift is None:
+    with_, without = cell.with_skill, cell.without_skill
+    if with_ is None or without is None or cell.lift is None:
         return "no case ran in both arms"
     needed = f", about {cell.runs_needed} are needed" if cell.runs_needed else ""
     by = " by an uncalibrated judge" if cell.uncalibrated else ""
     judged = "judged lift" if cell.judged else "lift"
     more = [text for text in (corrected(cell), tipping_point(cell)) if text]
     sentence = (
-        f"{cell.verdict}{by}{needed}: passed {percent(other.pass_rate)}% without, "
-        f"{percent(one.pass_rate)}% with, "
+        f"{cell.verdict}{by}{needed}: passed {percent(without.pass_rate)}% without, "
+        f"{percent(with_.pass_rate)}% with, "
         f"{judged} {points(cell.lift.estimate)} points {bounds(cell.lift)}"
     )
     return ", ".join([sentence, *more])

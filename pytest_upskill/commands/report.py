@@ -236,7 +236,7 @@ def _report_lines(report: Report) -> Iterator[str]:
 
 def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about incomplete data and different versions."""
-    yield from map(str, report.unmeasured)
+    yield from map(str, report.unmeasured_skills)
     if shards := missing_shards(report):
         yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
     for session in cut_short(report):

@@ -102,10 +102,10 @@ class Reader:
                 self._read[key] = read_judgement(reply, self._statements, self._answer)
             except CheckError as error:
                 self._read[key] = error
-        found = self._read[key]
-        if isinstance(found, CheckError):
-            raise found
-        return found
+        result = self._read[key]
+        if isinstance(result, CheckError):
+            raise result
+        return result
 
     def usable(self, reply: Completion) -> bool:
         """Return whether a reply is a judgement."""
@@ -171,23 +171,23 @@ def _verdicts_of(judgement: Completion) -> list[_Verdict]:
     Raises:
         CheckError: The reply contains no judgement.
     """
-    found, problem, text = None, "", judgement.text
+    last, problem, text = None, "", judgement.text
     decoder = JSONDecoder()
     start, tries = text.find("{"), 0
     while start >= 0 and tries < _MOST_TRIES:
         tries += 1
         try:
             value, end = decoder.raw_decode(text, start)
-            found = _Judgement.model_validate(value)
+            last = _Judgement.model_validate(value)
         except ValidationError as error:
             problem = problem or _error_text(error)
             end = start + 1
         except (ValueError, RecursionError):
             end = start + 1
         start = text.find("{", end)
-    if found is None:
+    if last is None:
         raise _unusable(judgement, problem or "it has no JSON object")
-    return found.verdicts
+    return last.verdicts
 
 
 def _error_text(error: ValidationError) -> str:

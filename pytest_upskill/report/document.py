@@ -77,12 +77,13 @@ class Report:
         return [gate.cell for gate in self.decisions]
 
     @property
-    def unmeasured(self) -> list[Unmeasured]:
+    def unmeasured_skills(self) -> list[Unmeasured]:
         """Skills on models that no session measured."""
         measured = {(cell.path, cell.skill, cell.model) for cell in self.all_cells}
         cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
-        for each in (each for session in self.sessions for each in session.unmeasured):
-            cases[each.path, each.skill, each.model].update(each.cases)
+        for session in self.sessions:
+            for each in session.unmeasured:
+                cases[each.path, each.skill, each.model].update(each.cases)
         return sorted(
             Unmeasured(path=path, skill=skill, model=model, cases=tuple(sorted(skipped)))
             for (path, skill, model), skipped in cases.items()

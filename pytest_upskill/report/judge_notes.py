@@ -62,14 +62,14 @@ def judge_notes(gate: Gate) -> Iterator[str]:
 def judge_warning(cells: Iterable[Cell]) -> str:
     """Return a warning about a judge that is akin to models under test, empty if it is not."""
     judged = [cell for cell in cells if cell.judged is not None]
-    same = [cell.model for cell in judged if _name(cell.judge) == _name(cell.resolved)]
+    judging_itself = [cell.model for cell in judged if _name(cell.judge) == _name(cell.resolved)]
     vendors = {
         cell.model: vendor
         for cell in judged
         if (vendor := vendor_of(cell.judge)) and vendor == vendor_of(cell.resolved)
     }
-    if same:
-        who = f"{_join_names(same)} judges its own answers"
+    if judging_itself:
+        who = f"{_join_names(judging_itself)} judges its own answers"
     elif vendors:
         who = f"it is from {next(iter(vendors.values()))}, as is {_join_names(vendors)}"
     else:
@@ -97,7 +97,7 @@ def unusable(judge: str, errors: Iterable[str], judged: int) -> Iterator[str]:
     if not reasons:
         return
     meanings = Counter(
-        next((said for start, said in _MEANINGS.items() if reason.startswith(start)), _NO_FORMAT)
+        next((text for start, text in _MEANINGS.items() if reason.startswith(start)), _NO_FORMAT)
         for reason in reasons
     )
     ((meaning, _),) = meanings.most_common(1)

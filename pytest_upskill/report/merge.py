@@ -49,14 +49,14 @@ def merge(
     )
 
 
-def _merge_cells(found: Iterable[tuple[str, G]]) -> list[G]:
+def _merge_cells(cells: Iterable[tuple[str, G]]) -> list[G]:
     """Return the cells of all files, each joined from its parts, in the order of a session."""
     parts: dict[tuple[str, str], list[tuple[str, G]]] = {}
-    for file, cell in found:
+    for file, cell in cells:
         parts.setdefault((cell.path, cell.model), []).append((file, cell))
     models = list(dict.fromkeys(model for _, model in parts))
-    places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
-    return with_places(_join_parts(parts[place]) for place in places)
+    in_order = sorted(parts, key=lambda key: (key[0], models.index(key[1])))
+    return with_places(_join_parts(parts[key]) for key in in_order)
 
 
 def _join_parts(parts: Sequence[tuple[str, G]]) -> G:
@@ -78,15 +78,15 @@ def _join_parts(parts: Sequence[tuple[str, G]]) -> G:
                     f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
                 )
     cells = [cell for _, cell in parts]
-    whole = replace(
+    joined = replace(
         first,
         trials=tuple(_sort_trials(chain.from_iterable(cell.trials for cell in cells))),
         skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
     )
-    if not isinstance(whole, Cell):
-        return whole
+    if not isinstance(joined, Cell):
+        return joined
     labels = [each.labels for each in cells if isinstance(each, Cell) and each.labels is not None]
-    return replace(whole, labels=_join_labels(labels))
+    return replace(joined, labels=_join_labels(labels))
 
 
 def _join_labels(parts: Sequence[CellLabels]) -> CellLabels | None:

@@ -22,8 +22,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     """
     for gate in gates:
         yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
-    open_ = [gate.cell for gate in gates if gate.verdict == "too few runs"]
-    needed = sorted(cell.runs_needed for cell in open_ if cell.runs_needed)
+    too_few = [gate.cell for gate in gates if gate.verdict == "too few runs"]
+    needed = sorted(cell.runs_needed for cell in too_few if cell.runs_needed)
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {span} would probably be enough"
@@ -38,8 +38,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     alike = dict.fromkeys(gate.cell.model for gate in gates if _would_repeat_answers(gate))
     if alike:
         answer = "answers" if len(alike) == 1 else "answer"
-        same = f"{', '.join(alike)} {answer} the same in every run"
-        yield f"too few runs: {same}: add cases, not runs"
+        who = f"{', '.join(alike)} {answer}"
+        yield f"too few runs: {who} the same in every run: add cases, not runs"
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
@@ -83,9 +83,9 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield from judge_notes(gate)
     if gate.warning:
         yield f"warning: {gate.warning}"
-    # A judge's verdict has reasons of its own.
-    plain = gate.outcome != "skipped" and cell.judged is None
-    if plain and (explanation := _explain_verdict(cell)):
+    # The notes about a judge explain its verdicts.
+    is_by_code = gate.outcome != "skipped" and cell.judged is None
+    if is_by_code and (explanation := _explain_verdict(cell)):
         yield explanation
     if cell.train:
         cases = "1 train case is" if len(cell.train) == 1 else f"{len(cell.train)} train cases are"
@@ -102,8 +102,9 @@ def _would_repeat_answers(gate: Gate) -> bool:
 
 def _explain_verdict(cell: Cell) -> str:
     """Return why the verdict seems to contradict the interval; empty if it does not."""
-    open_ = cell.verdict in {"too few runs", "no effect"}
-    if not open_ or cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:
+    if cell.verdict not in {"too few runs", "no effect"}:
+        return ""
+    if cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:
         return ""
     arms = ([c.runs_with for c in cell.counts], [c.runs_without for c in cell.counts])
     if min(map(sum, arms)) < stats.MIN_RUNS:

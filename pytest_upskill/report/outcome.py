@@ -23,9 +23,10 @@ def outcome(report: Report) -> Outcome:
     if unmeasured_trials(report) or missing_shards(report) or cut_short(report):
         return "undecided"
     # Where offline alone chose among skills, there is nothing to decide.
-    chosen = bool(report.trigger_gates) and not gates
-    open_ = (gates != {"passed"} and not chosen) or uncompared_base(report.decisions)
-    return "undecided" if open_ else "passed"
+    only_by_words = bool(report.trigger_gates) and not gates
+    if gates != {"passed"} and not only_by_words:
+        return "undecided"
+    return "undecided" if uncompared_base(report.decisions) else "passed"
 
 
 def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
@@ -49,14 +50,14 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
 
 def missing_shards(report: Report) -> list[str]:
     """Return the shards, such as ``3/4``, that have no report."""
-    there: dict[tuple[tuple[str, ...], int], set[int]] = {}
+    present: dict[tuple[tuple[str, ...], int], set[int]] = {}
     for session in report.sessions:
         if shard := _SHARD.fullmatch(str(session.options.get("shard"))):
             run = tuple(session.models.values()), int(shard[2])
-            there.setdefault(run, set()).add(int(shard[1]))
+            present.setdefault(run, set()).add(int(shard[1]))
     return [
         f"{number}/{shards}"
-        for (_, shards), numbers in there.items()
+        for (_, shards), numbers in present.items()
         for number in range(1, shards + 1)
         if number not in numbers
     ]

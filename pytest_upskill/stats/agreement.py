@@ -36,10 +36,11 @@ def agreement(
     """
     weighted: list[tuple[bool, bool, float]] = []
     for judged in (True, False):
-        of = [label for label in labels if (label.with_skill, label.judged) == (with_skill, judged)]
-        if of:
-            each = answers_of(cases, (with_skill, judged)) / len(of)
-            weighted += [(label.passed, judged, each) for label in of]
+        stratum = with_skill, judged
+        inside = [label for label in labels if (label.with_skill, label.judged) == stratum]
+        if inside:
+            weight = answers_of(cases, stratum) / len(inside)
+            weighted += [(label.passed, judged, weight) for label in inside]
     return weighted_agreement(weighted)
 
 

@@ -40,10 +40,10 @@ def arm_difference(case: CaseLine, limit: int) -> list[DiffLine]:
         case: A case in both arms.
         limit: Characters of each answer to compare.
     """
-    one, other = _typical(case.with_skill), _typical(case.without_skill)
-    if one is None or other is None or one == other:
+    with_, without = _typical(case.with_skill), _typical(case.without_skill)
+    if with_ is None or without is None or with_ == without:
         return []
-    return list(_lines(other[:limit], one[:limit]))
+    return list(_lines(without[:limit], with_[:limit]))
 
 
 def _typical(trial: TrialResult | None) -> str | None:

@@ -57,7 +57,7 @@ def _overview(report: Report) -> Iterator[Section]:
     yield _matrix(report)
     failed = (gate for gate in report.decisions if gate.outcome == "failed")
     note_lines = (
-        *map(str, report.unmeasured),
+        *map(str, report.unmeasured_skills),
         *notes(report.gates, verbose=False),
         *agent_statements(report.cells),
     )
@@ -146,7 +146,7 @@ def _details(gates: Sequence[Gate]) -> Iterator[Section]:
         cell = gate.cell
         yield Section(
             head=folded(f"{cell.name}: all cases") + table_head("case", "", *_CASE_HEAD),
-            rows=(*_case_rows(gate), *_unmeasured(cell)),
+            rows=(*_case_rows(gate), *_rows_not_run(cell)),
             tail="\n</details>\n\n",
         )
     for gate in gates:
@@ -160,9 +160,9 @@ def _case_rows(gate: Gate) -> Iterator[str]:
         yield f"| {code(case.case, table=True)} | {case.status} | {_case_columns(case)} |\n"
 
 
-def _unmeasured(cell: Cell) -> Iterator[str]:
+def _rows_not_run(cell: Cell) -> Iterator[str]:
     nothing = " | " * (len(_CASE_HEAD) - 1)
-    for case in cell.unmeasured:
+    for case in cell.cases_not_run:
         yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
 
 
@@ -209,9 +209,8 @@ def _footer(report: Report) -> Section:
 
 
 def _case_columns(case: CaseLine) -> str:
-    one, other = arm_figures(case.with_skill), arm_figures(case.without_skill)
+    arms = arm_figures(case.without_skill), arm_figures(case.with_skill)
     difference = "n/a" if case.difference is None else points(case.difference)
-    arms = (other, one)
     columns = [
         *(f"{arm.passes}/{arm.runs}" if arm else "n/a" for arm in arms),
         difference,

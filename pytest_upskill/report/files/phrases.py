@@ -55,14 +55,14 @@ def headline(report: Report) -> str:
     ):
         if trials:
             parts.append(f"{counted(len(trials), 'trial')} {what}")
-    if cells := len(report.unmeasured):
-        parts.append(f"{counted(cells, 'skill')} not measured")
+    if skills := len(report.unmeasured_skills):
+        parts.append(f"{counted(skills, 'skill')} not measured")
     if shards := missing_shards(report):
         parts.append(f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing")
     if runs := cut_short(report):
         parts.append(f"{counted(len(runs), 'run')} cut short")
-    if then := uncompared_base(report.decisions):
-        parts.append(f"nothing compared with {then}")
+    if base := uncompared_base(report.decisions):
+        parts.append(f"nothing compared with {base}")
     return ", ".join(parts)
 
 
@@ -101,7 +101,7 @@ def scope(report: Report) -> str:
     if report.trigger_gates and not cells:
         return _trigger_scope(report.trigger_cells)
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
-    skipped = {(cell.path, case) for cell in cells for case in cell.unmeasured} - measured
+    skipped = {(cell.path, case) for cell in cells for case in cell.cases_not_run} - measured
     what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
     if skipped:
         what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"

@@ -86,7 +86,7 @@ def trigger_chart(series: Series[TriggerCell]) -> Chart:
 def _chart(
     series: Series[Group],
     dots_of: Callable[[Group], Iterator[Dot]],
-    said_of: Callable[[Group], str],
+    description_of: Callable[[Group], str],
     *,
     bottom: int,
     ticks: Sequence[Tick],
@@ -98,7 +98,7 @@ def _chart(
     marks = [
         Mark(
             x=LEFT + step * (index + 0.5),
-            title=f"{_when(point)}: {said_of(point.cell)}",
+            title=f"{_when(point)}: {description_of(point.cell)}",
             dots=list(dots_of(point.cell)),
             label="" if (count - 1 - index) % every else point.commit or f"{point.date:%m-%d}",
         )
@@ -120,18 +120,18 @@ def _chart(
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
     """Yield the lines of an unbroken part; runs without a figure are passed over."""
     for colour in dict.fromkeys(dot.colour for mark in marks for dot in mark.dots):
-        found = [(mark.x, dot.y) for mark in marks for dot in mark.dots if dot.colour == colour]
-        if len(found) > 1:
-            yield Line(colour=colour, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in found))
+        dots = [(mark.x, dot.y) for mark in marks for dot in mark.dots if dot.colour == colour]
+        if len(dots) > 1:
+            yield Line(colour=colour, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
 
 
 def _dots(cell: Cell) -> Iterator[Dot]:
-    if other := cell.without_skill:
-        yield Dot(colour="c1", hollow=True, y=_rate_y(other.pass_rate))
-    if one := cell.with_skill:
-        yield Dot(colour="c2", y=_rate_y(one.pass_rate))
-    if worth := cell.deciding_lift:
-        y, low, high = map(_lift_y, (worth.estimate, worth.low, worth.high))
+    if without := cell.without_skill:
+        yield Dot(colour="c1", hollow=True, y=_rate_y(without.pass_rate))
+    if with_ := cell.with_skill:
+        yield Dot(colour="c2", y=_rate_y(with_.pass_rate))
+    if deciding := cell.deciding_lift:
+        y, low, high = map(_lift_y, (deciding.estimate, deciding.low, deciding.high))
         yield Dot(colour="c0", y=y, low=low, high=high)
 
 
@@ -153,11 +153,11 @@ def _when(point: Point[Group]) -> str:
 
 
 def _describe(cell: Cell) -> str:
-    one, other = (
+    with_, without = (
         "n/a" if arm is None else f"{percent(arm.pass_rate)} %"
         for arm in (cell.with_skill, cell.without_skill)
     )
-    return f"{other} without, {one} with the skill, lift {lift(cell)}, {cell.verdict}"
+    return f"{without} without, {with_} with the skill, lift {lift(cell)}, {cell.verdict}"
 
 
 def _describe_triggers(cell: TriggerCell) -> str:

@@ -60,21 +60,21 @@ def _origin(point: Point[Group]) -> dict[str, Any]:
 
 
 def _lift(cell: Cell) -> dict[str, Any]:
-    one, other = cell.with_skill, cell.without_skill
+    with_, without = cell.with_skill, cell.without_skill
     return {
         "kind": "lift",
         "cases": len(cell.pairs.measured),
-        "runs_with": one and one.runs,
-        "runs_without": other and other.runs,
-        "pass_rate_with": one and one.pass_rate,
-        "pass_rate_without": other and other.pass_rate,
+        "runs_with": with_ and with_.runs,
+        "runs_without": without and without.runs,
+        "pass_rate_with": with_ and with_.pass_rate,
+        "pass_rate_without": without and without.pass_rate,
         **_estimate("lift", cell.deciding_lift),
         "lift_judged": cell.lift.estimate if cell.lift and cell.judged else None,
         "verdict": cell.verdict,
-        "tokens_with": one and one.tokens,
-        "tokens_without": other and other.tokens,
-        "cost_usd_with": one and one.cost_usd,
-        "cost_usd_without": other and other.cost_usd,
+        "tokens_with": with_ and with_.tokens,
+        "tokens_without": without and without.tokens,
+        "cost_usd_with": with_ and with_.cost_usd,
+        "cost_usd_without": without and without.cost_usd,
     }
 
 

@@ -53,21 +53,21 @@ def _agent_properties(result: TrialResult) -> Properties:
     """Return what an agent did, as means per run; nothing for single requests."""
     if not result.agent:
         return []
-    found = agent_figures(result.runs)
-    values = ["n/a"] * 5 if found is None else _agent_means(found)
+    agent = agent_figures(result.runs)
     names = ("version", "offered", "loaded", "turns", "requests")
+    values = ["n/a"] * len(names) if agent is None else _agent_means(agent)
     return [
         ("upskill.agent", result.agent),
         *((f"upskill.agent.{name}", text) for name, text in zip(names, values, strict=True)),
     ]
 
 
-def _agent_means(found: AgentFigures) -> list[str]:
+def _agent_means(agent: AgentFigures) -> list[str]:
     shares = (
-        "n/a" if count is None else f"{count / found.runs:.4g}"
-        for count in (found.offered, found.loaded)
+        "n/a" if count is None else f"{count / agent.runs:.4g}"
+        for count in (agent.offered, agent.loaded)
     )
-    return [safe_line(found.version), *shares, f"{found.turns:.4g}", f"{found.requests:.4g}"]
+    return [safe_line(agent.version), *shares, f"{agent.turns:.4g}", f"{agent.requests:.4g}"]
 
 
 def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,7 @@ def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row[Gate]]:
             old = {pair.now.case: pair.then for pair in cell.old_pairs}
             for pair in cell.pairs.measured:
                 yield _case_columns(pair, old.get(pair.case)), None
-            for case in cell.unmeasured:
+            for case in cell.cases_not_run:
                 yield (f"    {case}", "skipped", "", "", "", ""), None
 
 
