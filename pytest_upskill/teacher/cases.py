@@ -19,7 +19,7 @@ from pytest_upskill.teacher.work.marks import marked
 from pytest_upskill.teacher.work.plan import check_models, plan_lines
 
 _LONGEST_TASK = 1000
-"""Characters of a skill's front matter that say what its cases are for."""
+"""Most characters of a skill's front matter, which tells the teacher what cases to write."""
 
 
 def propose_cases(
@@ -28,9 +28,9 @@ def propose_cases(
     """Propose, validate and offer cases; write ``decision.json``.
 
     Args:
-        engine: What asks.
+        engine: Runs the trials.
         skill: The skill with the cases that it has.
-        sources: Where the cases are from; empty for the skill itself.
+        sources: The sources of the cases; empty for the skill itself.
         count: Cases to keep.
 
     Raises:

@@ -62,7 +62,7 @@ class _Generation:
     drafts: Drafts
 
     def run(self, outcome: CommandOutcome) -> CommandOutcome:
-        """Return the decision after everything was run."""
+        """Write a draft and cases, choose and prove a version, and save it if it helps."""
         say = self.engine.say
         try:
             draft = self._request_draft()
@@ -87,10 +87,10 @@ class _Generation:
         )
 
     def _request_draft(self) -> Draft:
-        """Ask for a draft until one is not refused.
+        """Ask for a draft, again if it is refused.
 
         Raises:
-            Refused: The last one was refused too.
+            Refused: The last attempt was refused too.
         """
         settings, refused = self.settings, ""
         known = f"{settings.task}\n{marked_sources(settings.sources)}"
@@ -123,14 +123,14 @@ class _Generation:
         task = Task(
             skill=skill, text=skill.text, train=train, holdout=holdout, steps=settings.steps
         )
-        found = search(engine, task, self.drafts)
-        best = found.best.text
+        result = search(engine, task, self.drafts)
+        best = result.best.text
         self.drafts.write("SKILL.md", best)
         contest = Contest(
             new=skill_version(skill, best), old=None, cases=holdout, runs=settings.runs
         )
         confirmed = confirm(engine, contest)
-        outcome = confirmed.add_to(replace(outcome, candidates=found.log), _explain(confirmed))
+        outcome = confirmed.add_to(replace(outcome, candidates=result.log), _explain(confirmed))
         if outcome.decision != "accepted":
             engine.say(
                 f"{outcome.reason}: not saved, the draft stays in "
@@ -142,7 +142,10 @@ class _Generation:
         return replace(outcome, applied=True)
 
     def _save(self, folder: Path, text: str, case_file: bytes = b"") -> bool:
-        """Make the skill's folder whole, and return True; or False if an earlier run made it."""
+        """Write the skill's folder in one step, and return whether it is new.
+
+        If the folder exists, an earlier run of the same command wrote it.
+        """
         is_new = not folder.exists()
         try:
             if is_new:
@@ -161,7 +164,7 @@ class _Generation:
 
 
 def _explain(confirmed: Confirmation) -> str:
-    """Return the decision about a new skill in one sentence."""
+    """Return why a new skill is saved or not, in one sentence."""
     if confirmed.acceptance.accepted:
         return f"helps on held-out cases: {confirmed.evidence}"
     worse = ", ".join(confirmed.acceptance.worse)

@@ -24,7 +24,7 @@ def log_generation(engine: Engine, confirmed: Confirmation, folder: Path, name: 
     """Write the confirmation of a saved skill into the history; say so if that is impossible.
 
     Args:
-        engine: Where to say it, and which project it is.
+        engine: Knows the project and prints messages.
         confirmed: The measurement on held-out cases.
         folder: The saved skill.
         name: Its name.
@@ -35,7 +35,7 @@ def log_generation(engine: Engine, confirmed: Confirmation, folder: Path, name: 
     models = {result.model: result.resolved for result in confirmed.results}
     gates = []
     for label, resolved in models.items():
-        trials = tuple(each for each in confirmed.results if each.model == label)
+        trials = tuple(result for result in confirmed.results if result.model == label)
         cell = Cell(
             path=path,
             skill=name,

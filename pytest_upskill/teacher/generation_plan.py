@@ -1,4 +1,4 @@
-"""The settings of a ``generate`` command, and the most requests that it can take."""
+"""The settings of a ``generate`` command, and the most requests that it can make."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_upskill.teacher.work.plan import Part, pad_skill_block
 from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2
-"""Attempts at a draft that is not refused."""
+"""How often a draft is asked for until one is accepted."""
 
 SAVED = "saved-SKILL.md"
 """The file in the folder of drafts that is a copy of what was saved."""
@@ -50,11 +50,11 @@ class GenerateSettings:
         """Return the folder of a skill with a name.
 
         Args:
-            name: The name.
+            name: Name of the skill.
             drafts: The folder of this command's drafts.
 
         Raises:
-            WorkError: It exists, and is not what this command has saved there; or cannot exist.
+            WorkError: It exists and was not saved by this command, or a file is in its way.
         """
         folder = self.output or Path("skills", name)
         for parent in folder.parents:
@@ -66,7 +66,7 @@ class GenerateSettings:
 
 
 def bare_skill(folder: Path, name: str, text: str) -> Skill:
-    """Return a skill of one file, which is in no folder yet: it may name files, and gets none.
+    """Return a skill that is only a text so far, without a folder and other files.
 
     Args:
         folder: The folder of drafts, whose files are not the skill's.
@@ -78,7 +78,7 @@ def bare_skill(folder: Path, name: str, text: str) -> Skill:
 
 
 def make_demand(settings: GenerateSettings, skill: Skill) -> Demand:
-    """Return the cases that are wanted for a draft; their author never sees it."""
+    """Return which cases to propose for a draft; the request never shows the draft."""
     return Demand(
         skill=skill,
         task=settings.task,
@@ -91,14 +91,14 @@ def make_demand(settings: GenerateSettings, skill: Skill) -> Demand:
 def draft_question(
     engine: Engine, settings: GenerateSettings, folder: Path, *, refused: str, run: int = 0
 ) -> Trial:
-    """Return the question for a draft; ``refused`` says why an earlier one was."""
+    """Return the question for a draft; ``refused`` is why the last one was refused, or ""."""
     prompt = draft_prompt(settings.task, settings.sources, name=settings.name, refused=refused)
     skill = bare_skill(folder, settings.name or "draft", "")
     return engine.question(skill, "draft", prompt, run=run)
 
 
 def generation_parts(engine: Engine, settings: GenerateSettings, folder: Path) -> Iterator[Part]:
-    """Yield what is asked for at most; draft and questions are as long as they may be."""
+    """Yield the most requests, each with a draft and questions of the maximum length."""
     label, steps = engine.terms.teacher.label, settings.steps
     yield Part(
         f"drafts of {label}", [draft_question(engine, settings, folder, refused="x" * 200)], DRAFTS

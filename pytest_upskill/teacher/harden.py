@@ -140,43 +140,44 @@ def _case_with_checks(statement: Statement, checks: tuple[Any, ...]) -> Case:
 def _find_checks(
     engine: Engine, skill: Skill, statements: Sequence[Statement]
 ) -> tuple[list[tuple[Statement, Mapping[str, Any]]], dict[str, str]]:
-    """Return the statements with their assertions, and why the others have none."""
+    """Return the statements that become assertions, and why each other one stays, by its name."""
     answers = engine.run(_questions(engine, skill, statements), "checks")
     proposed: dict[str, _ProposedCheck] = {}
     dropped = {each.name: "the teacher proposes no check by code" for each in statements}
-    for own, (answer,) in zip(_group_by_case(statements), answers, strict=True):
+    for of_case, (answer,) in zip(_group_by_case(statements), answers, strict=True):
         assert answer.completion is not None
-        for name, check in _read_checks(answer.completion, own):
+        for name, check in _read_checks(answer.completion, of_case):
             if isinstance(check, Refused):
                 dropped[name] = str(check)
             else:
                 proposed[name] = check
-    sound: list[tuple[Statement, Mapping[str, Any], Case]] = []
+    sound: list[tuple[Statement, Mapping[str, Any]]] = []
+    cases: list[Case] = []
     for statement in statements:
-        if hardened := proposed.get(statement.name):
-            assertion = {"type": hardened.type, "value": hardened.value, "text": statement.text}
+        if proposal := proposed.get(statement.name):
+            assertion = {"type": proposal.type, "value": proposal.value, "text": statement.text}
             try:
-                sound.append((statement, assertion, _validate_check(engine, statement, hardened)))
+                cases.append(_validate_check(engine, statement, proposal))
             except Refused as reason:
                 dropped[statement.name] = str(reason)
-    refuted = refuted_by_teacher(
-        engine, _teacher_trials(engine, skill, [case for *_, case in sound])
-    )
+            else:
+                sound.append((statement, assertion))
+    refuted = refuted_by_teacher(engine, _teacher_trials(engine, skill, cases))
     dropped |= refuted
-    found = [(each, assertion) for each, assertion, _ in sound if each.name not in refuted]
-    for each, _ in found:
-        del dropped[each.name]
-    return found, dropped
+    kept = [pair for pair in sound if pair[0].name not in refuted]
+    for statement, _ in kept:
+        del dropped[statement.name]
+    return kept, dropped
 
 
 def _read_checks(
-    reply: Completion, own: Sequence[Statement]
+    reply: Completion, statements: Sequence[Statement]
 ) -> Iterator[tuple[str, _ProposedCheck | Refused]]:
-    """Yield the names of statements with the checks of a reply, or with why they are none."""
+    """Yield the check that a reply proposes for each statement, or why it is refused."""
     try:
         value = read_json_reply(complete_text(reply))
     except Refused as reason:
-        yield from ((each.name, reason) for each in own)
+        yield from ((statement.name, reason) for statement in statements)
         return
     entries = value.get("checks") if isinstance(value, dict) else value
     for entry in entries if isinstance(entries, list) else ():
@@ -187,14 +188,14 @@ def _read_checks(
             number = check.statement
         except Refused as reason:
             check, number = reason, entry.get("statement") if isinstance(entry, dict) else None
-        yield from ((each.name, check) for each in own if each.number == number)
+        yield from ((each.name, check) for each in statements if each.number == number)
 
 
 def _validate_check(engine: Engine, statement: Statement, check: _ProposedCheck) -> Case:
-    """Return the case that a check makes of a statement.
+    """Return a case with the check in place of the statement.
 
     Raises:
-        Refused: It does not tell right answers from wrong ones.
+        Refused: The check does not tell right answers from wrong ones.
     """
     entry = {"input": statement.case.input, "expected": {check.type: check.value}}
     read = read_case(entry, engine.workplace.extensions)

@@ -23,24 +23,24 @@ from pytest_upskill.teacher.work.reply import Refused, complete_text
 from pytest_upskill.trials.trial import Trial
 
 FRESH_ANSWERS = 2
-"""Answers of the teacher, given the source, all of which must pass."""
+"""How many new answers the teacher gives with the source at hand; all must pass."""
 
 _SCREENING_RUNS = 3
-"""Runs of each student without the skill; these are never counted."""
+"""Runs of each student without the skill; no lift ever counts them."""
 
 _FIRST_SCREENING_RUN = 500
-"""Index of the first of them: no other run has it."""
+"""Index of the first screening run; other runs of a case have other indices."""
 
 _LONGEST_QUESTION = "x" * 1000
-"""A question to bound prices by."""
+"""Stands for a question in the upper bound of the cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What cases are wanted."""
+    """Which cases to propose, and how many to keep."""
 
     skill: Skill
-    """Names the recordings; a draft's text is compared with questions, and never shown."""
+    """Names the recordings. A draft's text is compared with questions, but never sent."""
     task: str
     sources: Sequence[Source]
     count: int
@@ -56,7 +56,7 @@ class Demand:
 
 @dataclass(kw_only=True)
 class Kept:
-    """The kept and the dropped proposals, so far."""
+    """The proposals that were kept and dropped so far."""
 
     cases: list[Case] = field(default_factory=list)
     entries: list[Mapping[str, Any]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Kept:
         return len(self.cases) >= demand.count and held_out >= demand.held_out
 
     def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
-        """Note why a proposal is dropped, under a name that no other has."""
+        """Record why a proposal is dropped, under a name that is not taken."""
         names = {*self.dropped, *(case.id for case in (*self.cases, *taken))}
         while name in names:
             name += "+"
@@ -142,7 +142,7 @@ def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
 
 
 def refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
-    """Return why cases are dropped that fresh answers of the teacher do not pass, by their ids."""
+    """Return the ids of the cases that a fresh answer of the teacher fails, with the reason."""
     return {
         result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
         for result in engine.results(trials, "the teacher's own answers")
@@ -195,29 +195,33 @@ def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> 
 
 
 def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
-    """Return the cases that every student always passes without the skill."""
+    """Return the ids of the cases that all students always pass without the skill, with reasons."""
     results = engine.results(
         _screening_trials(engine, demand, cases), "screening without the skill"
     )
-    known = {result.case: len(result.runs) for result in results}
-    for result in results:
-        if result.passes < len(result.runs):
-            known.pop(result.case, None)
+    failed = {result.case for result in results if result.passes < len(result.runs)}
     return {
-        case: f"every student passes {runs} of {runs} times without the skill"
-        for case, runs in known.items()
+        result.case: f"every student passes {len(result.runs)} of {len(result.runs)} times without "
+        "the skill"
+        for result in results
+        if result.case not in failed
     }
 
 
 def _case_entry(
     engine: Engine, demand: Demand, proposal: Proposal, case: Case
 ) -> Mapping[str, Any]:
-    folded = proposal.quote.casefold()
-    source = next((s.name for s in demand.sources if folded and folded in s.text.casefold()), "")
+    """Return a kept case as it is written into the case file."""
     provenance: dict[str, Any] = {"teacher": engine.terms.teacher.resolved}
-    if source:
-        provenance["source"] = source
-    provenance |= {"quote": proposal.quote} if proposal.quote else {"unsourced": True}
+    if proposal.quote:
+        quote = proposal.quote.casefold()
+        for source in demand.sources:
+            if quote in source.text.casefold():
+                provenance["source"] = source.name
+                break
+        provenance["quote"] = proposal.quote
+    else:
+        provenance["unsourced"] = True
     provenance["screened"] = [student.resolved for student in engine.terms.students]
     return {
         "id": case.id,

@@ -1,4 +1,4 @@
-"""Proposals: generated cases before they are validated, and how a teacher is asked for them."""
+"""Proposals: the request for new cases, and the reply before it is validated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_upskill.teacher.work.marks import MATERIAL, marked, marked_sources
 from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
 
 BATCH = 10
-"""Proposals of one request."""
+"""Number of proposals in one request."""
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -50,7 +50,7 @@ Reply with one fenced JSON block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Answers that a teacher gives, by which its checks are validated."""
+    """A teacher's right and wrong answers, by which its checks are validated."""
 
     reference: Text
     alternatives: Annotated[tuple[Text, ...], Field(min_length=2)]
@@ -73,11 +73,11 @@ _PROPOSAL = TypeAdapter(Proposal)
 def propose_prompt(
     task: str, sources: Iterable[Source], known: Sequence[str], *, count: int
 ) -> str:
-    """Ask for proposals; the teacher sees the sources, but no draft of a skill.
+    """Return the prompt for proposals; the teacher sees the sources, but no draft of a skill.
 
     Args:
         task: What the skill is for.
-        sources: Where its knowledge is from.
+        sources: The sources of its knowledge.
         known: Questions that exist already.
         count: How many proposals to ask for.
     """
@@ -90,10 +90,10 @@ def propose_prompt(
 
 
 def read_entries(reply: str) -> list[Any]:
-    """Return the entries of a reply, each of which may be a proposal.
+    """Return the entries in the list of a reply, unvalidated.
 
     Raises:
-        Refused: There is no list of them.
+        Refused: The reply has no such list.
     """
     value = read_json_reply(reply)
     entries = value.get("proposals") if isinstance(value, dict) else value
@@ -106,6 +106,6 @@ def read_proposal(entry: object) -> Proposal:
     """Read an entry of a reply.
 
     Raises:
-        Refused: It is no proposal.
+        Refused: It is not a proposal.
     """
     return validate_as(_PROPOSAL, entry)

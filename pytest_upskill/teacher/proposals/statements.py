@@ -1,4 +1,4 @@
-"""Prose statements of an evals file, found and replaced where they stand."""
+"""Prose statements of an evals file: find them, and put assertions in their place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_upskill.teacher.work.files import byte_order_mark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A prose statement, and where it stands in the file."""
+    """A prose statement and its position in the file."""
 
     name: str
     """``case-id: statement 2``."""
@@ -29,7 +29,7 @@ class Statement:
 def find_statements(
     cases: Sequence[Case], document: Document
 ) -> tuple[list[Statement], dict[str, str]]:
-    """Return the statements of a file, and why others stay as they are."""
+    """Return the statements that can be replaced, and why each other one cannot, by its name."""
     entries = {document.line(path): path for path, _ in find_entries(document)}
     found, unchanged = list[Statement](), dict[str, str]()
     for case in cases:
@@ -47,7 +47,7 @@ def find_statements(
 
 
 def _place(document: Document, entry: JsonPath, text: str) -> JsonPath | None:
-    """Return where a statement stands in the entry of its case, None if nowhere."""
+    """Return the position of a statement in the entry of its case, None if it is not there."""
     for path in document.offsets:
         if path[: len(entry)] == entry and path and isinstance(path[-1], int):
             value = document.value
@@ -61,11 +61,11 @@ def _place(document: Document, entry: JsonPath, text: str) -> JsonPath | None:
 def with_assertions(
     content: bytes, document: Document, found: Sequence[tuple[Statement, Mapping[str, Any]]]
 ) -> bytes:
-    """Return a file in which assertions stand in the place of statements, and all else as it was.
+    """Return a file with assertions in place of statements and no other change.
 
     Args:
         content: The file.
-        document: What it holds.
+        document: The parsed file.
         found: Statements with their assertions.
     """
     text = content.decode("utf-8-sig")

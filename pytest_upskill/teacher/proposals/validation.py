@@ -1,4 +1,4 @@
-"""Validation of proposals by code: every reason to drop one that needs no request."""
+"""Validation of proposals by code, before any further request."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EMPTY_ANSWERS = (
     "No.",
     "It depends on your setup; please consult the documentation.",
 )
-"""Answers that say nothing, and that no case may accept."""
+"""Answers without content, which no case may accept."""
 
 _SIMILAR = 0.9
 _NUMBER = re.compile(r"\b\w*\d\w*")
 _SPACE = re.compile(r"\s+")
 
 Check = Callable[[Case, str], Sequence[CheckResult]]
-"""Returns the results of a case's checks of a text; may raise CheckError."""
+"""Checks a text by the checks of a case; may raise CheckError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ValidationContext:
     skill_text: str
     source_text: str
     existing: Sequence[Case]
-    """The cases that the skill has, and those that were kept already."""
+    """The cases of the skill, and the proposals that were accepted so far."""
     extensions: Extensions
     check: Check
 
@@ -84,13 +84,14 @@ def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
     """Yield why a case does not distinguish right answers from wrong ones.
 
     Args:
-        answers: The answers by which it is tried.
+        answers: Right and wrong answers to try.
         case: The case.
         check: Decides its checks.
     """
-    for each in text_checks_of(case):
-        if not isinstance(each, NotContains | NotRegex) and _passes(each, case.input):
-            yield f"the question gives the answer away: it passes {each.name}"
+    for text_check in text_checks_of(case):
+        is_negative = isinstance(text_check, NotContains | NotRegex)
+        if not is_negative and _passes(text_check, case.input):
+            yield f"the question gives the answer away: it passes {text_check.name}"
 
     def failures(text: str) -> list[str]:
         return [result.message for result in check(case, text) if not result.passed]
@@ -122,11 +123,11 @@ def _question_problems(case: Case, proposal: Proposal, context: ValidationContex
         yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
     if copies_words(context.skill_text, case.input):
         yield "its question appears in the skill: 8 words in a row are the same"
-    for other in context.existing:
-        if other.id == case.id:
-            yield f"has the id of another case: {other.id}"
-        if _are_similar(other.input, case.input):
-            yield f"nearly repeats {other.id}"
+    for existing in context.existing:
+        if existing.id == case.id:
+            yield f"has the id of another case: {existing.id}"
+        if _are_similar(existing.input, case.input):
+            yield f"nearly repeats {existing.id}"
 
 
 def _passes(check: Any, text: str) -> bool:
@@ -136,10 +137,10 @@ def _passes(check: Any, text: str) -> bool:
         return False
 
 
-def _are_similar(one: str, other: str) -> bool:
-    first, second = _normalize(one), _normalize(other)
+def _are_similar(question: str, other_question: str) -> bool:
+    first, second = _normalize(question), _normalize(other_question)
     if set(_NUMBER.findall(first)) != set(_NUMBER.findall(second)):
-        # Another number is another question.
+        # With another number, it is another question.
         return False
     matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     return matcher.quick_ratio() > _SIMILAR and matcher.ratio() > _SIMILAR

@@ -12,10 +12,10 @@ Kind = Literal["user", "assistant", "call", "error", "result", "text"]
 
 _SECTION = re.compile(r"\n(?=#{1,3} )")
 _FAILS = re.compile(r"error|traceback|exit code: [1-9]|\"exit_code\": ?[1-9]", re.IGNORECASE)
-_OF_CODEX = "<environment_context>"
-"""Begins what the program says to the model by itself."""
+_CODEX_CONTEXT = "<environment_context>"
+"""Start of a message that Codex itself sends to the model."""
 _HEAD = 400
-"""Characters of an output of Codex in which an error is looked for; it has no flag."""
+"""Characters of an output that are searched for an error: Codex does not mark errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def _claude_code(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         kind, message = row.get("type"), row.get("message")
         if kind not in {"user", "assistant"} or not isinstance(message, dict):
             continue
-        # What the program says to the model by itself, and the work of subagents.
+        # Messages of Claude Code itself to the model, and the work of subagents.
         if row.get("isMeta") or row.get("isSidechain"):
             continue
         content = message.get("content")
@@ -91,7 +91,7 @@ def _codex(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         kind = str(payload.get("type"))
         if kind == "message" and payload.get("role") in {"user", "assistant"}:
             text = _text(payload.get("content"))
-            if not text.startswith(_OF_CODEX):
+            if not text.startswith(_CODEX_CONTEXT):
                 yield Event(kind=payload["role"], text=text)
         elif kind.endswith("_output"):
             text = _text(payload.get("output"))

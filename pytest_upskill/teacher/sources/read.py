@@ -19,7 +19,7 @@ BUDGET = 48_000
 MAX_BYTES = 64 << 20
 """Size of a file that is read: sessions of agents get long."""
 
-_NAMES: Mapping[str, str] = MappingProxyType(
+_PLURALS: Mapping[str, str] = MappingProxyType(
     {
         "user": "user's turns",
         "assistant": "agent's turns",
@@ -53,7 +53,7 @@ class Source:
         if len(self.text) != self.characters:
             parts.append(f"{len(self.text):,} will be sent")
         parts += [f"{count} {kind} removed" for kind, count in self.removed.items()]
-        parts += [f"{_NAMES[kind]} left out: {count}" for kind, count in self.left_out.items()]
+        parts += [f"{_PLURALS[kind]} left out: {count}" for kind, count in self.left_out.items()]
         if self.shortened:
             parts.append(f"{self.shortened} shortened")
         return "; ".join(parts)
@@ -76,7 +76,7 @@ def read_source(path: Path, *, budget: int = BUDGET) -> Source:
     """Read, redact and cut one source.
 
     Raises:
-        WorkError: It cannot be read, or is no text.
+        WorkError: It cannot be read, or is not text.
     """
     return source_of(path.name or str(path), _text_of(path), budget=budget)
 
@@ -84,7 +84,7 @@ def read_source(path: Path, *, budget: int = BUDGET) -> Source:
 def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
     """Redact and cut a text."""
     kind, events = events_of(text)
-    # Not before: in JSON a quotation mark is two characters, and a pattern would have to know.
+    # The events, not the file: JSON escapes quotation marks, which the patterns do not expect.
     clean = [(event.kind, *redact(event.text)) for event in events]
     kept = cut([Event(kind=of, text=redacted) for of, redacted, _ in clean], budget)
     return Source(
@@ -113,7 +113,7 @@ def _text_of(path: Path) -> str:
     except UnicodeDecodeError:
         raise WorkError(f"--from: {file}: not UTF-8 text: convert it to Markdown first") from None
     if "\0" in text:
-        raise WorkError(f"--from: {file}: no text: convert it to Markdown first")
+        raise WorkError(f"--from: {file}: not text: convert it to Markdown first")
     if not text.strip():
         raise WorkError(f"--from: {file}: empty: name another source")
     return text

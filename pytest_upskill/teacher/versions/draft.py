@@ -79,11 +79,11 @@ def check_name(name: str) -> None:
 
 
 def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refused: str = "") -> str:
-    """Ask for a skill; the teacher sees task and sources, and no cases.
+    """Return the prompt for a skill; the teacher sees task and sources, but no cases.
 
     Args:
         task: What the skill is for.
-        sources: Where its knowledge is from.
+        sources: The sources of its knowledge.
         name: The name that it must have; "" for any.
         refused: Why an earlier draft was refused; "" for the first.
     """
@@ -101,8 +101,8 @@ def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
     """Read the draft of a reply.
 
     Args:
-        reply: What the teacher said.
-        known: Task and sources, whose URLs it may repeat.
+        reply: The text of the reply.
+        known: Task and sources; the draft may repeat their URLs.
         name: The name that it must have; "" for any.
 
     Raises:
@@ -125,4 +125,4 @@ def _problems(draft: Draft, known: str, name: str) -> Iterator[str]:
     try:
         read_skill_text(draft.text, folder=draft.name)
     except BadFile as error:
-        yield f"no valid SKILL.md: {error.problems[0].what}"
+        yield f"not a valid SKILL.md: {error.problems[0].what}"

@@ -1,4 +1,4 @@
-"""Edits of a ``SKILL.md``: how a teacher is asked for them, and every reason to refuse them."""
+"""Edits of a ``SKILL.md``: the request for them, and the reasons to refuse them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _REPLY = TypeAdapter(_Reply)
 def refine_prompt(
     text: str, failures: Sequence[Failure], refused: Sequence[str], *, limit: int
 ) -> str:
-    """Ask for edits of a ``SKILL.md``.
+    """Return the prompt for edits of a ``SKILL.md``.
 
     The teacher sees questions, answers and quotes of train cases; no check, no check's message and
     nothing of a held-out case.
@@ -138,12 +138,12 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def check_candidate(new: str, old: str, cases: Sequence[Case], *, limit: int) -> None:
-    """Check a whole new version of a ``SKILL.md``.
+    """Check a new version of a ``SKILL.md``.
 
     Args:
         new: The new text.
         old: The text in the skill's folder.
-        cases: All cases of the skill, none of whose questions may be copied.
+        cases: All cases of the skill; their questions must not be copied.
         limit: The most bytes that it may have.
 
     Raises:

@@ -28,10 +28,10 @@ TRAIN_RUNS = 3
 """Runs of each train case with each candidate."""
 
 _SHOWN = 8
-"""Failures that a teacher sees at a time."""
+"""Most failures in one question to the teacher."""
 
 _LONGEST_PROMPT = 24_000
-"""More bytes than a question to the teacher has besides the skill."""
+"""Upper bound, in bytes, of a question to the teacher without the skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The result of a search."""
+    """The version in the folder, the best version, and what was tried."""
 
     current: Candidate
     best: Candidate
@@ -84,9 +84,9 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
     """Ask for edits, and choose the version that passes most train cases.
 
     Args:
-        engine: What asks.
-        task: What is to be improved.
-        drafts: The folder that keeps replies and candidates.
+        engine: Runs the trials.
+        task: The skill to improve, and its cases.
+        drafts: The folder for replies and candidates.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
@@ -95,7 +95,7 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
     engine.say(f"now: {current.passes} of {current.runs} runs of the train cases pass")
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
     for step in range(1, task.steps + 1):
-        best = max(pool, key=lambda each: each.rank)
+        best = max(pool, key=lambda candidate: candidate.rank)
         if not best.failures:
             break
         prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
@@ -118,7 +118,9 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
         engine.say(f"candidate {step}: {candidate.passes} of {candidate.runs}")
         if candidate.passes <= best.passes:
             refused.append(f"a version that did no better than the one above (number {step})")
-    return SearchResult(current=current, best=max(pool, key=lambda each: each.rank), log=tuple(log))
+    return SearchResult(
+        current=current, best=max(pool, key=lambda candidate: candidate.rank), log=tuple(log)
+    )
 
 
 def longest_question(engine: Engine, task: Task) -> Trial:
@@ -132,10 +134,10 @@ def train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
 
 
 def _apply_reply(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candidate]) -> str:
-    """Return the new text.
+    """Return the text of the best version after the edits of a reply.
 
     Raises:
-        Refused: It is not allowed, or there is nothing new in it.
+        Refused: The new text is not allowed, or repeats a version of the pool.
     """
     new = apply_edits(best.text, read_edits(complete_text(reply)))
     if any(each.text == new for each in pool):
