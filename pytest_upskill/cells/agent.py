@@ -33,11 +33,15 @@ class AgentFigures:
     @property
     def remarks(self) -> Iterator[str]:
         """What belongs next to the lift, one line each."""
-        offered, loaded = ("?" if each is None else each for each in (self.offered, self.loaded))
+        offered = "?" if self.offered is None else self.offered
+        loaded = "?" if self.loaded is None else self.loaded
         yield f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
         if self.process:
-            held = (f"{what} in {runs} of {self.runs} runs" for what, runs in self.process.items())
-            yield f"{', '.join(held)} (not part of the pass rate)"
+            true_in = (
+                f"{statement} in {runs} of {self.runs} runs"
+                for statement, runs in self.process.items()
+            )
+            yield f"{', '.join(true_in)} (not part of the pass rate)"
         if not self.calls:
             yield "no run called a tool: make sure that the model and its server can call tools"
 
@@ -45,23 +49,27 @@ class AgentFigures:
 def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
     """Return the figures of an agent's runs, None if there are none."""
     runs = tuple(runs)
-    made = [run.completion.agent_run for run in runs if run.completion.agent_run is not None]
-    held: Counter[str] = Counter()
-    for run in runs:
-        held.update({check.message.partition(": ")[0]: int(check.passed) for check in run.process})
-    if not made:
+    agent_runs = [run.completion.agent_run for run in runs if run.completion.agent_run is not None]
+    if not agent_runs:
         return None
+    times_true: Counter[str] = Counter()
+    for run in runs:
+        # A case may state the same thing twice; it is true in a run at most once.
+        times_true.update(
+            {check.message.partition(": ")[0]: int(check.passed) for check in run.process}
+        )
     return AgentFigures(
-        version=", ".join(sorted({run.version for run in made})),
-        runs=len(made),
-        offered=_count([run.offered for run in made]),
-        loaded=_count([run.loaded for run in made]),
-        turns=fmean(run.turns for run in made),
-        requests=fmean(run.requests for run in made),
-        calls=fmean(len(run.calls) for run in made),
-        process=dict(held),
+        version=", ".join(sorted({run.version for run in agent_runs})),
+        runs=len(agent_runs),
+        offered=_count([run.offered for run in agent_runs]),
+        loaded=_count([run.loaded for run in agent_runs]),
+        turns=fmean(run.turns for run in agent_runs),
+        requests=fmean(run.requests for run in agent_runs),
+        calls=fmean(len(run.calls) for run in agent_runs),
+        process=dict(times_true),
     )
 
 
-def _count(known: list[bool | None]) -> int | None:
-    return None if None in known else sum(map(bool, known))
+def _count(answers: list[bool | None]) -> int | None:
+    """Return how many are true, None if one is unknown."""
+    return None if None in answers else sum(map(bool, answers))

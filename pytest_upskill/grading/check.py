@@ -82,8 +82,8 @@ def agreements(
         )
     for (model, arm), labels in weighted.items():
         if labels:
-            found = stats.weighted_agreement(labels)
-            yield ArmAgreement(model=model, arm=arm, labels=len(labels), agreement=found)
+            agreement = stats.weighted_agreement(labels)
+            yield ArmAgreement(model=model, arm=arm, labels=len(labels), agreement=agreement)
 
 
 def too_few_labels(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str]:

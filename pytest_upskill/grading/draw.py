@@ -110,6 +110,7 @@ def draw(
     drawn = [*carried, *_draw_answers(candidates, carried, answers // STRATA, rng)]
     rng.shuffle(drawn)
     sources = [*carried, *candidates]
+    old_sizes = {entry.answer.model: entry.stratum_sizes for entry in carried}
     file = LabelsFile(
         format=1,
         case_file=case_file,
@@ -119,12 +120,9 @@ def draw(
         models={entry.answer.model: entry.resolved for entry in sources},
         cases={entry.answer.case: entry.case_digest for entry in sources},
         statements=before.statements if before else {},
-        answers=[
-            entry.answer.model_copy(update={"id": number}) for number, entry in enumerate(drawn, 1)
-        ],
+        answers=_numbered(drawn),
         key={str(number): entry.key for number, entry in enumerate(drawn, 1)},
-        cells={entry.answer.model: entry.stratum_sizes for entry in carried}
-        | _stratum_sizes(candidates),
+        cells=old_sizes | _stratum_sizes(candidates),
     )
     return Drawing(
         file=file,
@@ -132,6 +130,13 @@ def draw(
         dropped=tuple(_dropped_label_reasons(before, file)),
         too_long=sum(bool(run.cut) for _, run in judged),
     )
+
+
+def _numbered(entries: Iterable[_Entry]) -> list[LabelledAnswer]:
+    """Return the answers of entries, with ids from 1."""
+    return [
+        entry.answer.model_copy(update={"id": number}) for number, entry in enumerate(entries, 1)
+    ]
 
 
 def _random_by_content(candidates: Iterable[_Entry]) -> random.Random:

@@ -47,8 +47,8 @@ class JudgedCase:
     @property
     def counts(self) -> CaseCounts:
         """The counts by the judge."""
-        one, other = self.with_skill, self.without_skill
-        return CaseCounts(one.passes, one.runs, other.passes, other.runs)
+        with_, without = self.with_skill, self.without_skill
+        return CaseCounts(with_.passes, with_.runs, without.passes, without.runs)
 
 
 @dataclass(frozen=True, slots=True, order=True)

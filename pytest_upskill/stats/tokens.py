@@ -11,8 +11,8 @@ from pytest_upskill.stats.numerics import student_t_quantile
 
 _LARGEST_EXPONENT = 700
 
-ArmTokens = tuple[Sequence[float], Sequence[float]]
-"""Tokens of each valid run of a case, with the skill and without it."""
+CaseTokens = tuple[Sequence[float], Sequence[float]]
+"""Tokens of each valid run of a case, first with the skill, then without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class TokenRatio:
     high: float | None
 
 
-def token_ratio(pairs: Sequence[ArmTokens], level: float = 0.95) -> TokenRatio | None:
+def token_ratio(pairs: Sequence[CaseTokens], level: float = 0.95) -> TokenRatio | None:
     """Estimate the ratio of tokens with and without the skill, as a geometric mean over cases.
 
     It is ``exp(mean d)``, where d is a case's difference of mean log tokens. If every arm of every
@@ -58,7 +58,7 @@ def token_ratio(pairs: Sequence[ArmTokens], level: float = 0.95) -> TokenRatio |
     return TokenRatio(ratio=exp(mean), low=exp(mean - reach), high=high)
 
 
-def total_token_ratio(pairs: Sequence[ArmTokens]) -> float | None:
+def total_token_ratio(pairs: Sequence[CaseTokens]) -> float | None:
     """Return the mean tokens per run with the skill, divided by those without.
 
     It is the ratio of the total bills. The skill pays for itself if the ratio of pass rates is

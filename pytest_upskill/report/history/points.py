@@ -67,8 +67,11 @@ class Series(Generic[Group]):
     def breaks(self) -> Mapping[int, str]:
         """Why a point cannot be compared with the one before it, by its index."""
         pairs = zip(self.points, self.points[1:], strict=False)
-        found = ((index, difference(old, new)) for index, (old, new) in enumerate(pairs, 1))
-        return {index: why for index, why in found if why}
+        return {
+            index: reason
+            for index, (old, new) in enumerate(pairs, 1)
+            if (reason := difference(old, new))
+        }
 
     @property
     def branches(self) -> frozenset[str]:
@@ -133,11 +136,11 @@ def read_history(folder: Path) -> History:
             Point(date=date, revision=revision, cell=gate.cell, file=file.name)
             for gate in report.decisions
         ]
-    whole = [point for point in points if len(point.cell.trials) == point.cell.planned]
+    complete = [point for point in points if len(point.cell.trials) == point.cell.planned]
     return History(
-        subjects=tuple(_subjects(whole)),
+        subjects=tuple(_subjects(complete)),
         files=files,
-        partial=len(points) - len(whole),
+        partial=len(points) - len(complete),
         unreadable=unreadable,
     )
 
@@ -145,8 +148,8 @@ def read_history(folder: Path) -> History:
 def difference(old: Point[Group], new: Point[Group]) -> str | None:
     """Return why the figures of two points cannot be compared, None if they can.
 
-    They can if the cases, their checks and the model that answered are the same: what is left to
-    differ is the skill, and chance.
+    They can if the cases, their checks and the model that answered are the same, so that only the
+    skill and chance can make a difference.
     """
     parts = []
     added, removed = new.cases.keys() - old.cases.keys(), old.cases.keys() - new.cases.keys()
@@ -181,17 +184,17 @@ def _subjects(points: Iterable[Point[Any]]) -> Iterator[Subject]:
         grouped.setdefault((skill, point.path, point.cell.model), []).append(point)
         paths.setdefault(skill, set()).add(point.path)
     for skill, path, model in sorted(grouped):
-        of = grouped[skill, path, model]
+        of_model = grouped[skill, path, model]
         yield Subject(
             title=f"{skill} ({path})" if len(paths[skill]) > 1 else skill,
             skill=skill,
             model=model,
-            lift=_series(of, Cell),
-            triggers=_series(of, TriggerCell),
+            lift=_series(of_model, Cell),
+            triggers=_series(of_model, TriggerCell),
         )
 
 
 def _series(points: Iterable[Point[Any]], kind: type[Group]) -> Series[Group] | None:
     """Return the points of one kind of cell, None if there are none."""
-    found = [point for point in points if isinstance(point.cell, kind)]
-    return Series(points=found) if found else None
+    of_kind = [point for point in points if isinstance(point.cell, kind)]
+    return Series(points=of_kind) if of_kind else None
