@@ -1,4 +1,4 @@
-"""What a subcommand is made of, and how it refuses."""
+"""What a subcommand consists of, its exit codes, and its error for a mistake of the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM: Final = "pytest-upskill"
 PASSED: Final = 0
 INTERRUPTED: Final = 2
 UNUSABLE: Final = 4
-"""Exit codes with the meaning that they have for pytest; 4 is a mistake in the command line."""
+"""Exit codes with the same meaning as in pytest; 4 is wrong usage of the command line."""
 
 
 class CommandError(Exception):
@@ -46,7 +46,7 @@ class Command:
 
 
 def whole_number_type(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return what reads an argument that is a whole number from ``low`` to ``high``."""
+    """Return an argparse type for whole numbers from ``low`` to ``high``, None for no maximum."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
@@ -66,5 +66,5 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise CommandError with the message and where to find help."""
         unknown = message.startswith("unrecognized arguments") and self.passes_on
-        behind = "; options of pytest come after --" if unknown else ""
-        raise CommandError(f"{message}: see {self.prog} --help{behind}")
+        hint = "; options of pytest come after --" if unknown else ""
+        raise CommandError(f"{message}: see {self.prog} --help{hint}")

@@ -92,13 +92,13 @@ def _describe(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[
         skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
         return folder.name, "", str(error).splitlines()
-    found, problems = own_cases(folder)
+    with_cases, problems = own_cases(folder)
     text = (folder / "SKILL.md").read_text("utf-8-sig")
     description = read_skill_text(text, folder=folder.name).description
-    lines = [*map(_cases_line, found), *problems]
-    if not found and not problems:
+    lines = [*map(_cases_line, with_cases), *problems]
+    if not with_cases and not problems:
         lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
-    lines += _latest_verdicts({each.case_file.resolve() for each in found}, history)
+    lines += _latest_verdicts({skill.case_file.resolve() for skill in with_cases}, history)
     return skill.name, " ".join(description.split()), lines
 
 
