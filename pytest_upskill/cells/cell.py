@@ -60,7 +60,7 @@ class Cell(TrialGroup):
             return broken
         planned_runs = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
         return (
-            stats.too_many_missing(self.counts, planned_runs, self._verdict_of)
+            stats.missing_runs_reason(self.counts, planned_runs, self._verdict_of)
             or self._missing_old_runs_reason
         )
 
@@ -244,7 +244,7 @@ class Cell(TrialGroup):
     def _missing_old_runs_reason(self) -> str | None:
         missing = sum(len(trial.errors) for trial in self.before)
         valid = sum(len(trial.runs) for trial in self.before)
-        return stats.too_many_missing_of_arm("with the old skill", missing, missing + valid)
+        return stats.missing_in_arm_reason("with the old skill", missing, missing + valid)
 
     def _lift_if_missing(self, *, skill_is_lucky: bool) -> float | None:
         """Return the lift if all missing runs were for the skill, or against it."""

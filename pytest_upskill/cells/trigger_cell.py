@@ -89,7 +89,7 @@ class TriggerCell(TrialGroup):
             return f"{len(self.trials)} of {self.planned} trigger trials ran"
         planned = sum(trial.planned for trial in self.now)
         missing = sum(len(trial.errors) for trial in self.now)
-        too_many = stats.too_many_missing_of_arm("of triggers", missing, planned)
+        too_many = stats.missing_in_arm_reason("of triggers", missing, planned)
         return f"missing data: {too_many}" if too_many else None
 
     @property

@@ -43,10 +43,10 @@ from pytest_upskill.stats.triggers import (
 from pytest_upskill.stats.verdicts import (
     MIN_RUNS,
     Verdict,
+    missing_in_arm_reason,
+    missing_runs_reason,
     mixed,
     runs_needed,
-    too_many_missing,
-    too_many_missing_of_arm,
     verdict,
 )
 
@@ -77,6 +77,8 @@ __all__ = [
     "lift",
     "lift_interval",
     "lift_test",
+    "missing_in_arm_reason",
+    "missing_runs_reason",
     "mixed",
     "pass_rate_interval",
     "pays_for_itself",
@@ -89,8 +91,6 @@ __all__ = [
     "significant",
     "token_ratio",
     "tokens_per_pass",
-    "too_many_missing",
-    "too_many_missing_of_arm",
     "total_token_ratio",
     "trigger_precision",
     "verdict",

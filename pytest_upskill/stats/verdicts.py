@@ -97,7 +97,7 @@ def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
     )
 
 
-def too_many_missing(
+def missing_runs_reason(
     cases: Sequence[CaseCounts],
     planned: int,
     decide: Callable[[Sequence[CaseCounts]], Verdict] = verdict,
@@ -120,7 +120,7 @@ def too_many_missing(
         ("with the skill", sum(min(case.runs_with, planned) for case in cases)),
         ("without the skill", sum(min(case.runs_without, planned) for case in cases)),
     ):
-        if reason := too_many_missing_of_arm(arm, total - valid, total):
+        if reason := missing_in_arm_reason(arm, total - valid, total):
             return reason
     seen = decide(cases)
     if seen == "too few runs":
@@ -139,7 +139,7 @@ def too_many_missing(
     return None
 
 
-def too_many_missing_of_arm(arm: str, missing: int, planned: int) -> str | None:
+def missing_in_arm_reason(arm: str, missing: int, planned: int) -> str | None:
     """Return why the missing runs of an arm rule out a verdict, None if at most a fifth is missing.
 
     Args:

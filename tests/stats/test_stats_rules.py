@@ -11,6 +11,7 @@ from pytest_upskill.stats import (
     lift,
     lift_interval,
     lift_test,
+    missing_runs_reason,
     mixed,
     pass_rate_interval,
     population_interval,
@@ -19,7 +20,6 @@ from pytest_upskill.stats import (
     significant,
     token_ratio,
     tokens_per_pass,
-    too_many_missing,
     total_token_ratio,
     verdict,
 )
@@ -102,8 +102,8 @@ def test_more_than_a_fifth_of_an_arm_missing_gives_no_verdict() -> None:
     eight_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(4, 4, 4, 5)]
     seven_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(3, 3, 4, 5)]
 
-    assert too_many_missing(eight_of_ten, 5) is None
-    assert too_many_missing(seven_of_ten, 5) == (
+    assert missing_runs_reason(eight_of_ten, 5) is None
+    assert missing_runs_reason(seven_of_ten, 5) == (
         "3 of 10 runs with the skill are missing, more than 20 %"
     )
 
@@ -113,8 +113,8 @@ def test_a_verdict_that_missing_runs_could_turn_does_not_stand() -> None:
     wide = [CaseCounts(1, 1, 0, 1)] * 9 + [CaseCounts(0, 0, 1, 1)]
 
     assert verdict(narrow) == verdict(wide) == "helps"
-    assert too_many_missing(narrow, 1) == "the missing runs could change the verdict 'helps'"
-    assert too_many_missing(wide, 1) is None
+    assert missing_runs_reason(narrow, 1) == "the missing runs could change the verdict 'helps'"
+    assert missing_runs_reason(wide, 1) is None
 
 
 def test_an_early_look_waits_for_whole_rounds() -> None:

@@ -62,7 +62,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class GateDecision:
     """Decision of the gate about a cell."""
 
     outcome: Literal["passed", "failed", "skipped"]
@@ -81,7 +81,7 @@ class Entry:
 
     cell: Cell
     figures: Figures
-    gate: Decision
+    gate: GateDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class Document:
 
 _DOCUMENT = TypeAdapter(Document)
 
-T = TypeVar("T", Decision, Figures, JudgeFigures, TriggerDecision, TriggerFigures)
+T = TypeVar("T", GateDecision, Figures, JudgeFigures, TriggerDecision, TriggerFigures)
 
 
 def write_json(report: Report) -> str:
@@ -202,7 +202,7 @@ def _entry(gate: Gate) -> Entry:
         corrected=gate.cell.judged.correction,
     )
     figures = _copy_fields(Figures, gate.cell, judge=judge)
-    return Entry(cell=gate.cell, figures=figures, gate=_copy_fields(Decision, gate))
+    return Entry(cell=gate.cell, figures=figures, gate=_copy_fields(GateDecision, gate))
 
 
 def _trigger_entry(gate: TriggerGate) -> TriggerEntry:
