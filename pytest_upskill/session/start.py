@@ -1,9 +1,15 @@
 """The plugins of a session with chosen models.
 
-After the last test, in this order, for which each class marks its hook as first or last: fetching
-stops (`FetchedAnswers`, or `Controller` under pytest-xdist); `Results` makes cells, decides their
-gates and reports them as tests; `ExitCode` sets the exit code; `JUnit` and `Files` write;
-`Terminal` and then `Spending` print.
+What happens after the last test, in this order, and the hook that does it:
+
+1. `FetchedAnswers`, or `Controller` under pytest-xdist, stops fetching: `pytest_runtestloop`, a
+   wrapper with trylast.
+2. `Results` makes cells, decides their gates and reports them as tests: likewise. Of two such
+   wrappers the one registered later is inside the other, so it is registered before the first.
+3. `JUnit` adds properties, and `ExitCode` sets the exit code: `pytest_sessionfinish`, tryfirst.
+4. `Files` writes reports: `pytest_sessionfinish`, after those with tryfirst.
+5. `Terminal` prints: `pytest_terminal_summary`.
+6. `Spending` prints: `pytest_terminal_summary`, trylast.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ import pytest
 
 from pytest_upskill.report.files.github import in_github_actions
 from pytest_upskill.session.answers.one_process import FetchedAnswers
-from pytest_upskill.session.collection.catalogues import catalogues_of
+from pytest_upskill.session.collection.catalogues import check_catalogue
 from pytest_upskill.session.collection.items import ANSWERS, TrialReports
 from pytest_upskill.session.collection.selection import SELECTION, Selection
 from pytest_upskill.session.options.settings import SETTINGS
@@ -37,7 +43,7 @@ def start(config: pytest.Config) -> None:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
     settings, resources = set_up(config)
-    catalogues_of(config)  # read now, so that a bad catalogue file ends the run before it begins
+    check_catalogue(config)
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")

@@ -118,6 +118,18 @@ def test_a_regression_that_missing_runs_could_cause_is_not_decided() -> None:
     assert whole.outcome == "passed"
 
 
+def test_arms_that_were_sent_different_prompts_decide_nothing() -> None:
+    cell = counted([(5, 0)] * 5)
+    first, *others = cell.trials
+
+    other_prompt = replace(cell, trials=(replace(first, prompt_digest="another"), *others))
+    (gate,) = decide_gates([other_prompt], REGRESSION, None)
+
+    assert decide_gates([cell], REGRESSION, None)[0].outcome == "passed"
+    assert gate.outcome == "skipped"
+    assert "the arms of 'case-1' were sent different prompts" in gate.text
+
+
 def compared(passes: Sequence[int], *, lost: int, model: str) -> Cell:
     """Make a cell of five runs a case that passed whole at its ref, the first of its runs lost."""
     then = counted([(5, 0)] * len(passes), model=model)

@@ -211,6 +211,18 @@ def test_hidden_skills_are_named_beside_others_but_not_links_to_them(
     )
 
 
+def test_hidden_skills_are_not_named_where_tests_were_deselected(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    Path(".claude/skills").mkdir(parents=True)
+    write_skill(name="hidden").rename(".claude/skills/hidden")
+    write_skill(CASE, CASE | {"id": "other"})
+
+    result = run("--upskill-models=offline", "-k", "budget")
+
+    result.stdout.no_fnmatch_line("*does not look for tests*")
+
+
 def test_a_skill_without_cases_is_not_mentioned_where_others_have_some(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

@@ -73,8 +73,9 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
 
 
-def test_an_empty_list_of_models_is_refused_in_one_line(run_once: Run) -> None:
-    result = run_once("--upskill-models", ",", "skills")
+@pytest.mark.parametrize("given", [[","], ["offline", ","], ["", "offline"]])
+def test_an_empty_list_of_models_is_refused_in_one_line(run_once: Run, given: list[str]) -> None:
+    result = run_once(*(f"--upskill-models={models}" for models in given), "skills")
 
     assert only_line(result) == "--upskill-models: no model given: write a name, such as offline"
 

@@ -51,13 +51,16 @@ def models_of(config: pytest.Config) -> tuple[Model, ...]:
     """Return the chosen models, without parameters.
 
     Raises:
-        pytest.UsageError: There is none, or a name cannot be parsed.
+        pytest.UsageError: There is none, one of several options is empty, or a name cannot be
+            parsed.
     """
+    entries = value_of(config, "models")
     try:
-        models = parse_models(value_of(config, "models"), **_names(config))
+        models = parse_models(entries, **_names(config))
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
-    if not models:
+    # An empty entry is probably an unset variable of a script, whose models would not be measured.
+    if not models or any(not entry.strip(", ") for entry in entries):
         raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
     return models
 

@@ -16,7 +16,7 @@ from pytest_upskill.session.worker_output import received_from, send_to_controll
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
-_KEY = "upskill_caseless"
+_KEY = "upskill_hints"
 
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 """Places of skills, relative to a given folder, that pytest does not search by itself."""
@@ -30,6 +30,7 @@ class Hints:
         self._met: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
         self._deselected = False
+        """Whether items were deselected, so that skills are missing on purpose."""
 
     def pytest_collect_file(self, file_path: Path) -> None:
         """Record the folder of a ``SKILL.md``."""
@@ -42,13 +43,15 @@ class Hints:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Read from a pytest-xdist worker which skills it saw; all workers see the same."""
-        self._met.update(received_from(node, _KEY) or ())
+        """Read what a pytest-xdist worker collected; all workers collect the same."""
+        if output := received_from(node, _KEY):
+            folders, deselected = output
+            self._met.update(folders)
+            self._deselected |= deselected
 
     def pytest_sessionfinish(self) -> None:
-        """Send the folders to the pytest-xdist controller."""
-        if not self._deselected:
-            send_to_controller(self._config, _KEY, sorted(self._met))
+        """Send what this process collected to the pytest-xdist controller."""
+        send_to_controller(self._config, _KEY, (sorted(self._met), self._deselected))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
@@ -67,7 +70,7 @@ class Hints:
     def _without_cases(self, terminalreporter: pytest.TerminalReporter) -> None:
         discovery = discovery_of(self._config)
         names = sorted(
-            each.name for each in map(Path, self._met) if not discovery.skill_has_cases(each)
+            folder.name for folder in map(Path, self._met) if not discovery.skill_has_cases(folder)
         )
         if names:
             have = "has" if len(names) == 1 else "have"

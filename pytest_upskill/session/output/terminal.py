@@ -79,7 +79,7 @@ class Terminal:
             return
         if self._results.gates:
             write(terminalreporter, LEGEND)
-        if not self._exit_code.nothing_measured:
+        if not self._exit_code.why_nothing_measured:
             for each in unmeasured(self._results.records):
                 write(terminalreporter, str(each), yellow=True)
         for note in notes(self._results.gates, verbose=config.get_verbosity() > 0):

@@ -41,28 +41,29 @@ class ExitCode:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status."""
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        # pytest counts a trial without an answer, which is an error in its setup, as failed.
-        nothing_failed = session.testsfailed == self._results.records.unmeasured
+        # pytest counts a trial without an answer, which is an error in its setup, as failed: if
+        # there are no other failures, only data is missing.
+        only_errors = session.testsfailed == self._results.records.unmeasured
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             selection = self._config.stash.get(SELECTION, None)
             if selection is not None and selection.may_be_empty:
                 session.exitstatus = pytest.ExitCode.OK
-        elif ended and nothing_failed and self._lacks_a_result():
+        elif ended and only_errors and self._lacks_a_result():
             self.not_measured = True
             session.exitstatus = NOT_MEASURED
         if any(update.refused for update in self._results.baselines):
             fail_unwritten(session)
 
     @property
-    def nothing_measured(self) -> str:
-        """Why the session has no result, in one line; empty if it has one or had no trial.
+    def why_nothing_measured(self) -> str | None:
+        """Why the session has no result, in one line; None if it has one or had no trial.
 
-        Always empty for a shard, which may have no result: the merged report decides.
+        Always None for a shard, which may have no result: the merged report decides.
         """
         records = self._results.records
         trials = len(records.skipped_trials)
         if records.trials or not trials or self._settings.shard or not runs_tests(self._config):
-            return ""
+            return None
         reasons = {
             (path, skill, case): reason
             for (path, skill, _, _), cases in records.skipped.items()
@@ -71,8 +72,8 @@ class ExitCode:
         return f"{counted(trials, 'trial')} skipped: {skip_reasons(reasons.values())}"
 
     @property
-    def compares_nothing(self) -> str | None:
-        """What no cell could be compared with, though --upskill-compare is set; None if one was.
+    def uncompared_base(self) -> str | None:
+        """The base of which no cell could be compared, as --upskill-compare asks; None if one was.
 
         Always None when baselines are updated: there may be none yet.
         """
@@ -88,7 +89,7 @@ class ExitCode:
                 is a line here, and missing data alone is none.
         """
         code = f" (exit code {NOT_MEASURED})" if self.not_measured else ""
-        nothing, uncompared = self.nothing_measured, self.compares_nothing
+        nothing, uncompared = self.why_nothing_measured, self.uncompared_base
         if nothing:
             yield f"nothing was measured{code}: {nothing}"
         elif self.not_measured and not uncompared and not quiet:
@@ -106,7 +107,7 @@ class ExitCode:
             yield from gaps
 
     def _lacks_a_result(self) -> bool:
-        if self.nothing_measured or self.compares_nothing is not None:
+        if self.why_nothing_measured or self.uncompared_base is not None:
             return True
         # In a replay a missing run was not recorded: that is a failure, not missing data.
         return self._settings.cache_mode != "replay" and self._misses_data()

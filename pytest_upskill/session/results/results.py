@@ -33,9 +33,9 @@ class Results:
     def __init__(self, config: pytest.Config) -> None:
         self.records = Records()
         self.gates: list[Gate] = []
-        """CellGate about each cell, once all trials have run."""
+        """The gate of each cell, once all trials have run."""
         self.trigger_gates: list[TriggerGate] = []
-        """CellGate about each trigger cell."""
+        """The gate of each trigger cell, likewise."""
         self.baselines: list[Update] = []
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
