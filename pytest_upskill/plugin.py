@@ -95,7 +95,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
             no_models_hint(parent.config).files += 1
         return None
-    from pytest_upskill.session.collection.places import discovery_of
+    from pytest_upskill.session.collection.case_files import discovery_of
 
     if not (asked_for or discovery_of(parent.config).is_case_file(file_path)):
         return None
@@ -138,7 +138,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _holds_skills(folder: Path, config: pytest.Config) -> bool:
-    from pytest_upskill.session.collection.places import discovery_of
+    from pytest_upskill.session.collection.case_files import discovery_of
 
     discovery = discovery_of(config)
     return any(

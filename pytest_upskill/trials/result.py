@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import GateRule, Trigger
 from pytest_upskill.trials.conversation import Choice
-from pytest_upskill.trials.trial import Arm
+from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
 _STOPPED = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
@@ -228,6 +229,18 @@ def unlabelled(labels: Sequence[bool | None]) -> Iterator[str]:
         yield f"{open_} of {len(labels)} answers in {LABELS_FILE} {are} not labelled yet"
 
 
+class CellKey(NamedTuple):
+    """What tells a cell from all others of the session."""
+
+    path: str
+    """Path of the case file, as in `TrialRecord`."""
+    skill: str
+    model: str
+    """Label of the model."""
+    chooses: bool
+    """Whether the model chooses among skills, as in a trigger cell."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:
     """A trial's result with its place in the session, as attached to a test report."""
@@ -247,3 +260,9 @@ class TrialRecord:
     past_unknown: bool
     """Whether a comparison is missing that should exist."""
     result: TrialResult
+
+    @property
+    def cell_key(self) -> CellKey:
+        """The cell that the trial belongs to."""
+        result = self.result
+        return CellKey(self.path, result.skill, result.model, result.arm in TRIGGER_ARMS)

@@ -16,10 +16,10 @@ from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.collection.case_files import discovery_of, node_id_names, shown
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import TrialItem
-from pytest_upskill.session.collection.places import discovery_of, node_id_names, shown
 from pytest_upskill.session.options.settings import (
     NO_MODELS,
     SETTINGS,
@@ -128,8 +128,8 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
             nodeid=f"{parent.nodeid}::{trial.name}",
             trial=trial,
             index=index,
-            planned=planned[trial.model, trial.chooses],
-            lacks=lack if settings.require_compilers else None,
+            planned_trials=planned[trial.model, trial.chooses],
+            why_not_runnable=lack if settings.require_compilers else None,
         )
         if skip := reason or (None if settings.require_compilers else lack):
             item.add_marker(pytest.mark.skip(reason=safe_line(skip)))

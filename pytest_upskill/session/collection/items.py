@@ -14,10 +14,10 @@ from pytest_upskill.cells.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.places import path_from
+from pytest_upskill.session.collection.case_files import path_from
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
-from pytest_upskill.trials.result import TrialRecord, TrialResult
+from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description
 
 ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
@@ -46,14 +46,21 @@ class TrialItem(ItemOutsidePackages):
     """One case on one model in one arm."""
 
     def __init__(
-        self, *, trial: Trial, index: int, planned: int, lacks: str | None, **kwargs: Any
+        self,
+        *,
+        trial: Trial,
+        index: int,
+        planned_trials: int,
+        why_not_runnable: str | None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.trial = trial
         self.index = index
-        self.planned = planned
-        self.lacks = lacks
-        """What the trial needs and this machine lacks, which is an error; None for nothing."""
+        self.planned_trials = planned_trials
+        """Number of trials of the cell if all run."""
+        self.why_not_runnable = why_not_runnable
+        """What this machine lacks to run the trial, which is an error; None if it lacks nothing."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
@@ -61,7 +68,7 @@ class TrialItem(ItemOutsidePackages):
         self.extra_keyword_matches.update(trial.case.tags)
 
     @cached_property
-    def place(self) -> str:
+    def case_path(self) -> str:
         """The case file's path from the rootdir, and the skill's folder in a file of several.
 
         It is the beginning of the node id, but of files outside the rootdir, pytest makes node ids
@@ -75,12 +82,12 @@ class TrialItem(ItemOutsidePackages):
     @property
     def key(self) -> str:
         """What tells the trial from all others of the session, in each of its processes."""
-        return f"{self.place}::{self.trial.name}"
+        return f"{self.case_path}::{self.trial.name}"
 
     def setup(self) -> None:
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
-        if self.lacks:
-            pytest.fail(self.lacks, pytrace=False)
+        if self.why_not_runnable:
+            pytest.fail(self.why_not_runnable, pytrace=False)
         if not runs_tests(self.config):
             return
         if skip := self.get_closest_marker("skip"):  # where pytest's plugin for it is disabled
@@ -117,9 +124,9 @@ class TrialItem(ItemOutsidePackages):
         if self.result is None:
             return None
         return TrialRecord(
-            path=self.place,
+            path=self.case_path,
             index=self.index,
-            planned=self.planned,
+            planned=self.planned_trials,
             gate=self.trial.skill.gate,
             ref=self.trial.skill.ref,
             history=self._history(),
@@ -134,10 +141,11 @@ class TrialItem(ItemOutsidePackages):
             return skill.history
         return f"description unchanged since {skill.ref}: not compared"
 
-    def names(self) -> tuple[str, str, str, bool, str]:
-        """Return what identifies a skipped trial: case file, skill, model, kind and case."""
+    @property
+    def cell_key(self) -> CellKey:
+        """The cell that the trial belongs to."""
         trial = self.trial
-        return self.place, trial.skill.name, trial.model.label, trial.chooses, trial.case.id
+        return CellKey(self.case_path, trial.skill.name, trial.model.label, trial.chooses)
 
     def missed_answers(self) -> list[tuple[str, str]]:
         """Return each different answer that did not pass, quoted, as a section of a report."""
@@ -172,7 +180,9 @@ class TrialReports:
                 # Not through the item: there, sections of earlier attempts would accumulate.
                 report.sections += [*item.missed_answers(), *item.process_lines()]
         elif report.skipped and isinstance(item, TrialItem) and not hasattr(report, "wasxfail"):
-            report.upskill_skipped = item.names()  # type: ignore[attr-defined]
+            # A plain tuple: workers of pytest-xdist can send no other.
+            skipped = (tuple(item.cell_key), item.trial.case.id)
+            report.upskill_skipped = skipped  # type: ignore[attr-defined]
         return report
 
     @pytest.hookimpl(wrapper=True)
@@ -204,7 +214,7 @@ def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:
 
 
 def _is_skipped(item: TrialItem) -> bool:
-    if item.lacks is not None or item.get_closest_marker("skip") is not None:
+    if item.why_not_runnable is not None or item.get_closest_marker("skip") is not None:
         return True
     if not item.config.pluginmanager.has_plugin("skipping"):
         return False

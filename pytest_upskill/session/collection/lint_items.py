@@ -22,10 +22,10 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.statement_marks import MARK_KEY
 from pytest_upskill.formats.suspect_statements import candidates
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.collection.case_files import discovery_of, shown
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import ItemOutsidePackages
-from pytest_upskill.session.collection.places import discovery_of, shown
 from pytest_upskill.session.options.models import models_of
 from pytest_upskill.session.options.values import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of

@@ -115,7 +115,7 @@ def cases_of_shard(cases: Iterable[str], number: int, shards: int) -> frozenset[
 
 def _case(item: TrialItem) -> str:
     """Return the name of a case on a model, whose arms must run in the same shard."""
-    return f"{item.place}::{item.trial.case.id}[{item.trial.model.label}]"
+    return f"{item.case_path}::{item.trial.case.id}[{item.trial.model.label}]"
 
 
 def _folders(skill: Skill) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.places import discovery_of
+from pytest_upskill.session.collection.case_files import discovery_of
 from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.worker_output import received_from, send_to_controller
 

@@ -28,7 +28,7 @@ from pytest_upskill.repository.revision import revision
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results.cells import unmeasured
+from pytest_upskill.session.results.cells import unmeasured_skills
 from pytest_upskill.session.results.exit_code import fail_unwritten
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -128,7 +128,7 @@ class Files:
             options=_options(self._settings),
             sandbox=self._config.stash[RESOURCES].compilers().level if built else None,
             complete=complete,
-            unmeasured=tuple(unmeasured(self._results.records)),
+            unmeasured=tuple(unmeasured_skills(self._results.records)),
             recordings=tuple(self._recordings),
             revision=revision(self._settings.project, folders),
         )

@@ -19,7 +19,7 @@ from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import lines_of, write
-from pytest_upskill.session.results.cells import unmeasured
+from pytest_upskill.session.results.cells import unmeasured_skills
 from pytest_upskill.session.results.exit_code import ExitCode
 from pytest_upskill.session.results.results import RESULTS
 
@@ -80,7 +80,7 @@ class Terminal:
         if self._results.gates:
             write(terminalreporter, LEGEND)
         if not self._exit_code.why_nothing_measured:
-            for each in unmeasured(self._results.records):
+            for each in unmeasured_skills(self._results.records):
                 write(terminalreporter, str(each), yellow=True)
         for note in notes(self._results.gates, verbose=config.get_verbosity() > 0):
             write(terminalreporter, note)

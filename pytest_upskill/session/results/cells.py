@@ -18,12 +18,9 @@ from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.session.options.settings import Settings
 from pytest_upskill.trials.digests import judge_name
-from pytest_upskill.trials.result import CellLabels, TrialRecord
+from pytest_upskill.trials.result import CellKey, CellLabels, TrialRecord
 from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
-from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
-
-CellKey = tuple[str, str, str, bool]
-"""Case file, skill, model, and whether a model chooses among skills."""
+from pytest_upskill.trials.trial import Arm
 
 TrialKey = tuple[str, str, str, Arm]
 """Case file, case, model and arm."""
@@ -41,8 +38,8 @@ class Records:
     """The reason by the id of the case, for each cell."""
     skipped_trials: set[tuple[CellKey, str]] = field(default_factory=set)
     """The skipped trials: the cell, and the node id, which is unique in it."""
-    unmeasured: int = 0
-    """Number of trials that are errors because runs are missing."""
+    trial_errors: int = 0
+    """Number of trials that pytest reports as errors, because runs are missing."""
 
     def add(self, report: pytest.TestReport) -> None:
         """Record what a report says of a trial."""
@@ -50,11 +47,13 @@ class Records:
         if record is not None:
             result = record.result
             self.trials[record.path, result.case, result.model, result.arm] = record
-            self.unmeasured += report.failed and report.when == "setup"
-        if names := getattr(report, "upskill_skipped", None):
-            *cell, case = names
-            self.skipped[tuple(cell)][case] = _reason(report)
-            self.skipped_trials.add((tuple(cell), report.nodeid))
+            if report.failed and report.when == "setup":
+                self.trial_errors += 1
+        if skipped := getattr(report, "upskill_skipped", None):
+            cell_fields, case = skipped
+            cell_key = CellKey(*cell_fields)
+            self.skipped[cell_key][case] = _reason(report)
+            self.skipped_trials.add((cell_key, report.nodeid))
 
 
 def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
@@ -77,20 +76,20 @@ def trigger_cells_of(records: Records, settings: Settings) -> list[TriggerCell]:
     return with_places([TriggerCell(**fields) for fields in groups])
 
 
-def unmeasured(records: Records) -> list[Unmeasured]:
+def unmeasured_skills(records: Records) -> list[Unmeasured]:
     """Return the skills on models of which every trial was skipped, so that there is no cell."""
-    measured = {_cell_of(record) for record in records.trials.values()}
+    measured = {record.cell_key for record in records.trials.values()}
     return sorted(
         Unmeasured(
-            path=path,
-            skill=skill,
-            model=model,
+            path=key.path,
+            skill=key.skill,
+            model=key.model,
             cases=tuple(
                 SkippedCase(case=case, reason=reason)
-                for case, reason in records.skipped[path, skill, model, chooses].items()
+                for case, reason in records.skipped[key].items()
             ),
         )
-        for path, skill, model, chooses in records.skipped.keys() - measured
+        for key in records.skipped.keys() - measured
     )
 
 
@@ -102,12 +101,12 @@ def _groups(records: Records, settings: Settings, *, chooses: bool) -> Iterator[
         settings: Values of all options.
         chooses: Whether to take the trials in which a model chose a skill, or the others.
     """
-    places = {model.label: place for place, model in enumerate(settings.models)}
-    found = sorted(
-        (r for r in records.trials.values() if (r.result.arm in TRIGGER_ARMS) == chooses),
-        key=lambda r: (r.path, places[r.result.model], r.index),
+    model_order = {model.label: index for index, model in enumerate(settings.models)}
+    in_order = sorted(
+        (record for record in records.trials.values() if record.cell_key.chooses == chooses),
+        key=lambda record: (record.path, model_order[record.result.model], record.index),
     )
-    for key, group in groupby(found, key=_cell_of):
+    for key, group in groupby(in_order, key=lambda record: record.cell_key):
         trials = list(group)
         first = trials[0]
         yield {
@@ -124,11 +123,6 @@ def _groups(records: Records, settings: Settings, *, chooses: bool) -> Iterator[
             "skipped": tuple(sorted(records.skipped.get(key, ()))),
             "trials": tuple(record.result for record in trials),
         }
-
-
-def _cell_of(record: TrialRecord) -> CellKey:
-    result = record.result
-    return record.path, result.skill, result.model, result.arm in TRIGGER_ARMS
 
 
 def _labels(cell: Cell, root: Path) -> CellLabels | None:

@@ -43,7 +43,7 @@ class ExitCode:
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         # pytest counts a trial without an answer, which is an error in its setup, as failed: if
         # there are no other failures, only data is missing.
-        only_errors = session.testsfailed == self._results.records.unmeasured
+        only_errors = session.testsfailed == self._results.records.trial_errors
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             selection = self._config.stash.get(SELECTION, None)
             if selection is not None and selection.may_be_empty:
@@ -65,8 +65,8 @@ class ExitCode:
         if records.trials or not trials or self._settings.shard or not runs_tests(self._config):
             return None
         reasons = {
-            (path, skill, case): reason
-            for (path, skill, _, _), cases in records.skipped.items()
+            (key.path, key.skill, case): reason
+            for key, cases in records.skipped.items()
             for case, reason in cases.items()
         }
         return f"{counted(trials, 'trial')} skipped: {skip_reasons(reasons.values())}"
@@ -113,7 +113,7 @@ class ExitCode:
         return self._settings.cache_mode != "replay" and self._misses_data()
 
     def _misses_data(self) -> bool:
-        if self._results.records.unmeasured or self._config.stash[RESOURCES].budget.stopped:
+        if self._results.records.trial_errors or self._config.stash[RESOURCES].budget.stopped:
             return True
         return any(gate.misses_data for gate in self._results.decisions)
 

@@ -47,16 +47,22 @@ def node_id_names(skills: Sequence[Skill]) -> list[str]:
     """
     folders = [skill.folder.absolute() for skill in skills]
     return [
-        _shortest(folder, [each for each in folders if each.name == folder.name])
+        _shortest_name(folder, [other for other in folders if other.name == folder.name])
         for folder in folders
     ]
 
 
-def _shortest(folder: Path, same: Sequence[Path]) -> str:
-    """Return as many last parts of a path as tell all the paths of its name apart."""
-    parts = next(
+def _shortest_name(folder: Path, namesakes: Sequence[Path]) -> str:
+    """Return the fewest last parts of a folder's path that tell all its namesakes apart.
+
+    Args:
+        folder: The folder.
+        namesakes: All folders with its name, itself among them; no two are the same.
+    """
+    longest = max(len(namesake.parts) for namesake in namesakes)
+    fewest = next(
         count
-        for count in range(1, len(max(same, key=lambda each: len(each.parts)).parts) + 1)
-        if len({each.parts[-count:] for each in same}) == len(same)
+        for count in range(1, longest + 1)
+        if len({namesake.parts[-count:] for namesake in namesakes}) == len(namesakes)
     )
-    return "/".join(folder.parts[-parts:])
+    return "/".join(folder.parts[-fewest:])
