@@ -30,7 +30,7 @@ from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget, BudgetError, Settle
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.retry import retries_to
+from pytest_upskill.spending.retry import make_retries
 from pytest_upskill.spending.run_limits import RunLimits
 
 _SELF_TESTS = 2
@@ -71,7 +71,7 @@ def make_program_client(
         endpoint,
         cli.wire,
         timeout=timeout,
-        retries=retries_to(
+        retries=make_retries(
             endpoint.host, concurrency=requests, custom=custom, timeout=timeout, activity=activity
         ),
     )

@@ -40,7 +40,7 @@ class Rounds:
         for trial in trials:
             if trial.early_stop:
                 by_cell.setdefault(_key(trial), []).append(trial)
-        self._cells = {key: _Cell(members, is_clear) for key, members in by_cell.items()}
+        self._cells = {key: _CellRounds(members, is_clear) for key, members in by_cell.items()}
         self._worker = CallProcess()
 
     async def answer(
@@ -50,8 +50,8 @@ class Rounds:
         if not trial.early_stop:
             return await request_answer()
         cell = self._cells[_key(trial)]
-        await cell.decided[run].wait()
-        if run >= cell.rounds:
+        await cell.round_decided[run].wait()
+        if run >= cell.rounds_to_run:
             return Answer(completion=None, not_needed=True)
         passes = runs = 0
         try:
@@ -86,7 +86,7 @@ class Rounds:
         return replace(answer, checked=checked)
 
 
-class _Cell:
+class _CellRounds:
     """The rounds of one skill on one model."""
 
     def __init__(self, trials: Sequence[Trial], is_clear: IsClear) -> None:
@@ -94,11 +94,11 @@ class _Cell:
         self._cases = list(dict.fromkeys(t.case.id for t in trials if not t.case.train))
         self._is_clear = is_clear
         self._planned = trials[0].runs
-        self.rounds = self._planned
-        """Number of rounds that will run, as decided so far."""
-        self.decided = [asyncio.Event() for _ in range(self._planned)]
+        self.rounds_to_run = self._planned
+        """Planned rounds, or fewer once the verdict is clear."""
+        self.round_decided = [asyncio.Event() for _ in range(self._planned)]
         """For each round, an event that is set once it is decided whether it runs."""
-        self.decided[0].set()
+        self.round_decided[0].set()
         self._pending = [len(trials)] * self._planned
         """Number of answers that each round still waits for."""
         self._passes = Counter[tuple[str, str]]()
@@ -113,11 +113,11 @@ class _Cell:
         if self._pending[run] or done == self._planned:
             return
         if self._is_clear(self._counts(), done, self._planned):
-            self.rounds = done
-            for event in self.decided[done:]:
+            self.rounds_to_run = done
+            for event in self.round_decided[done:]:
                 event.set()
         else:
-            self.decided[done].set()
+            self.round_decided[done].set()
 
     def _counts(self) -> list[CaseCounts]:
         return [

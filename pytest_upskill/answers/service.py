@@ -1,6 +1,6 @@
-"""Produce the answers of trials: the service that every front end uses. It knows no pytest.
+"""Produce the answers of trials, for every front end; it does not depend on pytest.
 
-The way of one run:
+How a run is answered:
 
 1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed.
 2. `TrialRunner` makes its requests, and has the answer compiled and judged.
@@ -59,7 +59,8 @@ class Policy:
 class Service:
     """Runs trials before their answers are needed, on one background loop.
 
-    A completion comes from its recording, from an equal request in flight, or from the model.
+    The constructor reads recordings and starts the loop's thread. A completion comes from its
+    recording, from an equal request in flight, or from the model.
 
     Args:
         trials: By key, in the order in which their answers will be needed.

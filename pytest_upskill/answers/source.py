@@ -111,10 +111,12 @@ class CompletionSource:
             return Answer(completion=completion)
         if self._cache.mode == "replay":
             return Answer(completion=None, error=self._no_recording_error(request, subject))
-        self._in_flight[request_id] = asyncio.create_task(send())
-        answer = self._answers[request_id] = await self._in_flight[request_id]
-        # A finished task takes ten times the memory of its result.
-        del self._in_flight[request_id]
+        task = self._in_flight[request_id] = asyncio.create_task(send())
+        try:
+            answer = self._answers[request_id] = await task
+        finally:
+            # A finished task takes ten times the memory of its result.
+            del self._in_flight[request_id]
         return answer
 
     async def aclose(self) -> None:
@@ -211,13 +213,13 @@ class CompletionSource:
         """Return the client of a host, or why there is none."""
         # Imported here: a run that sends no request needs neither SDK nor retries.
         from pytest_upskill.spending.host_client import HostClient
-        from pytest_upskill.spending.retry import retries_to
+        from pytest_upskill.spending.retry import make_retries
 
         try:
             client = await in_daemon_thread(host.open)
             if host.runs_agents:
                 return client
-            retries = retries_to(
+            retries = make_retries(
                 urlsplit(host.url).netloc or host.name,
                 concurrency=self._concurrency,
                 custom=host.custom,

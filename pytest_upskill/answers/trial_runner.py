@@ -72,7 +72,7 @@ class TrialRunner:
             if failure is not None:
                 return failure
         answer = await self._complete(trial, run, subject)
-        if answer.completion is None or answer.is_miss:
+        if answer.completion is None or answer.ended_at_limit:
             return answer
         if self._builds and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._builds.answer(trial, sandboxed, answer.completion)

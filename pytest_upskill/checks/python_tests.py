@@ -77,8 +77,13 @@ def _tests(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _is_test(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    is_fixture = any("fixture" in ast.unparse(each) for each in node.decorator_list)
-    return node.name.startswith("test") and not is_fixture
+    return node.name.startswith("test") and not any(map(_is_fixture, node.decorator_list))
+
+
+def _is_fixture(decorator: ast.expr) -> bool:
+    """Return whether a decorator makes a fixture, such as ``@pytest.fixture(scope="module")``."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(function).rpartition(".")[2] == "fixture"
 
 
 def _is_collected(node: ast.ClassDef) -> bool:

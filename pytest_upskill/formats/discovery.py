@@ -13,8 +13,8 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.formats.evals.named_skills import (
     has_owners,
-    name_of_all,
     names_of_cases,
+    skill_named_at_top,
     start_of,
     title_of,
 )
@@ -33,7 +33,7 @@ _CASE_FOLDERS = frozenset(
 )
 """Names of folders that hold the cases of the skills beside them."""
 
-_INSIDE = re.compile(
+_CASE_SUBFOLDERS = re.compile(
     rf"(modes/[^/]+/)?((({'|'.join(sorted(_CASE_FOLDERS))})/)([^/]+/){{0,2}})?|references/"
 )
 """Folders inside a skill's folder that may hold its cases."""
@@ -101,25 +101,28 @@ class CaseDiscovery:
 
         The first rule that gives a skill decides:
 
-        1. `owners` names it.
-        2. The file lies in the skill's folder, in a place for cases, and does not name another.
-        3. A folder of cases, the file itself, or the file's folder has the skill's name.
-        4. It is the only skill nearby.
+        1. A ``skill_meta.json`` belongs to the folder that it is in.
+        2. `owners` has a pattern for the file.
+        3. The file is in a skill's folder, in a place for cases. It belongs to that skill, unless
+           a key at its top names another skill that exists.
+        4. A folder among those of cases has the skill's name: ``evals/csv/evals.json``.
+        5. A key at the top of the file names the skill.
+        6. The file's folder has the skill's name.
+        7. It is the only skill nearby.
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
         for pattern, skill in self._owners:
             if case_file.match(pattern):
                 return skill
-        name = name_of_all(case_file)
+        name_in_file = skill_named_at_top(case_file)
         if enclosing := _enclosing_skill(case_file):
-            names = {"", plain_name(enclosing.name), plain_name(title_of(enclosing))}
-            if plain_name(name) in names:
+            if not name_in_file or _is_name_of(enclosing, name_in_file):
                 return enclosing
-            return self.find_skill(name, case_file) or enclosing
+            return self.find_skill(name_in_file, case_file) or enclosing
         return (
             self._skill_of_subfolder(case_file)
-            or self.find_skill(name, case_file)
+            or self.find_skill(name_in_file, case_file)
             or self.find_skill(case_file.parent.name, case_file)
             or self._only_skill_near(case_file)
         )
@@ -130,8 +133,8 @@ class CaseDiscovery:
 
     def skill_has_cases(self, skill: Path) -> bool:
         """Return whether any case file belongs to the skill in the folder ``skill``."""
-        tops = (skill, *self._search.tops(skill))
-        return any(skill in self._skills_with_cases_in(top) for top in tops)
+        folders = (skill, *self._search.search_roots(skill))
+        return any(skill in self._skills_with_cases_in(top) for top in folders)
 
     def _named_skills(self, case_file: Path) -> Iterator[Path]:
         """Yield the folders of the skills that the cases in a file name."""
@@ -205,10 +208,15 @@ def _contains_cases(path: Path) -> bool:
     return False
 
 
+def _is_name_of(skill: Path, name: str) -> bool:
+    """Return whether a name, however it is written, is that of the skill in a folder."""
+    return plain_name(name) in {plain_name(skill.name), plain_name(title_of(skill))}
+
+
 def _enclosing_skill(case_file: Path) -> Path | None:
     """Return the skill whose folder contains the file, if the file is in a place for cases."""
     for folder in case_file.parents[:MOST_ABOVE]:
         if (folder / "SKILL.md").exists():
             below = case_file.parent.relative_to(folder).as_posix()
-            return folder if _INSIDE.fullmatch(f"{below}/".removeprefix("./")) else None
+            return folder if _CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./")) else None
     return None

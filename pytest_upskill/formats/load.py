@@ -135,7 +135,7 @@ class _Loader:
             text=bundle.text,
             folder=folder,
             case_file=self._case_file,
-            shares_file=list(groups) != [self._folder],
+            shares_file=set(groups) != {self._folder},
             cases=tuple(groups[folder]),
             labelled=self._labelled,
             gate=gate,
@@ -213,6 +213,7 @@ class _Loader:
     def _text_of(self, folder: Path) -> SkillText:
         """Read the ``SKILL.md`` of a folder once, and collect its problems."""
         if folder not in self._texts:
+            # Stays if the file cannot be read, so that its problems are collected only once.
             self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
             file = folder / "SKILL.md"
             if file.exists():

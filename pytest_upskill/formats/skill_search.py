@@ -40,7 +40,7 @@ class SkillSearch:
         plain = plain_name(name)
         if not plain:
             return None
-        for top in self.tops(near):
+        for top in self.search_roots(near):
             skills = self.skills_below(top)
             by_folder = [folder for folder in skills if plain_name(folder.name) == plain]
             by_title = [folder for folder, title in skills.items() if title == plain]
@@ -48,7 +48,7 @@ class SkillSearch:
                 return _closest(matches, {*near.parts, *name.split("/")})
         return None
 
-    def tops(self, path: Path) -> Sequence[Path]:
+    def search_roots(self, path: Path) -> Sequence[Path]:
         """Return the folders to search: those above a path, up to its repository or project."""
         above = path.parents[:MOST_ABOVE]
         for index, folder in enumerate(above):

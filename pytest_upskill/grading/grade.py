@@ -51,8 +51,8 @@ class Answer:
     """Whether the run was skipped because the verdict was clear."""
 
     @property
-    def is_miss(self) -> bool:
-        """Whether an agent's run ended at one of its limits, which is a miss whatever it left."""
+    def ended_at_limit(self) -> bool:
+        """Whether an agent's run ended at one of its limits; it fails, whatever files it left."""
         run = self.completion and self.completion.agent_run
         return bool(run and run.limit)
 
@@ -100,7 +100,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     runs = tuple(run for run in graded if isinstance(run, RunResult))
     # Without a judge for one run, the statements of none count.
     ungraded = any(
-        answer.judged is None and not answer.is_miss
+        answer.judged is None and not answer.ended_at_limit
         for answer, run in zip(needed, graded, strict=True)
         if isinstance(run, RunResult)
     )
@@ -180,7 +180,7 @@ def _check(
     done, judged = iter(answer.compiled), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
     for check in trial.case.checks:
-        if isinstance(check, Sandboxed) and answer.is_miss:
+        if isinstance(check, Sandboxed) and answer.ended_at_limit:
             yield failed(check.name, ": not run, as the agent did not finish")
         elif isinstance(check, Sandboxed):
             yield from next(done)

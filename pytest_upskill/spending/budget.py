@@ -87,7 +87,8 @@ class Budget:
                 lambda: self.stopped or self._fits(max_cost) or not self._reservations
             )
             left = self.limit - self._committed()
-            if request.task is not None and max_cost is not None and left > 0:
+            is_agent_run = request.task is not None
+            if is_agent_run and max_cost is not None and left > 0:
                 max_cost = min(max_cost, left)
             elif not self._fits(max_cost):
                 self.stopped = True

@@ -14,7 +14,8 @@ but take too long. It changes in these ways:
 4. A timeout cuts the limit once for all requests that were in flight together: if they may have
    waited in the host's queue, to three quarters of what the host answered meanwhile, else by a
    fifth.
-5. Every answer restarts the timeout of the requests sent after it, as they may have waited for it.
+5. An answer restarts the timeouts of all requests that were sent after the answered one, as they
+   may have waited for it in the host's queue.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ class ConcurrencyLimiter:
     async def wait_for_reply(self, ticket: SlotTicket) -> AsyncIterator[None]:
         """Cancel the block, which sends a request, if no reply arrives in time.
 
-        The timeout restarts with each answer to a request that was sent before this one, as until
-        then it may have waited in the host's queue: what the host works on is not cancelled.
+        The timeout restarts with each answer to a request that was sent before this one or at about
+        the same time: until then this one may have waited in the host's queue.
 
         Raises:
             TimeoutError: There is no reply.

@@ -1,4 +1,20 @@
-"""Retries of failed requests to one host: when to send an attempt, and when to give up."""
+"""Retries of failed requests to one host: when to send an attempt, and when to give up.
+
+An attempt waits for a slot of the `ConcurrencyLimiter`, then for its turn if `HostHealth` is in
+doubt about the host, and both record its outcome. After a failure that another attempt may avoid,
+the request waits without a slot: 0.5 s, then twice as long each time, up to 8 s, or as long as the
+host's ``Retry-After``. It is given up at the first of these (`RetryPolicy` has the numbers):
+
+1. The host has never replied to any request, and did not reply to three attempts in a row.
+2. Five replies with status 200 were malformed: each may be billed.
+3. The model has answered nothing, and three requests got the same error.
+4. The next attempt would start later than 300 s after the first was due, or 60 s if the host is
+   down. Time in line for a slot does not count, nor do the first timeouts that other requests may
+   have caused.
+
+If the error would meet every request, the model is stopped, or all models of a host that has never
+replied: later requests fail at once with the same message.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +35,7 @@ from pytest_upskill.spending.retry_policy import RetryPolicy
 _UNAVAILABLE = frozenset({502, 503})
 """Statuses of a host that is down, or of the gateway before it."""
 
-Once = Callable[[], Awaitable[Completion]]
+SendOnce = Callable[[], Awaitable[Completion]]
 """Sends a request once, and raises a `ProviderError` with ``retryable`` set if that may help."""
 
 
@@ -29,27 +45,16 @@ class _Attempts:
 
     request: Request
     started: float
-    waited: float = 0.0
-    """Seconds in line for slots, or in the host's queue; the deadline does not count them."""
-    forgiven_timeouts: int = 0
-    """Number of attempts that timed out, but whose seconds are in ``waited``."""
+    excluded_seconds: float = 0.0
+    """Seconds that the deadline does not count: in line for slots, or in the host's queue."""
+    excluded_timeouts: int = 0
+    """Number of attempts that timed out, and whose seconds are excluded."""
     errors: list[ProviderError] = field(default_factory=list)
     """Why each attempt failed so far."""
 
 
 class Retries:
     """Sends requests to one host, and retries failed ones.
-
-    An attempt waits for a slot of the `ConcurrencyLimiter`, then for its turn if `HostHealth` is in
-    doubt about the host, and both record its outcome. While a request waits for a retry, it has no
-    slot.
-
-    Retries of a completion end at the deadline of `RetryPolicy`, or before it where they are
-    hopeless. A model is stopped by an error that every request would get (bad key, unknown name),
-    if it answers nothing and refuses several requests with the same message (a web page, a
-    parameter it does not know), or if the host answers no request at all until a deadline. All
-    models of a host are stopped if it never replies. Later requests to a stopped model fail
-    immediately with the same message.
 
     Args:
         slots: The limit of requests in flight at the host, and of the time until a reply.
@@ -79,7 +84,7 @@ class Retries:
         self._health = HostHealth(self._policy, clock, sleep)
 
     async def send(
-        self, request: Request, once: Once, *, has_own_timeout: bool = False
+        self, request: Request, once: SendOnce, *, has_own_timeout: bool = False
     ) -> Completion:
         """Send a request, with retries, and return the completion with the number of attempts.
 
@@ -111,11 +116,11 @@ class Retries:
             await self._sleep(pause)
 
     async def _attempt(
-        self, once: Once, attempts: _Attempts, *, has_own_timeout: bool
+        self, once: SendOnce, attempts: _Attempts, *, has_own_timeout: bool
     ) -> Completion:
         model, queued_at = attempts.request.model, self._clock()
         async with self._slots.slot() as ticket:
-            attempts.waited += self._clock() - queued_at
+            attempts.excluded_seconds += self._clock() - queued_at
             async with self._health.turn():
                 if reason := self._health.stop_reason(model):
                     raise ProviderError(reason, fatal=True, billable=False)
@@ -133,7 +138,7 @@ class Retries:
                 return completion
 
     async def _send_in_time(
-        self, once: Once, ticket: SlotTicket, attempts: _Attempts
+        self, once: SendOnce, ticket: SlotTicket, attempts: _Attempts
     ) -> Completion:
         try:
             async with self._slots.wait_for_reply(ticket):
@@ -154,40 +159,42 @@ class Retries:
         self._health.failed(attempts.request, error, sent_at=sent_at)
         if error.timed_out:
             self._slots.timed_out(ticket)
-            self._forgive_timeout(ticket, attempts)
+            self._exclude_from_deadline(ticket, attempts)
         elif error.status in OVERLOADED:
             self._slots.refused()
         else:
             self._slots.failed()
 
-    def _forgive_timeout(self, ticket: SlotTicket, attempts: _Attempts) -> None:
-        """Do not count the seconds of a timeout that other requests may have caused."""
+    def _exclude_from_deadline(self, ticket: SlotTicket, attempts: _Attempts) -> None:
+        """Exclude the seconds of a timeout that other requests may have caused."""
         may_have_queued = self._slots.may_have_queued(ticket)
-        limit = self._policy.queued_timeouts if may_have_queued else self._policy.long_timeouts
-        if ticket.others_in_flight and attempts.forgiven_timeouts < limit:
-            attempts.forgiven_timeouts += 1
-            attempts.waited += self._clock() - ticket.sent_at
+        limit = (
+            self._policy.max_queued_timeouts if may_have_queued else self._policy.max_long_timeouts
+        )
+        if ticket.others_in_flight and attempts.excluded_timeouts < limit:
+            attempts.excluded_timeouts += 1
+            attempts.excluded_seconds += self._clock() - ticket.sent_at
 
     def _seconds_trying(self, attempts: _Attempts) -> float:
-        """Return the seconds since the first attempt was due, without those of waiting."""
-        return self._clock() - attempts.started - attempts.waited
+        """Return the seconds since the first attempt was due that count towards the deadline."""
+        return self._clock() - attempts.started - attempts.excluded_seconds
 
     def _must_give_up(self, attempts: _Attempts, pause: float) -> bool:
         """Return whether to give up instead of another attempt after a pause in seconds."""
         policy, health, error = self._policy, self._health, attempts.errors[-1]
         count = len(attempts.errors)
-        if not health.has_replied and max(count, health.silences) >= policy.attempts_at_silence:
+        if not health.has_replied and max(count, health.silences) >= policy.max_silent_attempts:
             return True
-        if error.status == HTTPStatus.OK and count >= policy.attempts_at_broken:
+        if error.status == HTTPStatus.OK and count >= policy.max_malformed_replies:
             return True
         if health.refuses_all(attempts.request.model, error):
             return True
         is_down = health.answered_at < attempts.started and all(
             failure.status in _UNAVAILABLE and not failure.loading for failure in attempts.errors
         )
-        limit = min(policy.deadline, policy.unavailable) if is_down else policy.deadline
+        deadline = policy.outage_deadline if is_down else policy.deadline
         # A host in doubt gets one request at a time: one that has just begun may come after many.
-        return max(self._seconds_trying(attempts), health.seconds_in_doubt) + pause > limit
+        return max(self._seconds_trying(attempts), health.seconds_in_doubt) + pause > deadline
 
     def _final_error(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
         """Make the final error of a completion; stop the model if other requests would fail too."""
@@ -213,7 +220,7 @@ class Retries:
         )
 
 
-def retries_to(
+def make_retries(
     host: str, *, concurrency: int, custom: bool, timeout: float, activity: InFlight
 ) -> Retries:
     """Make the retries of requests to a host.

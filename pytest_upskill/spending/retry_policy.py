@@ -15,22 +15,22 @@ class RetryPolicy:
 
     deadline: float = 300.0
     """Time after which no new attempt starts; waits for slots do not count."""
-    unavailable: float = 60.0
+    outage_deadline: float = 60.0
     """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     longest_retry_after: float = 60.0
     """Maximum wait for a server's ``Retry-After``."""
-    attempts_at_silence: int = 3
+    max_silent_attempts: int = 3
     """Maximum attempts, one after the other, at a host that has never replied to any request."""
-    queued_timeouts: int = 5
+    max_queued_timeouts: int = 5
     """Timeouts of a completion in the host's own queue that do not count towards ``deadline``."""
-    long_timeouts: int = 2
+    max_long_timeouts: int = 2
     """The same for timeouts while others were in flight, but probably not in a queue.
 
     The host may have begun late, or become slower by serving several requests at once.
     """
-    attempts_at_broken: int = 5
+    max_malformed_replies: int = 5
     """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
     same_refusals: int = 3
     """Number of equal errors after which a model that has never answered is stopped."""

@@ -1,4 +1,4 @@
-"""The limits of a run of an agent, besides the number of turns, which its case sets."""
+"""The limits of a run of an agent, besides turns, which its case sets, and cost: see `Budget`."""
 
 from __future__ import annotations
 

@@ -58,6 +58,12 @@ def test_checks_that_cannot_tell_anything_are_reported(
     [
         {"contains": "37", "not_contains": "38"},
         {"regex": r"\d+"},
+        {
+            "run": {
+                "language": "python",
+                "code": '@mark.usefixtures("db")\ndef test_it(): assert f()',
+            }
+        },
         {"contains": "standing in the file"},
         {"run": {"language": "python", "code": "def test_it():\n    assert f()"}},
         {"run": {"language": "python", "code": "f()"}},

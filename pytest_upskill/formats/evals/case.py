@@ -60,6 +60,10 @@ def read_case(
 ) -> Case:
     """Read one case.
 
+    Three things keep a case from running. `flaws` and problems are mistakes in the file, which are
+    all reported together. Reasons say what this package does not do, such as an unknown type of
+    assertion: the case is skipped, and the first reason is shown, as one is enough to skip it.
+
     Args:
         entry: The case.
         document: The file that contains it.
@@ -81,10 +85,10 @@ def read_case(
     answer = _read_answer_checks(fields)
     checks = [*answer.checks, *agent.checks]
     checks += _reference_statements(fields, no_other_checks=not checks)
-    trigger, choice_reasons = expected_choice(
+    trigger, choice_skip_reasons = expected_choice(
         fields, answer.choices, owner, no_other_checks=not checks
     )
-    reasons = [*agent.reasons, *answer.reasons, *choice_reasons]
+    reasons = [*agent.reasons, *answer.reasons, *choice_skip_reasons]
     if not checks and trigger is None:
         reasons.append(f"nothing to check: add {ASSERTION_KEYS[0]!r}")
     prompt = read_prompt(

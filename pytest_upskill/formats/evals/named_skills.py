@@ -39,8 +39,8 @@ def title_of(folder: Path) -> str:
     return found[1] if found else ""
 
 
-def name_of_all(case_file: Path) -> str:
-    """Return the name of the skill that a file gives before its first list, "" if none."""
+def skill_named_at_top(case_file: Path) -> str:
+    """Return the name that a key such as ``skill`` has before the file's first list, "" if none."""
     start = start_of(case_file)
     first_list = _LIST.search(start)
     found = _NAMED.finditer(start, 0, first_list.start() if first_list else len(start))
