@@ -16,7 +16,8 @@ from pytest_upskill.cells.cell_gate import (
     with_comparisons,
 )
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, counted, percent
+from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, percent
+from pytest_upskill.sanitize.plural import counted
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines

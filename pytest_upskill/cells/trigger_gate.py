@@ -23,7 +23,8 @@ from pytest_upskill.cells.trigger_cell import (
     TriggerCell,
     any_except,
 )
-from pytest_upskill.cells.wording import counted, percent
+from pytest_upskill.cells.wording import percent
+from pytest_upskill.sanitize.plural import counted
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines

@@ -152,17 +152,6 @@ def bounds(interval: Interval | Estimate) -> str:
     return f"[{points(interval.low)}, {points(interval.high)}]"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: ``1 run``, ``2 runs``, ``3 queries``.
-
-    Args:
-        count: The number.
-        noun: The noun in the singular.
-        plural: Its plural; empty to add an s.
-    """
-    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
-
-
 def percent(rate: float) -> str:
     """Return a rate in whole percent, with a decimal if rounding would hide a pass or a failure."""
     whole = f"{100 * rate:.0f}"

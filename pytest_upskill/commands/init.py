@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cells.wording import counted
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError, problems_error
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.commands.terminal import say, warn
@@ -19,6 +18,7 @@ from pytest_upskill.formats.evals.derived import Derived, derive
 from pytest_upskill.formats.first_cases import commented_file
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.sanitize.plural import counted
 
 _SHOWN = 10
 """Lines of each list that are shown."""

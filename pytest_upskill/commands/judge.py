@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.wording import counted
 from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number_type
 from pytest_upskill.commands.judge_check import check_judge, read_labels_file
 from pytest_upskill.commands.terminal import say
@@ -18,6 +17,7 @@ from pytest_upskill.grading.draw import STRATA, Drawing, draw
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.project import project_folder
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.stats import MIN_LABELS
 
 _ANSWERS = 40

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.answers.judging import JudgeTask, judge_answers
 from pytest_upskill.answers.workplace import Workplace
-from pytest_upskill.cells.wording import counted, judge_accuracy
+from pytest_upskill.cells.wording import judge_accuracy
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import PASSED, CommandError, problems_error
 from pytest_upskill.commands.terminal import say
@@ -23,6 +23,7 @@ from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, too_few_labels
 from pytest_upskill.model import Model
 from pytest_upskill.report.judge_notes import unusable
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.without_tests.workplace import run_in_session
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
 from pytest_upskill.trials.result import unlabelled

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from pytest_upskill.cells.wording import counted, lift
+from pytest_upskill.cells.wording import lift
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
 from pytest_upskill.commands.skill_folder import own_cases
 from pytest_upskill.commands.terminal import can_print, cut, say
@@ -19,6 +19,7 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.report.history.points import Subject, read_history
 from pytest_upskill.report.history.terminal import rate
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})

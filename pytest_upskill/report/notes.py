@@ -9,8 +9,9 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cases import case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.wording import bounds, counted, money, points
+from pytest_upskill.cells.wording import bounds, money, points
 from pytest_upskill.report.judge_notes import judge_notes, judge_warning, unusable_judgements
+from pytest_upskill.sanitize.plural import counted
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Make untrusted text safe: without keys, control characters or commands for CI runners."""
+"""Texts for output: safe ones, without keys or control characters, and how counts are worded."""

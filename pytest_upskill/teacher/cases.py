@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.teacher.proof.holdout import missing_cases, split_cases
 from pytest_upskill.teacher.proof.outcome import CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals.keep import Demand, Kept, keep_cases, plan_parts

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pytest_upskill.sanitize.plural import counted
+
 NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
 """Why a case without checks by code is skipped if there is no judge."""
 
@@ -56,16 +58,13 @@ def skip_reasons(reasons: Iterable[str]) -> str:
     groups = sorted(alike.values(), key=len, reverse=True)
     parts = [_reason_with_count(group) for group in groups[:_MOST_REASONS]]
     if rest := sum(map(len, groups[_MOST_REASONS:])):
-        parts.append(f"{_cases(rest)} for other reasons; -rs lists them")
+        parts.append(f"{counted(rest, 'case')} for other reasons; -rs lists them")
     return "; ".join(parts)
 
 
 def _reason_with_count(reasons: list[str]) -> str:
-    count, first = len(reasons), reasons[0]
+    """Return the first of several similar reasons, after the number of cases."""
+    cases, first = counted(len(reasons), "case"), reasons[0]
     if first == NO_JUDGE:
-        return f"{_cases(count)} {first if count == 1 else first.replace('has', 'have', 1)}"
-    return f"{_cases(count)}: {first}{' and the like' if len(set(reasons)) > 1 else ''}"
-
-
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
+        return f"{cases} {first if len(reasons) == 1 else first.replace('has', 'have', 1)}"
+    return f"{cases}: {first}{' and the like' if len(set(reasons)) > 1 else ''}"

@@ -11,7 +11,7 @@ from pytest_upskill.cells.gate import Gate, ShownVerdict, uncompared_base
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
-from pytest_upskill.cells.wording import corrected, counted, estimate, money, percent, times
+from pytest_upskill.cells.wording import corrected, estimate, money, percent, times
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     cut_short,
@@ -19,6 +19,7 @@ from pytest_upskill.report.outcome import (
     missing_shards,
     unmeasured_trials,
 )
+from pytest_upskill.sanitize.plural import counted
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.wording import ANSWER, counted
+from pytest_upskill.cells.wording import ANSWER
+from pytest_upskill.sanitize.plural import counted
 
 _FULL = 10
 """Failures of one skill on one model that are printed with their answers."""

@@ -9,9 +9,10 @@ import pytest
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.wording import counted, money
+from pytest_upskill.cells.wording import money
 from pytest_upskill.completion import Completion
 from pytest_upskill.report.notes import agent_statements
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.resources import RESOURCES

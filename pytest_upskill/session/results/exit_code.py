@@ -15,15 +15,15 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED, uncompared_base
-from pytest_upskill.cells.wording import counted
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.collection.selection import SELECTION
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.skipped import skip_reasons
 
-_NAMED = 3
-"""Skills that a line names."""
+_MOST_NAMES = 3
+"""Maximum number of cells that a line names."""
 
 
 class ExitCode:
@@ -89,22 +89,26 @@ class ExitCode:
                 is a line here, and missing data alone is none.
         """
         code = f" (exit code {NOT_MEASURED})" if self.not_measured else ""
-        nothing, uncompared = self.why_nothing_measured, self.uncompared_base
-        if nothing:
-            yield f"nothing was measured{code}: {nothing}"
-        elif self.not_measured and not uncompared and not quiet:
-            yield f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
-        # A missing comparison must not look like one that found no regression.
-        cells = defaultdict[str, list[str]](list)
-        for gate in self._results.decisions:
-            for gap in gate.comparison.gaps if gate.comparison else ():
-                cells[gap].append(gate.cell.name)
-        gaps = [f"{_list_names(names)}: {gap}" for gap, names in cells.items()]
-        if uncompared:
-            more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
-            yield f"nothing was compared with {uncompared}{code}: {gaps[0]}{more}"
+        if self.why_nothing_measured:
+            yield f"nothing was measured{code}: {self.why_nothing_measured}"
+        if self.uncompared_base:
+            first, *rest = self._missing_comparisons()
+            more = f" (and {len(rest)} more)" if rest else ""
+            yield f"nothing was compared with {self.uncompared_base}{code}: {first}{more}"
         elif quiet:
-            yield from gaps
+            # A missing comparison must not look like one that found no regression.
+            yield from self._missing_comparisons()
+        elif self.not_measured and not self.why_nothing_measured:
+            yield f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
+
+    def _missing_comparisons(self) -> list[str]:
+        """Return a line for each reason why cells were not compared, with the cells' names."""
+        cell_names = defaultdict[str, list[str]](list)
+        for gate in self._results.decisions:
+            if gate.comparison is not None:
+                for reason in gate.comparison.gaps:
+                    cell_names[reason].append(gate.cell.name)
+        return [f"{_list_names(names)}: {reason}" for reason, names in cell_names.items()]
 
     def _lacks_a_result(self) -> bool:
         if self.why_nothing_measured or self.uncompared_base is not None:
@@ -120,8 +124,8 @@ class ExitCode:
 
 def _list_names(names: Sequence[str]) -> str:
     """Return the first names and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def fail_unwritten(session: pytest.Session) -> None:

@@ -14,6 +14,7 @@ import pytest
 from pytest_upskill.formats.catalogue import Catalogue
 from pytest_upskill.formats.catalogue_file import write_catalogue
 from pytest_upskill.formats.catalogues import Catalogues
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file
 
@@ -43,9 +44,7 @@ def update_catalogue(config: pytest.Config) -> int:
         _say(f"upskill: not listed: {reason}")
     done = "written, commit it" if written else "is up to date"
     shown = os.path.relpath(file, config.invocation_params.dir)
-    count = len(catalogue.skills)
-    counted = "1 skill" if count == 1 else f"{count} skills"
-    _say(f"upskill: catalogue of {counted}: {shown} {done}")
+    _say(f"upskill: catalogue of {counted(len(catalogue.skills), 'skill')}: {shown} {done}")
     return 0
 
 

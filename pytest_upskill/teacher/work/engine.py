@@ -12,12 +12,13 @@ from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.answers.tally import CostTally, parts
 from pytest_upskill.answers.workplace import Workplace
-from pytest_upskill.cells.wording import counted, wrap
+from pytest_upskill.cells.wording import wrap
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.model import Model
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.teacher.work.live_line import LiveLine

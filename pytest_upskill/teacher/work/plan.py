@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.cells.wording import counted, money
+from pytest_upskill.cells.wording import money
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.trials.trial import Trial
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TextIO
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.cells.wording import counted
 from pytest_upskill.model import Model
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.files import Change, check_clean, display_path, replace_files
