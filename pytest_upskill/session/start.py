@@ -58,7 +58,7 @@ def start(config: pytest.Config) -> None:
         from pytest_upskill.session.answers.xdist import HandedAnswers
 
         handed = HandedAnswers(config.workerinput["upskill"])
-        config.stash[ANSWERS] = handed.of
+        config.stash[ANSWERS] = handed.wait_for_answers
         plugins.register(handed, "upskill-answers")
         return
     _report_results(config)
@@ -68,7 +68,7 @@ def start(config: pytest.Config) -> None:
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         fetched = FetchedAnswers(config)
-        config.stash[ANSWERS] = fetched.of
+        config.stash[ANSWERS] = fetched.wait_for_answers
         plugins.register(fetched, "upskill-answers")
     else:
         from pytest_upskill.session.answers.xdist import Controller

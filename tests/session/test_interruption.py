@@ -217,17 +217,17 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     pytester: pytest.Pytester, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     # The patch that follows must not outlive the test in this process.
-    monkeypatch.setattr(Handover, "give", Handover.give)
+    monkeypatch.setattr(Handover, "write_answers", Handover.write_answers)
     write_skill()
     pytester.makeconftest(
         f"""
         import pydantic_core
         from pytest_upskill.session.answers.xdist import Handover
 
-        def give(self, nodeid, answers):
+        def write_answers(self, nodeid, answers):
             raise {what}
 
-        Handover.give = give
+        Handover.write_answers = write_answers
         """
     )
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model
-from pytest_upskill.session.answers.xdist import Handover
+from pytest_upskill.session.answers.xdist import CollectedTrial, Handover
 from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
@@ -173,17 +173,17 @@ def test_recorded_answers_of_a_trial_are_handed_over_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[str] = []
-    give = Handover.give
+    write_answers = Handover.write_answers
 
     def count(handover: Handover, nodeid: str, answers: Sequence[Answer]) -> None:
         given.append(nodeid)
-        give(handover, nodeid, answers)
+        write_answers(handover, nodeid, answers)
 
     write_skill(*CASES)
     args = (f"--upskill-models=m@{loopback.openai_url}", "--upskill-runs=20", "skills")
     spread(pytester, "-n0", *args)
 
-    monkeypatch.setattr(Handover, "give", count)
+    monkeypatch.setattr(Handover, "write_answers", count)
     result = spread(pytester, "-n2", *args)
 
     assert len(result.parseoutcomes()) == 2
@@ -194,7 +194,7 @@ def test_trials_are_handed_over_without_naming_a_module_that_other_pythons_lack(
     tmp_path: Path,
 ) -> None:
     case = Case(id="budget", input=QUESTION, checks=())
-    trials = {trial.name: ("nodeid", trial) for trial in planned(case)}
+    trials = {trial.name: CollectedTrial("nodeid", trial) for trial in planned(case)}
     handover = Handover(tmp_path)
 
     handover.write_trials(trials)

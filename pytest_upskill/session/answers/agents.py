@@ -1,4 +1,4 @@
-"""Agents in a session: the hosts of their models, and why they cannot run."""
+"""Agents in a session: the hosts of programs' models, why agents cannot run, and how many may."""
 
 from __future__ import annotations
 
@@ -17,47 +17,49 @@ from pytest_upskill.providers.served_models import served_models
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.session.options.settings import Settings
 
-_PER_CORE = 2
-_MEMORY = 400 << 20
+_PROGRAMS_PER_CORE = 2
+_PROGRAM_MEMORY = 400 << 20
 """Memory of one program in bytes, an upper bound of what was observed."""
 
 
 def program_hosts(
-    found: Mapping[Model, Endpoint], settings: Settings, resources: Resources
+    endpoints: Mapping[Model, Endpoint], settings: Settings, resources: Resources
 ) -> dict[Model, Host]:
-    """Return the hosts of models whose agent is a program of its own.
+    """Return the hosts of the models that a program uses as an agent.
 
     Args:
-        found: The endpoint of each model, with and without an agent.
+        endpoints: The endpoint of each model, with and without an agent.
         settings: Values of all options.
         resources: Budget, prices and other resources of this process.
     """
-    models = [model for model in found if model.runs_program]
+    models = [model for model in endpoints if model.runs_program]
     if not models:
         return {}
     open_client = partial(_open, settings, resources, asyncio.Semaphore(_program_slots()))
     return {
         model: Host(
             name=model.address,
-            url=found[model].url,
-            open=partial(open_client, model, found[model]),
+            url=endpoints[model].url,
+            open=partial(open_client, model, endpoints[model]),
             records_answers=True,
             runs_agents=True,
-            fetch_served_models=partial(served_models, found[model]) if is_custom(model) else None,
+            fetch_served_models=(
+                partial(served_models, endpoints[model]) if is_custom(model) else None
+            ),
         )
         for model in models
     }
 
 
 def agent_problems(
-    ahead: CostForecast, served: Mapping[Model, Host], resources: Resources
+    forecast: CostForecast, hosts: Mapping[Model, Host], resources: Resources
 ) -> Iterator[str]:
     """Yield why agents cannot run, one line for each reason."""
-    agents = [share.model for share in ahead.models if share.model.agent]
+    agents = [estimate.model for estimate in forecast.models if estimate.model.agent]
     if not agents or resources.cache.mode == "replay":
         return
     for model in agents:
-        if not served[model].accepts_tools:
+        if not hosts[model].accepts_tools:
             yield (
                 f"--upskill-models: {model.resolved}: {model.provider} accepts no tools, which "
                 f"{model.agent} needs: choose another model"
@@ -73,6 +75,7 @@ def agent_problems(
 
 
 def _program_problems(models: list[Model], level: str) -> Iterator[str]:
+    """Yield why the programs of models cannot run at a sandbox level."""
     if not models:
         return
     from pytest_upskill.agents.programs.registry import program_problem
@@ -84,7 +87,9 @@ def _program_problems(models: list[Model], level: str) -> Iterator[str]:
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use a Linux container; "
             "a replay needs neither"
         )
-    yield from filter(None, map(program_problem, models))
+    for model in models:
+        if problem := program_problem(model):
+            yield problem
 
 
 def _open(
@@ -116,31 +121,32 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     from pytest_upskill.agents.programs.cli import NoAgentError
     from pytest_upskill.agents.programs.registry import PROGRAMS
 
-    found = {"loop": VERSION}
+    versions = {"loop": VERSION}
     for agent in agents & PROGRAMS.keys():
         with suppress(NoAgentError):
-            found[agent] = PROGRAMS[agent].find().version
-    return found
+            versions[agent] = PROGRAMS[agent].find().version
+    return versions
 
 
 def runs_ahead(models: Iterable[Model], settings: Settings) -> int:
-    """Return how many runs may start beyond those that are waited for, if not all may be needed.
+    """Return how many runs may start before a test waits for them, if not all may be needed.
 
-    An agent's run is long and dear, so it is no more than can run at once.
+    With agents, whose runs are long and expensive, no more start than can run at once.
     """
     agents = [model for model in models if model.agent]
     if not agents:
         return 2 * settings.concurrency
-    programs = any(model.runs_program for model in agents)
-    most = _program_slots() if programs else settings.concurrency
-    return min(most, settings.concurrency)
+    if any(model.runs_program for model in agents):
+        return min(_program_slots(), settings.concurrency)
+    return settings.concurrency
 
 
 def _program_slots() -> int:
-    """Return the limit of programs at once: two per core, as far as there is memory for them."""
-    most = _PER_CORE * cores()
+    """Return how many programs may run at once: two per core, if the memory is enough for them."""
+    slots = _PROGRAMS_PER_CORE * cores()
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        free = next(line for line in lines if line.startswith("MemAvailable:"))
-        most = min(most, (int(free.split()[1]) << 10) // _MEMORY)
-    return max(1, most)
+        available = next(line for line in lines if line.startswith("MemAvailable:"))
+        available_kib = int(available.split()[1])
+        slots = min(slots, (available_kib << 10) // _PROGRAM_MEMORY)
+    return max(1, slots)

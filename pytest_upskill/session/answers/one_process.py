@@ -1,4 +1,11 @@
-"""Answers in a session without pytest-xdist: fetched by the process that runs the items."""
+"""Answers in a session without pytest-xdist: the process that runs the items fetches them.
+
+1. After the collection, `prepare` checks that every trial can be answered.
+2. pytest prints the forecast of the requests.
+3. The first trial that asks for its answers starts the service, which fetches those of all trials.
+4. Each trial waits for its own answers; its requests move to the front of the queue.
+5. After the last test the service is stopped.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +41,10 @@ class FetchedAnswers:
             )
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Return what is said before the first test."""
+        """Return the lines with the forecast of the requests."""
         if self._prepared is None:
             return []
-        trials, ahead = self._prepared.trials.values(), self._prepared.forecast
-        return forecast_lines(self._config, trials, ahead)
+        return forecast_lines(self._config, self._prepared.trials.values(), self._prepared.forecast)
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -50,7 +56,7 @@ class FetchedAnswers:
             if self._service is not None:
                 stop_service(self._config, self._service)
 
-    def of(self, item: TrialItem) -> list[Answer]:
+    def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
         if self._service is None or self._progress is None:
             assert self._prepared is not None

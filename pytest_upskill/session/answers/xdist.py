@@ -1,11 +1,13 @@
 """Answers under pytest-xdist: the controller sends all requests, workers wait for answers.
 
-The way of an answer, through the folder of `Handover`:
+They talk through the files of one folder, the `Handover`, in this order:
 
-1. Each worker collects, and writes which trials need answers (`HandedAnswers`).
-2. When the first worker has collected, the `Controller` reads them and starts to fetch.
-3. When a trial has all its answers, the controller writes them into a file of its own.
-4. The worker that runs the trial waits for this file, reads it and grades the answers.
+1. The `Controller` makes the folder, and sends its path to each worker in ``workerinput``.
+2. Each worker (`HandedAnswers`) collects, and writes the trials that need answers to ``trials``.
+3. When the first worker has collected, the controller reads ``trials`` and starts to fetch.
+4. When a trial has all its answers, the controller writes one file with them.
+5. The worker that runs the trial waits for this file and reads it, or fails the trial once the
+   controller has deleted the file ``open``: then no more answers will come.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import TypeAdapter
@@ -41,6 +43,13 @@ _POLL_S = 0.01
 _ANSWERS = TypeAdapter(list[Answer])
 
 
+class CollectedTrial(NamedTuple):
+    """A trial that needs answers, and the node id of its item."""
+
+    nodeid: str
+    trial: Trial
+
+
 class Controller:
     """Plugin of the controller, which fetches the answers for all workers.
 
@@ -51,9 +60,9 @@ class Controller:
         self._config = config
         self._session: pytest.Session | None = None
         self._handover = Handover(Path(tempfile.mkdtemp(prefix="pytest-upskill-")))
-        self._handover.open()
-        self._keys: dict[str, list[str]] = {}
-        """Keys of the trials by node id, which those outside the rootdir may share."""
+        self._handover.mark_open()
+        self._keys_by_nodeid: dict[str, list[str]] = {}
+        """Keys of the trials by node id; trials outside the rootdir may share a node id."""
         self._service: Service | None = None
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
@@ -65,24 +74,24 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Send a worker the folder of its answers."""
+        """Send the path of the handover's folder to a worker."""
         node.workerinput["upskill"] = str(self._handover.folder)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
-        """Start fetching when the first worker has collected; all workers collect the same."""
+        """Start fetching when the first worker has collected; all collect the same trials."""
         if self._service is not None or not runs_tests(self._config):
             return
         settings = self._config.stash[SETTINGS]
-        found = self._handover.read_trials(settings.models, settings.judge)
-        for key, (nodeid, _) in found.items():
-            self._keys.setdefault(nodeid, []).append(key)
-        prepared = prepare(self._config, {key: trial for key, (_, trial) in found.items()})
+        collected = self._handover.read_trials(settings.models, settings.judge)
+        for key, (nodeid, _) in collected.items():
+            self._keys_by_nodeid.setdefault(nodeid, []).append(key)
+        prepared = prepare(self._config, {key: trial for key, (_, trial) in collected.items()})
         self._print_forecast(prepared)
         self._service = start_service(self._config, prepared)
-        self._heartbeat.watch(Progress(self._config, self._service, found))
-        for key in found:
-            self._service.result(key).add_done_callback(partial(self._hand_over, key))
+        self._heartbeat.watch(Progress(self._config, self._service, collected))
+        for key in collected:
+            self._service.result(key).add_done_callback(partial(self._write_answers, key))
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -92,44 +101,44 @@ class Controller:
             with interruptible():
                 return (yield)
         finally:
-            self._handover.close()
+            self._handover.mark_closed()
             if self._service is not None:
                 stop_service(self._config, self._service)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Move the requests of a trial that starts to the front of the queue."""
         if self._service is not None:
-            for key in self._keys.get(nodeid, ()):
+            for key in self._keys_by_nodeid.get(nodeid, ()):
                 self._service.prioritize(key)
 
     def pytest_runtest_logreport(self) -> None:
         """Stop the workers' waiting once -x or --maxfail ends the run."""
         if self._session is not None and self._session.shouldfail:
-            self._handover.close()
+            self._handover.mark_closed()
 
     def _print_forecast(self, prepared: Prepared) -> None:
-        """Print what pytest prints by a hook where it collects."""
+        """Print the forecast, for which pytest has a hook only in a process that collects."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
         for line in forecast_lines(self._config, prepared.trials.values(), prepared.forecast):
             if reporter.isatty:
-                # Overwrite the line of pytest-xdist about its workers, which it never ends.
+                # Overwrite pytest-xdist's line about its workers: it has no line break.
                 reporter.rewrite(line, erase=True)
                 reporter.line("")
             else:
                 reporter.write_line(line)
 
-    def _hand_over(self, key: str, answers: Future[list[Answer]]) -> None:
-        """Write a trial's answers for the worker that waits for them."""
+    def _write_answers(self, key: str, answers: Future[list[Answer]]) -> None:
+        """Write a trial's answers for the worker that runs it."""
         if answers.cancelled():
             return
         try:
-            self._handover.give(key, answers.result())
-        # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
-        # workers must not wait for what cannot reach them.
+            self._handover.write_answers(key, answers.result())
+        # The disk is full, or JSON cannot express a text (pydantic's error is a ValueError).
+        # Workers must not wait for answers that cannot reach them.
         except (OSError, ValueError):
-            self._handover.close()
+            self._handover.mark_closed()
 
 
 class HandedAnswers:
@@ -143,12 +152,15 @@ class HandedAnswers:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
         self._handover.write_trials(
-            {i.key: (i.nodeid, i.trial) for i in needing_answers(session.items)}
+            {
+                item.key: CollectedTrial(item.nodeid, item.trial)
+                for item in needing_answers(session.items)
+            }
         )
 
-    def of(self, item: TrialItem) -> list[Answer]:
+    def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
-        answers = self._handover.take(item.key)
+        answers = self._handover.wait_for_answers(item.key)
         if answers is None:
             pytest.fail(
                 "the run was stopped, or the disk is full, before this trial had its answers",
@@ -158,9 +170,10 @@ class HandedAnswers:
 
 
 class Handover:
-    """Folder with the wanted trials, and one file for each trial's answers.
+    """Folder through which workers get their answers from the controller.
 
-    Each file appears complete.
+    It has ``trials``, one file for each trial's answers, and the marker ``open`` as long as more
+    answers may come. Files are written atomically, so a reader never sees a part of one.
 
     Args:
         folder: Folder that only the controller and its workers read and write.
@@ -168,69 +181,73 @@ class Handover:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._open = folder / "open"
-        self._trials = folder / "trials"
+        self._open_marker = folder / "open"
+        self._trials_file = folder / "trials"
 
-    def open(self) -> None:
-        """Mark the folder as open: answers will come."""
-        self._open.touch()
+    def mark_open(self) -> None:
+        """Tell the workers that answers will come."""
+        self._open_marker.touch()
 
-    def write_trials(self, trials: dict[str, tuple[str, Trial]]) -> None:
-        """Write which trials need answers, without passwords: node id and trial by its key."""
-        safe = {key: (nodeid, _without_passwords(trial)) for key, (nodeid, trial) in trials.items()}
+    def write_trials(self, trials: dict[str, CollectedTrial]) -> None:
+        """Write which trials need answers, by key and without passwords."""
+        safe = {
+            key: CollectedTrial(nodeid, _without_passwords(trial))
+            for key, (nodeid, trial) in trials.items()
+        }
         pickled = BytesIO()
         _TrialPickler(pickled).dump(safe)
-        write_whole(self._trials, pickled.getvalue())
+        write_whole(self._trials_file, pickled.getvalue())
 
     def read_trials(
         self, models: Iterable[Model], judge: Model | None
-    ) -> dict[str, tuple[str, Trial]]:
-        """Return the trials that need answers, as a worker collected them.
+    ) -> dict[str, CollectedTrial]:
+        """Return the trials that need answers, by key, as a worker collected them.
 
         Args:
             models: The models of the session, with the passwords that the file lacks.
-            judge: The judge of the session.
+            judge: The judge of the session, likewise.
         """
         # Written before the first test, so before any answer could run code.
-        trials: dict[str, tuple[str, Trial]] = pickle.loads(self._trials.read_bytes())  # noqa: S301
-        known = {model.label: model for model in models}
+        trials: dict[str, CollectedTrial] = pickle.loads(self._trials_file.read_bytes())  # noqa: S301
+        by_label = {model.label: model for model in models}
         return {
-            key: (
+            key: CollectedTrial(
                 nodeid,
-                replace(trial, model=known[trial.model.label], judge=trial.judge and judge),
+                replace(trial, model=by_label[trial.model.label], judge=trial.judge and judge),
             )
             for key, (nodeid, trial) in trials.items()
         }
 
-    def give(self, key: str, answers: Sequence[Answer]) -> None:
-        """Write a trial's answers for the worker that waits for them.
+    def write_answers(self, key: str, answers: Sequence[Answer]) -> None:
+        """Write a trial's answers for the worker that runs it.
 
         Raises:
             OSError: The file cannot be written.
             ValueError: An answer cannot be written as JSON.
         """
-        write_whole(self._file(key), _ANSWERS.dump_json([*answers]))
+        write_whole(self._answers_file(key), _ANSWERS.dump_json([*answers]))
 
-    def take(self, key: str) -> list[Answer] | None:
-        """Wait for a trial's answers and return them; None if the folder is closed before."""
-        file = self._file(key)
+    def wait_for_answers(self, key: str) -> list[Answer] | None:
+        """Wait for a trial's answers and return them; None if they will not come."""
+        file = self._answers_file(key)
         while not file.exists():
-            if not self._open.exists():
+            if not self._open_marker.exists():
                 return None
             time.sleep(_POLL_S)
         return _ANSWERS.validate_json(file.read_bytes())
 
-    def close(self) -> None:
-        """Mark the folder as closed: workers stop waiting."""
+    def mark_closed(self) -> None:
+        """Tell the workers that no more answers will come, so that they stop waiting."""
         # Deleting a file works on a full disk too.
-        self._open.unlink(missing_ok=True)
+        self._open_marker.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Close and delete the folder."""
-        self.close()
+        """Delete the folder; workers stop waiting."""
+        # The marker must go even if the folder cannot be deleted.
+        self.mark_closed()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _file(self, key: str) -> Path:
+    def _answers_file(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

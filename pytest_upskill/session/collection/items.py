@@ -23,7 +23,8 @@ from pytest_upskill.trials.trial import Trial, has_new_description
 ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
 """Function that waits for the answers to all runs of an item's trial, and returns them.
 
-It is `FetchedAnswers.of` in the only process, and `HandedAnswers.of` in a worker of pytest-xdist.
+It is the method of `FetchedAnswers` in the only process, of `HandedAnswers` in a worker of
+pytest-xdist.
 """
 
 
