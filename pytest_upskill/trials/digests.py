@@ -25,14 +25,14 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
         and the description of the skill under test.
     """
     first_request = request(trial, run=0)
-    alike: list[object] = [first_request.frame, first_request.user, first_request.max_tokens]
+    equal_parts: list[object] = [first_request.frame, first_request.user, first_request.max_tokens]
     if first_request.model.parameters:
-        alike.append(first_request.model.parameters.entries)
+        equal_parts.append(first_request.model.parameters.entries)
     skill = first_request.skill
     if task := first_request.task:
-        alike += [[asdict(file) for file in task.workspace], task.max_turns]
+        equal_parts += [[asdict(file) for file in task.workspace], task.max_turns]
         skill = _installed(task.skill_name, task.skill) if task.skill else ""
-    prompt = _digest(json.dumps(alike))
+    prompt = _digest(json.dumps(equal_parts))
     if trial.listed is not None:
         return prompt, trial.listed.digest
     return prompt, _digest(skill) if skill else ""
@@ -104,9 +104,9 @@ def trigger_digest(trial: Trial) -> str:
 
 def _is_set(check: AnyCheck, field: Field[object]) -> bool:
     """Return whether a field differs from its default in value or type."""
-    made = field.default if field.default_factory is MISSING else field.default_factory()
+    default = field.default if field.default_factory is MISSING else field.default_factory()
     value = getattr(check, field.name)
-    return type(value) is not type(made) or value != made
+    return type(value) is not type(default) or value != default
 
 
 def _digest(text: str) -> str:

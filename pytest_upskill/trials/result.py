@@ -224,9 +224,9 @@ def unlabelled(labels: Sequence[bool | None]) -> Iterator[str]:
     Args:
         labels: The label of each answer that labels could apply to, None for none.
     """
-    if open_ := labels.count(None):
-        are = "is" if open_ == 1 else "are"
-        yield f"{open_} of {len(labels)} answers in {LABELS_FILE} {are} not labelled yet"
+    if count := labels.count(None):
+        are = "is" if count == 1 else "are"
+        yield f"{count} of {len(labels)} answers in {LABELS_FILE} {are} not labelled yet"
 
 
 class CellKey(NamedTuple):

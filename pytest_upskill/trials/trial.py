@@ -102,10 +102,8 @@ def plan(
     models = tuple(models)
     # A judge's verdict may be clear where the corrected one is not.
     early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
-    blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
-    if skill.before is not None:
-        blocks["old_skill"] = block_of(skill.before)
-    shown = {} if catalogues is None else _trigger_catalogues(skill, catalogues)
+    skill_blocks = _skill_blocks(skill)
+    catalogues_of_arms = {} if catalogues is None else _trigger_catalogues(skill, catalogues)
     counts = Counter[tuple[object, ...]]()
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
@@ -118,22 +116,36 @@ def plan(
                 min_pass_rate=rate,
                 max_tokens=model.parameters.max_tokens or max_tokens,
             )
-            for arm, block in blocks.items() if case.is_answered else ():
-                answered = make(
-                    case=case,
-                    arm=arm,
-                    skill_block=block,
-                    runs=runs_of(model, runs),
-                    early_stop=early_stop,
-                    judge=judge,
-                )
-                yield _with_draw(answered, counts)
-            for arm, (catalogue, own) in shown.items() if case.trigger else ():
-                query = _query(case, catalogue, workspace=bool(model.agent))
-                chosen = make(
-                    case=query, arm=arm, skill_block="", runs=runs, catalogue=catalogue, listed=own
-                )
-                yield _with_draw(chosen, counts)
+            if case.is_answered:
+                for arm, block in skill_blocks.items():
+                    answered = make(
+                        case=case,
+                        arm=arm,
+                        skill_block=block,
+                        runs=runs_of(model, runs),
+                        early_stop=early_stop,
+                        judge=judge,
+                    )
+                    yield _with_draw(answered, counts)
+            if case.trigger:
+                for arm, (catalogue, listed_skill) in catalogues_of_arms.items():
+                    chosen = make(
+                        case=_query(case, catalogue, workspace=bool(model.agent)),
+                        arm=arm,
+                        skill_block="",
+                        runs=runs,
+                        catalogue=catalogue,
+                        listed=listed_skill,
+                    )
+                    yield _with_draw(chosen, counts)
+
+
+def _skill_blocks(skill: Skill) -> dict[Arm, str]:
+    """Return the text that each arm with an answer adds to the system prompt."""
+    blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
+    if skill.before is not None:
+        blocks["old_skill"] = block_of(skill.before)
+    return blocks
 
 
 def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:

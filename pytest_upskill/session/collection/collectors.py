@@ -71,10 +71,10 @@ class SkillFile(pytest.File):
                 self.extra_keyword_matches.add(skill.name)
                 yield from items_of(self, skill)
 
-    def _warn(self, found: Iterable[str]) -> None:
+    def _warn(self, warnings: Iterable[str]) -> None:
         """Add warnings; raise a collect error if the user's filters turn some into errors."""
         errors = []
-        for warning in found:
+        for warning in warnings:
             place, _, text = warning.partition(": ")
             try:
                 self.config.stash[GROUPED_WARNINGS].note(place, text)

@@ -50,7 +50,7 @@ class GroupedWarnings:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._found: defaultdict[str, list[_Warning]] = defaultdict(list)
+        self._by_cause: defaultdict[str, list[_Warning]] = defaultdict(list)
         """Collected warnings by cause."""
 
     def note(self, place: str, text: str, *, case: str = "") -> None:
@@ -71,7 +71,7 @@ class GroupedWarnings:
             message = pytest.PytestWarning(warning.message)
             warnings.warn_explicit(message, None, warning.path, warning.line)
         if recorded:
-            self._found[_QUOTED.sub("", text)].append(warning)
+            self._by_cause[_QUOTED.sub("", text)].append(warning)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
@@ -79,7 +79,7 @@ class GroupedWarnings:
         worker = getattr(self._config, "workerinput", {"workerid": "gw0"})["workerid"]
         if worker == "gw0":
             self._issue()
-        self._found.clear()
+        self._by_cause.clear()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -88,9 +88,9 @@ class GroupedWarnings:
 
     def _issue(self) -> None:
         most = None if self._config.get_verbosity() > 0 else _SHOWN_PLACES
-        for found in self._found.values():
-            first = found[0]
-            message = pytest.PytestWarning(_message(found, most))
+        for similar in self._by_cause.values():
+            first = similar[0]
+            message = pytest.PytestWarning(_message(similar, most))
             self._config.hook.pytest_warning_recorded.call_historic(
                 kwargs={
                     "warning_message": warnings.WarningMessage(
@@ -106,13 +106,13 @@ class GroupedWarnings:
 GROUPED_WARNINGS = pytest.StashKey[GroupedWarnings]()
 
 
-def _message(found: list[_Warning], most: int | None) -> str:
+def _message(similar: list[_Warning], most: int | None) -> str:
     """Return one message for warnings of one cause: ``... (5 times: a:1, b:1, c:1 and 2 more)``."""
-    first = found[0]
-    if len(found) == 1:
+    first = similar[0]
+    if len(similar) == 1:
         return first.message
-    places = list(dict.fromkeys(warning.place for warning in found))
+    places = list(dict.fromkeys(warning.place for warning in similar))
     listed = ", ".join(places[:most])
     more = f" and {len(places) - most} more" if most and len(places) > most else ""
-    alike = " and the like" if any(warning.text != first.text for warning in found) else ""
-    return f"{first.text}{alike} ({len(found)} times: {listed}{more})"
+    alike = " and the like" if any(warning.text != first.text for warning in similar) else ""
+    return f"{first.text}{alike} ({len(similar)} times: {listed}{more})"

@@ -81,18 +81,20 @@ class LintItem(ItemOutsidePackages):
             raise LintFailed(str(error)) from None
         lines: list[str] = []
         for skill in skills:
-            for line, case, what in self._unmeasured(skill):
+            for line, case, what in self._cases_not_run(skill):
                 self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
             if warning := _suspect_statements_warning(skill):
                 warnings.warn_explicit(pytest.PytestWarning(warning), None, path, 1)
             lines += skill.warnings
             lines += self._text_findings(skill.folder)
             lines += self._catalogue_findings(skill)
-            lines += [safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)]
+            lines += [
+                safe_line(f"{path}:{finding.line}: {finding.what}") for finding in findings(skill)
+            ]
         if lines:
             raise LintFailed("\n".join(lines))
 
-    def _unmeasured(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
+    def _cases_not_run(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
         """Yield line, case id and reason for each case that will not run: this may be intended."""
         if self.path.name == "SKILL.md":
             yield 1, "", f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
@@ -120,8 +122,8 @@ class LintItem(ItemOutsidePackages):
 
     def _text_findings(self, folder: Path) -> Iterator[str]:
         """Yield the findings about the ``SKILL.md`` itself."""
-        whole = (folder / "SKILL.md").read_text("utf-8-sig")
-        text = read_skill_text(whole, folder=folder.name)
+        content = (folder / "SKILL.md").read_text("utf-8-sig")
+        text = read_skill_text(content, folder=folder.name)
         # body_at is at the line break before the line that closes the frontmatter.
         body = text.text[text.body_at + 1 :].partition("\n")[2]
         if warning := too_long(body):
@@ -145,11 +147,12 @@ class LintItem(ItemOutsidePackages):
 def _suspect_statements_warning(skill: Skill) -> str:
     """Return one warning about the statements that no judge should decide, empty if none is."""
     lines = [
-        f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{each.number}": "{each.mark}"}} for '
-        f"{cut(each.statement, 90)!r}: {each.reason}"
+        f'line {case.line}, {case.id}: "{MARK_KEY}": '
+        f'{{"{candidate.number}": "{candidate.mark}"}} for '
+        f"{cut(candidate.statement, 90)!r}: {candidate.reason}"
         for case in skill.cases
         if case.skip is None
-        for each in candidates(case)
+        for candidate in candidates(case)
     ]
     head = (
         "statements that a judge probably cannot decide; if that is true, this key in "

@@ -114,9 +114,9 @@ class Results:
                 continue
             from pytest_upskill.cells.baseline_folder import key_of
 
-            for each, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
-                key, file = each.key, each.file
-                yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
+            for baseline, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
+                cell = f"{baseline.key.skill} on {baseline.key.model}"
+                yield f"{cell}: {reason}: delete the baseline, {baseline.file}"
 
     def _write_baselines(self) -> list[Update]:
         """Write the baselines of all cells, and return the outcome of each."""
