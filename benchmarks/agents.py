@@ -22,7 +22,7 @@ from measure import Cost, interleaved, serving, wall
 from workbench import Bench, Row, healthy, pytest_run
 
 from pytest_upskill.agents.box.bubblewrap import prepare_folders
-from pytest_upskill.agents.client import CliClient
+from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, NoAgentError
 from pytest_upskill.agents.programs.codex import Codex

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.client import CliClient
+from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Installed
 from pytest_upskill.agents.proxy.upstream import Receive, Upstream

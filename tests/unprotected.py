@@ -210,7 +210,7 @@ AGENTS = (
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
     Removal("test_a_skill_with_an_odd_name_is_installed_inside_the_home", (Edit("completion/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
     Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box/bubblewrap.py", '["--remount-ro", "/dev", "--remount-ro", "/"]', "[]"),)),
-    Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/client.py", "if not tally.has_final_answer:", "if False:"),)),
+    Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/program_client.py", "if not tally.has_final_answer:", "if False:"),)),
     Removal("test_a_conversation_with_what_the_host_would_fetch_is_refused", (Edit("agents/proxy/request_filter.py", 'if not source.startswith("data:"):', "if False:"),)),
     Removal("test_what_the_host_would_fetch_is_refused_wherever_it_stands", (Edit("agents/proxy/request_filter.py", "(rules.conversation_field, *_INSTRUCTIONS)", "(rules.conversation_field,)"),)),
     Removal("test_a_tool_of_the_host_is_dropped", (Edit("agents/proxy/request_filter.py", ' and str(tool.get("type") or "") in rules.tool_types', ""),)),

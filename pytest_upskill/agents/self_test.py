@@ -44,7 +44,7 @@ def self_test_problem(completion: Completion) -> str:
         return "the agent did not load the skill"
     if {file.name: file.text for file in run.changed} != {"done.txt": "done"}:
         return "a command did not write to the workspace"
-    return "" if completion.text == _DONE else "the last message was not read"
+    return "" if completion.text == _DONE else "the agent's last message was not captured"
 
 
 class Script:

@@ -33,6 +33,7 @@ Ended = Literal["exited", "timeout", "output", "files", "stopped"]
 
 _DEFAULT_LIMITS = Limits()
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
+"""Exits with 7, as nothing else does, if it can write its folder and not read the file ``$1``."""
 _PROBE_WORKED = 7
 _PAUSE_S = 0.05
 """Maximum seconds between two checks of whether a program has ended."""
@@ -152,7 +153,7 @@ class Sandbox:
         with self._lock:
             self._closed = True
             for process in self._running:
-                _end(process)
+                _stop(process)
 
     @contextlib.contextmanager
     def _killed_at_close(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
@@ -160,11 +161,11 @@ class Sandbox:
         with self._lock:
             self._running.add(process)
             if self._closed:
-                _end(process)
+                _stop(process)
         try:
             yield
         finally:
-            _end(process)
+            _stop(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE_S)
             _kill_group(process.pid)
@@ -253,7 +254,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
     return "timeout", bytes(output)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     """Kill a program and its children through its launcher, or directly if it has none."""
     if process.stdin is None:
         _kill_group(process.pid)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.client import CliClient
+from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli
 from pytest_upskill.agents.programs.codex import Codex

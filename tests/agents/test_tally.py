@@ -42,7 +42,9 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
 
 
 def tally_of(task: AgentTask, **more: Any) -> RunTally:
-    return RunTally(task=task, skill_of=Codex().skill_of, is_denied=Codex().is_denied, **more)
+    return RunTally(
+        task=task, skill_of=Codex().skill_of, may_be_denied=Codex().may_be_denied, **more
+    )
 
 
 def codex_run(command: str, result: str) -> AgentRun:

@@ -65,7 +65,7 @@ async def run_loop(
     tally = RunTally(
         task=task,
         skill_of=_skill_of,
-        is_denied=lambda *_: False,  # the tool that loads a skill returns what is installed
+        may_be_denied=lambda *_: False,  # the tool that loads a skill returns what is installed
         limits=limits,
         offered=bool(offer),
         loaded=False,

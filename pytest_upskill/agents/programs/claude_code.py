@@ -55,9 +55,9 @@ class ClaudeCode(Cli):
         name = str(call.arguments.get("skill") or "").rpartition(":")[2]
         return name.strip().removeprefix("/")
 
-    def is_denied(self, call: ToolCall, result: str) -> bool:
-        """See `Cli.is_denied`: the tool failed, or instructions followed its result."""
-        return call.name == _SKILL or super().is_denied(call, result)
+    def may_be_denied(self, call: ToolCall, result: str) -> bool:
+        """See `Cli.may_be_denied`: the tool failed, or the instructions follow its result."""
+        return call.name == _SKILL or super().may_be_denied(call, result)
 
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         """See `Cli.self_test_calls`."""

@@ -118,11 +118,11 @@ class Cli(ABC):
         """
         return skill_in_call(call, self.skills_folder)
 
-    def is_denied(self, call: ToolCall, result: str) -> bool:
-        """Return whether the skill could not be loaded, by a result that quotes no line of it.
+    def may_be_denied(self, call: ToolCall, result: str) -> bool:
+        """Return whether the skill may not have been loaded, by a result that quotes no line of it.
 
-        Otherwise the model saw as much of the skill as it asked for: a command may read a part of
-        the file, or only its size.
+        The run counts as denied only if the skill does not appear later either. A result that
+        quotes nothing may be fine: a command may read a part of the file, or only its size.
         """
         del call
         return _UNREADABLE.search(result) is not None

@@ -70,7 +70,7 @@ class Proxy:
     ) -> None:
         assert request.task is not None
         self.tally = RunTally(
-            task=request.task, skill_of=cli.skill_of, is_denied=cli.is_denied, limits=limits
+            task=request.task, skill_of=cli.skill_of, may_be_denied=cli.may_be_denied, limits=limits
         )
         self.ended: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
         self._request = request
@@ -139,6 +139,7 @@ class Proxy:
         """Check a request of the agent, and forward it unless the run ends before it."""
         if request.method != "POST" or not request.path.endswith(f"/{self._wire}"):
             status = HTTPStatus.OK if request.method == "HEAD" else HTTPStatus.NOT_FOUND
+            # Some programs probe the host with HEAD, and read only the status.
             await response.error(status, "there is no such route here")
             return
         try:
@@ -201,17 +202,17 @@ class Proxy:
 
         async def receive(reply: Reply) -> Completion:
             content_type = reply.headers.get("content-type", "application/json")
-            is_agent_reading = await _reaches_agent(response.begin(HTTPStatus.OK, content_type))
+            is_agent_reading = await _try_send(response.begin(HTTPStatus.OK, content_type))
             reader = ReplyReader(self._wire)
             # Read to its end even if the agent has gone: it is paid for.
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
                 if is_agent_reading:
-                    is_agent_reading = await _reaches_agent(response.send(chunk))
+                    is_agent_reading = await _try_send(response.send(chunk))
             return self._read_reply(self._upstream.redact(reader.body()))
 
         completion = await self._upstream.exchange(self._request, content, headers, receive)
-        await _reaches_agent(response.end())
+        await _try_send(response.end())
         return completion
 
     def _read_reply(self, body: Mapping[str, Any]) -> Completion:
@@ -234,12 +235,12 @@ class Proxy:
     async def _fail(self, error: Exception, response: AgentResponse) -> None:
         """End the run with an error, and tell the agent."""
         self.end(Failed(error))
-        await _reaches_agent(response.error(HTTPStatus.BAD_REQUEST, str(error)))
+        await _try_send(response.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 
-async def _reaches_agent(sending: Awaitable[None]) -> bool:
+async def _try_send(sending: Awaitable[None]) -> bool:
     """Send something to the agent; return False if it has exited, or reads no more."""
-    with suppress(OSError, h11.ProtocolError):
+    with suppress(OSError, h11.ProtocolError):  # a TimeoutError is an OSError
         async with asyncio.timeout(_SEND_S):
             await sending
         return True

@@ -15,6 +15,9 @@ from pytest_upskill.wire.stream import AgentFormat
 
 _Body = Mapping[str, Any]
 
+_MIN_THINKING_TOKENS = 1024
+"""Smallest ``budget_tokens`` that the API accepts."""
+
 
 class RefusedBody(ValueError):  # noqa: N818  a request of an agent, not an error of this program
     """A request that cannot be passed on; the message names the part that is not allowed."""
@@ -229,6 +232,3 @@ def _fit_thinking(body: dict[str, Any]) -> None:
         body["thinking"] = {**thinking, "budget_tokens": half}
     else:
         del body["thinking"]
-
-
-_MIN_THINKING_TOKENS = 1024

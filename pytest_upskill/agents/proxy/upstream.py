@@ -23,7 +23,7 @@ from pytest_upskill.wire.stream import AgentFormat
 _MAX_ERROR_BYTES = 1 << 16
 """Maximum bytes of an error's body that are read."""
 _CONNECT_S = 10.0
-_BETAS = frozenset(
+_ALLOWED_BETAS = frozenset(
     {
         "claude-code-20250219",
         "fine-grained-tool-streaming-2025-05-14",
@@ -171,12 +171,12 @@ class HostUpstream:
         return self._endpoint.redact(str(error) or type(error).__name__)
 
     def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the headers for the host: the key, and of the agent's the version and betas."""
+        """Return the headers for the host: the key, and the agent's version and allowed betas."""
         headers = {"content-type": "application/json", "user-agent": "pytest-upskill"}
         if "anthropic-version" in agent_headers:
             headers["anthropic-version"] = agent_headers["anthropic-version"]
             betas = [beta.strip() for beta in agent_headers.get("anthropic-beta", "").split(",")]
-            if allowed := [beta for beta in betas if beta in _BETAS]:
+            if allowed := [beta for beta in betas if beta in _ALLOWED_BETAS]:
                 headers["anthropic-beta"] = ",".join(allowed)
         key = self._endpoint.key
         if key and key != NO_KEY:

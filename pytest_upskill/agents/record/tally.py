@@ -27,8 +27,8 @@ class RunTally:
     task: AgentTask
     skill_of: Callable[[ToolCall], str]
     """Returns the skill that a call asks for, by its name or its folder; "" for none."""
-    is_denied: Callable[[ToolCall, str], bool]
-    """Returns whether the skill could not be loaded, by a result that quotes no line of it."""
+    may_be_denied: Callable[[ToolCall, str], bool]
+    """See `Cli.may_be_denied`."""
     limits: RunLimits = field(default_factory=RunLimits)
     offered: bool | None = None
     """Whether the catalogue names the skill; None before the first request."""
@@ -74,7 +74,7 @@ class RunTally:
                 continue
             if is_partly_loaded(self.task, result):
                 self.loaded = True
-            self.denied = self.denied or self.is_denied(skill_calls[call_id], result)
+            self.denied = self.denied or self.may_be_denied(skill_calls[call_id], result)
 
     def note_reply(
         self, completion: Completion, prompt_bytes: int, *, in_conversation: bool = True

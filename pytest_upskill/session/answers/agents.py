@@ -99,7 +99,7 @@ def _open(
     model: Model,
     endpoint: Endpoint,
 ) -> Client:
-    from pytest_upskill.agents.client import make_program_client
+    from pytest_upskill.agents.program_client import make_program_client
 
     return make_program_client(
         model,

@@ -154,7 +154,7 @@ class CliClient:
         """
         problem = ""
         for _ in range(_SELF_TESTS):
-            problem = await self._self_test_problem(request)
+            problem = await self._try_self_test(request)
             if not problem:
                 return
         raise ProviderError(
@@ -164,8 +164,8 @@ class CliClient:
             billable=False,
         )
 
-    async def _self_test_problem(self, request: Request) -> str:
-        """Run the self-test once, and return what does not work, "" if everything does.
+    async def _try_self_test(self, request: Request) -> str:
+        """Try the self-test once, and return what does not work, "" if everything does.
 
         Raises:
             ProviderError: The program cannot be started.
