@@ -1,4 +1,8 @@
-"""The model grammar: ``[label=][agent:][host:]model[@base_url]``."""
+"""The model grammar: ``[label=][agent:][host:]model[@base_url]``.
+
+`parse_model` takes off the label, the agent and the base URL, in this order. What is left is an
+alias, a name after a host's prefix, or a bare name, whose vendor is told by its naming scheme.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.model.mistakes import (
@@ -34,15 +39,23 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 The ini key ``upskill_aliases`` adds and overrides.
 """
 
-_ANY_URL = frozenset({"anthropic", "openai", "generic"})
+_WIRE_FORMATS = frozenset({"anthropic", "openai", "generic"})
 """Prefixes that name the wire format of a base URL."""
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _OPEN_USERINFO = re.compile(r"://[^/@]*$")
-"""The end of a URL without a path, or of one that was split at a comma in its credentials."""
+"""The end of a URL that has no path, or that was split at a comma in its credentials."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
 """Names of OpenAI's models; gpt-oss is served by others."""
+
+
+class _ServedModel(NamedTuple):
+    """A model's name as it is sent, and where."""
+
+    provider: str
+    name: str
+    base_url: str | None = None
 
 
 def parse_models(
@@ -61,14 +74,14 @@ def parse_models(
     Raises:
         ModelError: An entry is invalid, or different models have the same label.
     """
-    parts = [part for spec in specs for part in _parts(spec)]
+    parts = [part for spec in specs for part in _split_list(spec)]
     models: dict[str, Model] = {}
     for part in parts:
         model = parse_model(part, aliases=aliases, default_base_url=default_base_url)
-        other = models.setdefault(model.label, model)
-        if other is not model and other != model:
+        earlier = models.setdefault(model.label, model)
+        if earlier != model:
             raise ModelError(
-                f"models {other.resolved!r} and {model.resolved!r} would both have the label "
+                f"models {earlier.resolved!r} and {model.resolved!r} would both have the label "
                 f"{model.label!r}: rename one of them, as in "
                 f"'other={without_credentials(_split_label(part)[1])}'"
             )
@@ -81,7 +94,7 @@ def parse_model(
     aliases: Mapping[str, str] = ALIASES,
     default_base_url: str | None = None,
 ) -> Model:
-    """Read one model, ``[label=][host:]model[@base_url]``.
+    """Read one model, ``[label=][agent:][host:]model[@base_url]``.
 
     Args:
         text: The model specification.
@@ -97,17 +110,10 @@ def parse_model(
             f"bad model {without_credentials(text)!r}: write [label=][host:]model[@base_url]"
         )
     label, spec = _split_label(spec)
-    agent, colon, inner = spec.partition(":")
+    agent, colon, model_spec = spec.partition(":")
     if colon and agent in AGENTS:
-        return _parse_agent(agent, inner, label, aliases, default_base_url)
-    name, *urls = _BASE_URL.split(spec, maxsplit=1)
-    if not urls:
-        refuse_bad_url(spec)
-    try:
-        base_url = server(urls[0]) if urls else None
-    except ValueError as error:
-        shown = without_credentials(spec)
-        raise ModelError(f"bad model {shown!r}: the base URL {error}") from None
+        return _parse_agent(agent, model_spec, label, aliases, default_base_url)
+    name, base_url = _split_base_url(spec)
     _refuse_parameters(name, label, aliases, base_url)
     if not name:
         shown = without_credentials(spec)
@@ -115,44 +121,42 @@ def parse_model(
     if base_url is None and name.lower() in aliases:
         target = parse_model(aliases[name.lower()], aliases={}, default_base_url=default_base_url)
         return replace(target, label=label or name.lower())
-    provider, model_name, base_url = _resolve(name, base_url, aliases, default_base_url)
-    bare_url, userinfo = (None, "") if base_url is None else split_userinfo(base_url)
-    return Model(
-        label=label or _label_of(model_name),
-        provider=provider,
-        name=model_name,
-        base_url=bare_url,
-        userinfo=userinfo,
-    )
+    served = _resolve(name, base_url, aliases, default_base_url)
+    model = Model(label=label or _label_of(served.name), provider=served.provider, name=served.name)
+    if served.base_url is None:
+        return model
+    bare_url, userinfo = split_userinfo(served.base_url)
+    return replace(model, base_url=bare_url, userinfo=userinfo)
 
 
 def _parse_agent(
     agent: str,
-    inner: str,
+    model_spec: str,
     label: str | None,
     aliases: Mapping[str, str],
     default_base_url: str | None,
 ) -> Model:
     """Read the model of an agent, ``AGENT:[host:]model[@base_url]``."""
-    if not inner:
+    if not model_spec:
         raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:haiku")
-    spoken = AGENTS[agent]
-    head = inner.partition(":")[0].lower()
-    if spoken and _BASE_URL.search(inner) and _prefix(head, with_url=True) is None:
-        inner = f"{spoken}:{inner}"
-    model = parse_model(inner, aliases=aliases, default_base_url=default_base_url)
+    wire = AGENTS[agent]
+    head = model_spec.partition(":")[0]
+    if wire and _BASE_URL.search(model_spec) and _known_prefix(head, with_url=True) is None:
+        # The agent speaks one wire format only, so its server must speak it too.
+        model_spec = f"{wire}:{model_spec}"
+    model = parse_model(model_spec, aliases=aliases, default_base_url=default_base_url)
     if model.agent:
         raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
     host = BY_PREFIX.get(model.provider)
-    if spoken and (host is None or host.wire != spoken):
+    if wire and (host is None or host.wire != wire):
         raise ModelError(
-            f"{agent} speaks the wire format of {spoken} only, and {model.resolved!r} does not: "
-            f"write loop:{without_credentials(inner)} for an agent on this model"
+            f"{agent} speaks the wire format of {wire} only, and {model.resolved!r} does not: "
+            f"write loop:{without_credentials(model_spec)} for an agent on this model"
         )
     return replace(model, agent=agent, label=label or f"{agent}-{model.label}")
 
 
-def _parts(spec: str) -> list[str]:
+def _split_list(spec: str) -> list[str]:
     """Split a comma-separated list; raise ModelError if a comma seems to be part of a password."""
     parts = [part.strip() for part in spec.split(",") if part.strip()]
     for part, following in pairwise(parts):
@@ -166,8 +170,26 @@ def _parts(spec: str) -> list[str]:
 
 
 def _split_label(spec: str) -> tuple[str | None, str]:
+    """Return the label, None if there is none, and the rest of a specification."""
     match = _LABEL.match(spec)
     return (match[1], spec[match.end() :]) if match else (None, spec)
+
+
+def _split_base_url(spec: str) -> tuple[str, str | None]:
+    """Return a specification without its base URL, and the URL; None if there is none.
+
+    Raises:
+        ModelError: The URL is invalid, or what follows an ``@`` seems to be one without a scheme.
+    """
+    name, *urls = _BASE_URL.split(spec, maxsplit=1)
+    if not urls:
+        refuse_bad_url(spec)
+        return name, None
+    try:
+        return name, server(urls[0])
+    except ValueError as error:
+        shown = without_credentials(spec)
+        raise ModelError(f"bad model {shown!r}: the base URL {error}") from None
 
 
 def _refuse_parameters(
@@ -175,62 +197,62 @@ def _refuse_parameters(
 ) -> None:
     """Raise ModelError for parameters in a model's name.
 
-    With a base URL, ``:high`` may be a part of the name; so it may be after a plugin's prefix.
+    With a base URL, or after a plugin's prefix, ``:high`` may be a part of the name.
     """
-    model, given = split_query(name)
-    if not given and base_url is None:
-        bare, effort = split_effort(name)
+    model, parameters = split_query(name)
+    if not parameters and base_url is None:
+        without_effort, effort = split_effort(name)
         with suppress(ModelError):
-            if effort and parse_model(bare, aliases=aliases).provider in BY_PREFIX:
-                model, given = bare, effort
-    if given:
+            if effort and parse_model(without_effort, aliases=aliases).provider in BY_PREFIX:
+                model, parameters = without_effort, effort
+    if parameters:
         head, _, tail = model.partition(":")
-        bare = tail if _prefix(head) else model
-        raise parameters_in_name(model, label or _label_of(bare), given)
+        bare = tail if _known_prefix(head) else model
+        raise parameters_in_name(model, label or _label_of(bare), parameters)
 
 
 def _resolve(
     name: str, base_url: str | None, aliases: Mapping[str, str], default_base_url: str | None
-) -> tuple[str, str, str | None]:
-    """Return provider, model name and base URL; with a base URL the name is used unchanged."""
+) -> _ServedModel:
+    """Find where a model is served; with a base URL only a known prefix is taken off its name."""
     head, colon, tail = name.partition(":")
-    if colon and (known := _prefix(head, with_url=base_url is not None)):
+    if colon and (prefix := _known_prefix(head, with_url=base_url is not None)):
         if not tail:
             raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
-        if known == "anthropic":
+        if prefix == "generic":
+            return _ServedModel("openai", tail, base_url or _generic_url(name, default_base_url))
+        if prefix == "anthropic":
             tail = _anthropic_name(name, tail, aliases)
-        if known == "generic":
-            return "openai", tail, base_url or _generic_url(name, default_base_url)
-        local = BY_PREFIX[known].url if BY_PREFIX[known].local else None
-        return known, tail, base_url or local
+        host = BY_PREFIX[prefix]
+        return _ServedModel(prefix, tail, base_url or (host.url if host.local else None))
     if base_url is not None:
-        return "openai", name, base_url
+        return _ServedModel("openai", name, base_url)
     if name == "offline":
-        return "offline", name, None
+        return _ServedModel("offline", name)
     head, dot, tail = name.partition(".")
     # The spelling of huggingface/upskill and fast-agent: provider.model
-    if dot and tail and _prefix(head) and not BEDROCK_NAME.fullmatch(name):
+    if dot and tail and _known_prefix(head) and not BEDROCK_NAME.fullmatch(name):
         return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
     return _guess(name, default_base_url, ["offline", *aliases])
 
 
-def _prefix(head: str, *, with_url: bool = False) -> str | None:
-    """Return a prefix of a model's name that is known, None for another one.
+def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
+    """Return ``head`` in lower case if it is a known prefix of a model's name, else None.
 
     With a base URL, a vendor's prefix is part of the name: Ollama's ``mistral:7b``.
     """
     head = head.lower()
     host = BY_PREFIX.get(head)
-    if head in _ANY_URL or (host is not None and (host.local or not with_url)):
+    if head in _WIRE_FORMATS or (host is not None and (host.local or not with_url)):
         return head
     return None
 
 
 def _anthropic_name(name: str, tail: str, aliases: Mapping[str, str]) -> str:
-    """Return the name of a model of Anthropic's, which may be an alias.
+    """Return the name that Anthropic gives to ``tail``, which may be an alias of its model.
 
     Raises:
-        ModelError: The user's aliases make it stand for another model.
+        ModelError: In the user's settings, the alias stands for a model of another host.
     """
     if tail.lower() not in aliases:
         return tail
@@ -252,16 +274,18 @@ def _generic_url(name: str, default_base_url: str | None) -> str:
     return default_base_url
 
 
-def _guess(
-    name: str, default_base_url: str | None, known: Sequence[str]
-) -> tuple[str, str, str | None]:
-    """Return provider, model name and base URL of a bare name, by the vendors' naming schemes."""
+def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) -> _ServedModel:
+    """Find where a bare name is served, by the vendors' naming schemes.
+
+    Raises:
+        ModelError: No scheme fits; the message suggests one of the short names if it is similar.
+    """
     if name.startswith("claude-"):
-        return "anthropic", name, None
+        return _ServedModel("anthropic", name)
     if default_base_url is not None:
-        return "openai", name, default_base_url
+        return _ServedModel("openai", name, default_base_url)
     if _OPENAI_NAME.match(name) and "/" not in name:
-        return "openai", name, None
+        return _ServedModel("openai", name)
     head, colon, tail = name.partition(":")
     bedrock = BEDROCK_NAME.fullmatch(name)
     if (
@@ -269,15 +293,14 @@ def _guess(
         and head not in {"ft", "gpt-oss"}
         and _PLUGIN_PROVIDER.fullmatch(head)
     ):
-        return head, tail, None
+        return _ServedModel(head, tail)
     raise ModelError(
         f"cannot tell the host of model {name!r}: write host:model or model@base_url"
-        + hint(name, known, bedrock=bedrock is not None)
+        + hint(name, short_names, bedrock=bedrock is not None)
     )
 
 
 def _label_of(name: str) -> str:
     """Return a label for a model name: its last part, with characters that node ids allow."""
-    return (
-        re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").rpartition("/")[2]).strip("-") or "model"
-    )
+    last_part = name.rstrip("/").rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last_part).strip("-") or "model"

@@ -1,4 +1,4 @@
-"""Model names that are mistakes, each with how to write what was probably meant."""
+"""Mistakes in model names: how to recognize them, and messages with the correct spelling."""
 
 from __future__ import annotations
 
@@ -38,39 +38,47 @@ def refuse_bad_url(spec: str) -> None:
 
 
 def split_query(name: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a model's name without parameters like ``?temperature=0``, and those by name."""
+    """Return a model's name without parameters like ``?temperature=0``, and their pairs."""
     model, *query = _QUERY.split(name, maxsplit=1)
     pairs = (part.partition("=") for part in "".join(query).split("&") if part)
     return model, [(key, value) for key, _, value in pairs]
 
 
 def split_effort(name: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a model's name without an effort such as ``:high`` at its end, and that."""
+    """Return a model's name without an effort such as ``:high`` at its end, and its pair."""
     match = _EFFORT.fullmatch(name)
-    return (match["model"], [("effort", match["effort"])]) if match else (name, [])
+    if match is None:
+        return name, []
+    return match["model"], [("effort", match["effort"])]
 
 
-def parameters_in_name(model: str, label: str, given: Sequence[tuple[str, str]]) -> ModelError:
+def parameters_in_name(model: str, label: str, parameters: Sequence[tuple[str, str]]) -> ModelError:
     """Make the error for parameters in a model's name, as other programs write them.
 
     Args:
         model: The name without them.
         label: The label of the model.
-        given: Names and values, which are hidden unless the name is known.
+        parameters: Keys and values; the values of unknown keys are hidden.
     """
     options = []
-    for key, value in given:
-        known = "effort" if key == "reasoning" else OTHER_NAMES.get(key, key)
-        shown = f"{known}={value}" if known in NAMES else "KEY=VALUE"
+    for key, value in parameters:
+        own_name = "effort" if key == "reasoning" else OTHER_NAMES.get(key, key)
+        shown = f"{own_name}={value}" if own_name in NAMES else "KEY=VALUE"
         options.append(f"--upskill-param {label}:{shown}")
     return ModelError(
-        f"bad model {model!r} with {' and '.join(key for key, _ in given)}: parameters are "
+        f"bad model {model!r} with {' and '.join(key for key, _ in parameters)}: parameters are "
         f"options: write {model} and {' '.join(dict.fromkeys(options))}"
     )
 
 
-def hint(name: str, known: Sequence[str], *, bedrock: bool) -> str:
-    """Return a hint about a model name without a known host."""
+def hint(name: str, short_names: Sequence[str], *, bedrock: bool) -> str:
+    """Return the end of a message about a model name without a known host: how to write it.
+
+    Args:
+        name: The model's name.
+        short_names: Names that may have been mistyped, such as aliases.
+        bedrock: Whether the name is one of Amazon Bedrock's.
+    """
     head, slash, tail = name.partition("/")
     if bedrock:
         return f"; the name is Amazon Bedrock's, so write the URL of your gateway to it: {name}@URL"
@@ -80,4 +88,4 @@ def hint(name: str, known: Sequence[str], *, bedrock: bool) -> str:
         return f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
     if "@" in name:
         return "; a base URL begins with http:// or https://"
-    return did_you_mean(name.lower(), known)
+    return did_you_mean(name.lower(), short_names)

@@ -14,16 +14,16 @@ from pytest_upskill.model.parameters import Parameters
 AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
     {"loop": None, "claude-code": "anthropic", "codex": "openai"}
 )
-"""Agents, each with the wire format that it speaks; None for any, as ``loop`` is no program."""
+"""The wire format that each agent speaks; None for ``loop``, our own, which speaks any."""
 
 
 class ModelError(ValueError):
     """An invalid model specification; the message says how to write it."""
 
 
-_ADDED = re.compile(r"(/chat/completions|/completions|/messages|/api/chat|/api/generate)/*$")
-"""Ends of paths that are those of requests, not of a server."""
-_REASONS = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
+_REQUEST_PATH = re.compile(r"(/chat/completions|/completions|/messages|/api/chat|/api/generate)/*$")
+"""Ends of paths that belong to requests: clients append them to the URL of a server."""
+_REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Model:
 
     @property
     def runs_program(self) -> bool:
-        """Whether its agent is a program of its own."""
+        """Whether its agent is an installed program, unlike ``loop``."""
         return AGENTS.get(self.agent) is not None
 
     @property
@@ -69,7 +69,7 @@ class Model:
 
         They refuse ``max_tokens``, and a temperature unless the effort is ``none``.
         """
-        return _REASONS.match(self.name.rpartition("/")[2]) is not None
+        return _REASONING_MODEL.match(self.name.rpartition("/")[2]) is not None
 
     @property
     def vendor(self) -> KnownHost | None:
@@ -78,9 +78,10 @@ class Model:
         if host is None:
             return None
         url = urlsplit(self.base_url or host.url)
-        # With plain HTTP, userinfo or another port, it may not be the vendor.
-        plain = url.scheme == "https" and not self.userinfo
-        return BY_NETLOC.get(url.netloc.lower()) if plain else None
+        if url.scheme != "https" or self.userinfo:
+            # The server may not be the vendor's.
+            return None
+        return BY_NETLOC.get(url.netloc.lower())
 
 
 def server(url: str) -> str:
@@ -102,6 +103,6 @@ def server(url: str) -> str:
         raise ValueError("has no host")
     if parts.query or parts.fragment:
         raise ValueError("has a query or a fragment: remove it")
-    if added := _ADDED.search(parts.path):
-        raise ValueError(f"ends with {added[1]}, which is added to it: remove that")
+    if request_path := _REQUEST_PATH.search(parts.path):
+        raise ValueError(f"ends with {request_path[1]}, which is added to it: remove that")
     return url.rstrip("/")

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_upskill.sanitize.suggestion import did_you_mean
@@ -17,10 +17,10 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _ENTRY = re.compile(
     r"(?:(?P<scope>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<key>[^=:\s]+)\s*=(?P<value>.*)", re.DOTALL
 )
-_MOST_SEED = 2**31 - 1
-_SEEDS_OF_A_DRAW = 100_000
-"""More than a trial has runs, so that no two cases that ask the same send the same seed."""
-_FIXED = frozenset({"model", "messages", "system", "tools", "stream", "n"})
+_MAX_SEED = 2**31 - 1
+_SEEDS_PER_DRAW = 100_000
+"""More than a trial has runs, so that cases with the same question never send the same seed."""
+_RESERVED_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "n"})
 """Fields of a request that are measured, or without which the reply could not be read."""
 OTHER_NAMES = {
     "max_completion_tokens": "max_tokens",
@@ -28,7 +28,7 @@ OTHER_NAMES = {
     "reasoning_effort": "effort",
     "stop_sequences": "stop",
 }
-"""Names of parameters in the vendors' formats."""
+"""Our names of parameters, by the vendors' names."""
 
 
 class ParameterError(ValueError):
@@ -37,7 +37,7 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The parameters of a model's requests; the host decides what is None or empty."""
+    """The parameters of a model's requests; those that are None or empty are not set."""
 
     temperature: float | None = None
     """Randomness, from 0 to 2."""
@@ -56,7 +56,7 @@ class Parameters:
 
     def __bool__(self) -> bool:
         """Return whether anything is set."""
-        return any(True for _ in self._entries())
+        return bool(self.entries)
 
     def __str__(self) -> str:
         """Return the parameters as they are written, separated by spaces."""
@@ -64,7 +64,7 @@ class Parameters:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Each as ``key=value``, in a fixed order and spelling."""
+        """The parameters that are set, as ``key=value``, in a fixed order and spelling."""
         return tuple(self._entries())
 
     @property
@@ -78,24 +78,23 @@ class Parameters:
         return {name: json.loads(text) for name, text in self.body}
 
     def seed_of(self, run: int, draw: int = 0) -> int | None:
-        """Return the seed of a run, counted from 0; None for none.
+        """Return the seed of a run; None if no seed is set.
 
         Args:
-            run: Index of the run.
-            draw: Number of earlier cases that ask the same.
+            run: Index of the run, from 0.
+            draw: Number of earlier cases with the same question.
         """
         if self.seed is None:
             return None
-        return (self.seed + run + draw * _SEEDS_OF_A_DRAW) % (_MOST_SEED + 1)
+        return (self.seed + run + draw * _SEEDS_PER_DRAW) % (_MAX_SEED + 1)
 
-    def with_defaults(self, others: Parameters) -> Parameters:
-        """Return these parameters, with what is not set taken from others."""
-        names = [field.name for field in fields(self) if field.name != "body"]
-        values = {
-            name: getattr(others if getattr(self, name) in {None, ()} else self, name)
-            for name in names
-        }
-        body = {**dict(others.body), **dict(self.body)}
+    def with_defaults(self, defaults: Parameters) -> Parameters:
+        """Return these parameters; those that are not set are taken from ``defaults``."""
+        values: dict[str, Any] = {}
+        for name in _READERS:
+            value = getattr(self, name)
+            values[name] = getattr(defaults, name) if value in {None, ()} else value
+        body = {**dict(defaults.body), **dict(self.body)}
         return Parameters(**values, body=tuple(sorted(body.items())))
 
     def _entries(self) -> Iterator[str]:
@@ -122,23 +121,25 @@ def read_parameters(entries: Iterable[str]) -> dict[str, Parameters]:
         if match is None:
             raise ParameterError(f"{entry!r}: write [LABEL:]KEY=VALUE, such as temperature=0")
         scope, key = match["scope"] or "", match["key"]
-        of_scope = values.setdefault(scope, {})
-        if key in of_scope:
+        scope_values = values.setdefault(scope, {})
+        if key in scope_values:
             raise ParameterError(f"{entry!r}: {key} is given twice: remove one of the two")
         try:
-            of_scope[key] = _read(key, match["value"].strip())
+            scope_values[key] = _read(key, match["value"].strip())
         except ParameterError as error:
             raise ParameterError(f"{entry!r}: {error}") from None
-    return {scope: _parameters(of_scope) for scope, of_scope in values.items()}
+    return {scope: _parameters(scope_values) for scope, scope_values in values.items()}
 
 
 def _parameters(values: Mapping[str, Any]) -> Parameters:
+    """Make parameters from values by key; a key with a dot is ``body.NAME``."""
     body = {key.removeprefix("body."): text for key, text in values.items() if "." in key}
     known = {key: value for key, value in values.items() if "." not in key}
     return Parameters(**known, body=tuple(sorted(body.items())))
 
 
 def _read(key: str, text: str) -> object:
+    """Return the value of a parameter; raise ParameterError if the key or the value is invalid."""
     if key.startswith("body."):
         return _field(key.removeprefix("body."), text)
     if key in _READERS:
@@ -152,17 +153,19 @@ def _read(key: str, text: str) -> object:
 
 def _field(name: str, text: str) -> str:
     """Return the JSON of a further field, in a fixed spelling."""
-    if name in _FIXED:
+    if name in _RESERVED_FIELDS:
         raise ParameterError(f"{name!r} cannot be set: it is part of what is measured")
-    if (own := OTHER_NAMES.get(name, name)) in _READERS:
-        raise ParameterError(f"write {own}={text} instead")
+    own_name = OTHER_NAMES.get(name, name)
+    if own_name in _READERS:
+        raise ParameterError(f"write {own_name}={text} instead")
     try:
-        return json.dumps(json.loads(text, parse_constant=_no_constant), sort_keys=True)
+        return json.dumps(json.loads(text, parse_constant=_refuse_constant), sort_keys=True)
     except ValueError:
         raise ParameterError(f"{text!r} is not JSON: a text needs quotes, '\"{text}\"'") from None
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
+    """Raise ValueError for ``NaN`` and ``Infinity``, which Python reads but JSON does not have."""
     raise ValueError(name)
 
 
@@ -183,6 +186,8 @@ def _number(low: float, high: float, *, above: bool = False) -> Callable[[str], 
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
+    """Make a reader of whole numbers from ``low`` to ``high``."""
+
     def read(text: str) -> int:
         if not re.fullmatch(r"\d{1,12}", text, re.ASCII) or not low <= int(text) <= high:
             raise ParameterError(f"must be a whole number between {low} and {high}")
@@ -192,7 +197,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def _stop(text: str) -> tuple[str, ...]:
-    """Read a text, or a JSON text or list of texts, for line breaks and several."""
+    """Read one text as it is written, or JSON: a text with escapes, or a list of texts."""
     value: object = text
     if text.startswith(("[", '"')):
         try:
@@ -214,13 +219,14 @@ def _effort(text: str) -> str:
 
 
 def _plain(value: float | str) -> str:
+    """Return a value as a user would write it: 0, not 0.0."""
     return value if isinstance(value, str) else repr(value).removesuffix(".0")
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
     "temperature": _number(0, 2),
     "top_p": _number(0, 1, above=True),
-    "seed": _whole(0, _MOST_SEED),
+    "seed": _whole(0, _MAX_SEED),
     "stop": _stop,
     "effort": _effort,
     "max_tokens": _whole(1, 10**9),
