@@ -45,8 +45,9 @@ def pytest_upskill_make_client(model: Model, config: pytest.Config) -> Client | 
 def pytest_upskill_claim_check(name: str, value: object) -> bool | None:
     """Return True if ``name``, an unknown key of ``expected``, is a check of this plugin.
 
-    Called for each such key when a case file is read. A key that no plugin claims is an error of
-    the case file. So is a ``ValueError``, whose message is shown with the place of the key::
+    Called for each unknown key when a case file is read. It is an error in the case file if no
+    plugin claims a key. If the value is wrong, raise ``ValueError``: its message is shown with the
+    position of the key::
 
         def pytest_upskill_claim_check(name, value):
             if name != "max_words":
@@ -81,7 +82,7 @@ def pytest_upskill_check(
         name: The claimed key.
         value: Its value, as read from JSON.
         answer: The model's answer, without reasoning. It is untrusted: run nothing from it.
-        case: The case that the answer is to.
+        case: The case that was answered.
     """
 
 

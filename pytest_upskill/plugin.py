@@ -84,20 +84,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect case files if models are chosen, or the file is named on the command line."""
-    known = file_path.name in CASE_FILES
-    if not (known or file_path.suffix in _SUFFIXES):
+    has_known_name = file_path.name in CASE_FILES
+    if not (has_known_name or file_path.suffix in _SUFFIXES):
         return None
-    asked_for = known and parent.session.isinitpath(file_path)
+    is_argument = has_known_name and parent.session.isinitpath(file_path)
     lint = parent.config.getoption("upskill_lint")
-    if not (asked_for or lint or _models_chosen(parent.config)):
-        if known and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
+    if not (is_argument or lint or _models_chosen(parent.config)):
+        if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
             from pytest_upskill.session.output.no_models import no_models_hint
 
             no_models_hint(parent.config).files += 1
         return None
     from pytest_upskill.session.collection.case_files import discovery_of
 
-    if not (asked_for or discovery_of(parent.config).is_case_file(file_path)):
+    if not (is_argument or discovery_of(parent.config).is_case_file(file_path)):
         return None
     return _collector(file_path, parent)
 

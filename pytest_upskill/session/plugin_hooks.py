@@ -29,16 +29,16 @@ def languages_of(config: pytest.Config) -> tuple[Language, ...]:
     """
     hook = "the hook pytest_upskill_languages"
     try:
-        found = config.hook.pytest_upskill_languages()
+        lists = config.hook.pytest_upskill_languages()
     except Exception as error:  # noqa: BLE001  a plugin's
         raise pytest.UsageError(
             f"{hook} raised {describe_exception(error)}: fix the plugin"
         ) from None
-    for languages in found:
+    for languages in lists:
         if not isinstance(languages, (list, tuple)):
-            what = type(languages).__name__
-            raise pytest.UsageError(f"{hook} returned {what}: return a list of languages")
-    return tuple(language for languages in found for language in languages)
+            returned = type(languages).__name__
+            raise pytest.UsageError(f"{hook} returned {returned}: return a list of languages")
+    return tuple(language for languages in lists for language in languages)
 
 
 def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
@@ -52,13 +52,15 @@ def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
     def claims(name: str, value: object) -> bool:
         return bool(hook.pytest_upskill_claim_check(name=name, value=value))
 
-    runners = dict.fromkeys(RUNNABLE, True)
+    runnable = set(RUNNABLE)
     spellings = {}
     for language in languages:
-        runners[language.name] = language.runner is not None
+        # A plugin's language replaces the built-in one of its name.
+        runnable.discard(language.name)
+        if language.runner is not None:
+            runnable.add(language.name)
         spellings.update(dict.fromkeys(language.spellings, language.name))
-    runnable = frozenset(name for name, runs in runners.items() if runs)
-    return Extensions(languages=spellings, runnable=runnable, claims=claims)
+    return Extensions(languages=spellings, runnable=frozenset(runnable), claims=claims)
 
 
 def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]:
@@ -83,8 +85,8 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
                 f"{check.name}: pytest_upskill_check raised {describe_exception(error)}"
             ) from error
         if isinstance(result, bool):
-            said = "holds" if result else "does not hold"
-            message = cut(f"{check.name} {check.value!r}: {said}", MAX_MESSAGE)
+            outcome = "holds" if result else "does not hold"
+            message = cut(f"{check.name} {check.value!r}: {outcome}", MAX_MESSAGE)
             return CheckResult(name=check.name, passed=result, message=message)
         if isinstance(result, CheckResult):
             message = cut(str(result.message), MAX_MESSAGE)

@@ -1,4 +1,4 @@
-"""What a session has one of each of: cache, budget, prices, compilers, sandbox."""
+"""The resources that all trials of a session share: cache, budget, prices, compilers, sandbox."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""
 
-_AGENTS_LIMIT = 5.0
+_MAX_COST_WITH_AGENTS = 5.0
 """Dollars that a run with agents may cost if ``--upskill-max-cost`` sets no other limit."""
 
 
@@ -43,8 +43,8 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     languages = languages_of(config)
     prices = Prices(settings.prices)
     limit = settings.max_cost
-    if limit is None and _costly(settings, prices):
-        limit = _AGENTS_LIMIT
+    if limit is None and _has_paid_agents(settings, prices):
+        limit = _MAX_COST_WITH_AGENTS
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     resources = config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=settings.cache_hidden),
@@ -61,10 +61,10 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     return settings, resources
 
 
-def _costly(settings: Settings, prices: Prices) -> bool:
-    """Return whether agents are to be paid for, at prices that are all known."""
-    agents = any(model.agent for model in settings.models)
-    return agents and all(map(prices.has_price, settings.requested_models))
+def _has_paid_agents(settings: Settings, prices: Prices) -> bool:
+    """Return whether agents are used and the prices of all models are known."""
+    uses_agents = any(model.agent for model in settings.models)
+    return uses_agents and all(map(prices.has_price, settings.requested_models))
 
 
 def _agent_sandbox(level: Level) -> Sandbox:
@@ -73,22 +73,25 @@ def _agent_sandbox(level: Level) -> Sandbox:
     return agent_sandbox(level)
 
 
-def _agent_runner(sandbox: Callable[[], Sandbox], most: int) -> AgentRunner:
+def _agent_runner(sandbox: Callable[[], Sandbox], concurrency: int) -> AgentRunner:
     # Imported here: most runs have no agents.
     from pytest_upskill.agents.loop.runner import LoopRunner
 
-    return LoopRunner(sandbox, most)
+    return LoopRunner(sandbox, concurrency)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
     # Imported here: most skills have nothing to compile.
     from pytest_upskill.compile import Compilers
 
-    return Compilers(level, languages, folder=_builds(config))
+    return Compilers(level, languages, folder=_builds_folder(config))
 
 
-def _builds(config: pytest.Config) -> Path | None:
-    """Return the folder of known builds, in pytest's cache so that --cache-clear deletes it."""
+def _builds_folder(config: pytest.Config) -> Path | None:
+    """Return the folder of earlier builds; None without a cache.
+
+    It is in pytest's cache, so that --cache-clear deletes it.
+    """
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is None:
         return None

@@ -4,8 +4,9 @@ What happens after the last test, in this order, and the hook that does it:
 
 1. `FetchedAnswers`, or `Controller` under pytest-xdist, stops fetching: `pytest_runtestloop`, a
    wrapper with trylast.
-2. `Results` makes cells, decides their gates and reports them as tests: likewise. Of two such
-   wrappers the one registered later is inside the other, so it is registered before the first.
+2. `Results` makes cells, decides their gates and reports them as tests: in the same hook, also a
+   trylast wrapper. Of two such wrappers, the one that is registered later ends first. So `Results`
+   is registered before the plugin of step 1.
 3. `JUnit` adds properties, and `ExitCode` sets the exit code: `pytest_sessionfinish`, tryfirst.
 4. `Files` writes reports: `pytest_sessionfinish`, after those with tryfirst.
 5. `Terminal` prints: `pytest_terminal_summary`.

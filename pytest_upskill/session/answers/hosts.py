@@ -1,4 +1,4 @@
-"""Where the models of a session are served: by clients of plugins, or at shared endpoints."""
+"""The host of each model of a session: a plugin's client, a program, or a shared endpoint."""
 
 from __future__ import annotations
 
@@ -34,55 +34,61 @@ from pytest_upskill.session.resources import RESOURCES
 
 _HOOK = "the hook pytest_upskill_make_client"
 
-_NAMES_OF_MODELS = ("anthropic", "openai", "offline")
+_VENDORS_BY_NAME = ("anthropic", "openai", "offline")
 """Providers whose model is identified by its name alone, on any host."""
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
-    """Return the host of each model: a plugin's client, or an endpoint that models may share.
+    """Return the host of each model: a plugin's, a program's, or an endpoint's that models share.
 
     Raises:
         pytest.UsageError: The key of an endpoint is ambiguous, or a plugin's hook fails.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    served: dict[Model, Host] = {}
-    own: list[Model] = []
+    plugin_hosts: dict[Model, Host] = {}
+    without_plugin: list[Model] = []
     for model in models:
         try:
             client = _client(model, config)
         except (pytest.fail.Exception, pytest.skip.Exception) as error:
-            # Every request is missing data with the reason, and recordings are replayed.
-            served[model] = _plugin_host(
+            # Opening the client fails, so requests are missing data; recordings are still replayed.
+            plugin_hosts[model] = _plugin_host(
                 model, partial(_refuse, model, describe_exception(error)), settings
             )
             continue
         if client is None:
-            own.append(model)
+            without_plugin.append(model)
         else:
-            opened = partial(PluginClient, client, model.address, redactor=resources.redactor)
+            open_client = partial(PluginClient, client, model.address, redactor=resources.redactor)
             accepts_tools = getattr(client, "accepts_tools", False) is True
-            served[model] = _plugin_host(model, opened, settings, accepts_tools=accepts_tools)
-    return served | _own_hosts(own, settings, resources)
+            plugin_hosts[model] = _plugin_host(
+                model, open_client, settings, accepts_tools=accepts_tools
+            )
+    return plugin_hosts | _hosts_without_plugin(without_plugin, settings, resources)
 
 
 def _plugin_host(
-    model: Model, opened: Callable[[], Client], settings: Settings, *, accepts_tools: bool = True
+    model: Model,
+    open_client: Callable[[], Client],
+    settings: Settings,
+    *,
+    accepts_tools: bool = True,
 ) -> Host:
     """Return the host of a model that a plugin serves."""
     return Host(
         name=model.address,
         url="",
-        open=opened,
+        open=open_client,
         timeout=settings.timeout,
         # Not recorded under a vendor's model name: it could be taken for the vendor's.
-        records_answers=model.provider not in _NAMES_OF_MODELS,
+        records_answers=model.provider not in _VENDORS_BY_NAME,
         accepts_tools=accepts_tools,
         from_plugin=True,
     )
 
 
 def _refuse(model: Model, reason: str) -> Client:
-    """Raise what a plugin's hook said by pytest.fail() or pytest.skip()."""
+    """Raise the reason that a plugin's hook gave to pytest.fail() or pytest.skip()."""
     raise ProviderError(f"{model.address}: {_HOOK} raised {reason}", fatal=True)
 
 
@@ -104,13 +110,15 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
         ) from None
     if client is None:
         return None
-    if lacking := [name for name in ("complete", "aclose") if not hasattr(client, name)]:
+    missing_methods = [name for name in ("complete", "aclose") if not hasattr(client, name)]
+    if missing_methods:
+        methods = " and no ".join(missing_methods)
         raise pytest.UsageError(
-            f"{hook} returned {type(client).__name__}, which has no {' and no '.join(lacking)}: "
+            f"{hook} returned {type(client).__name__}, which has no {methods}: "
             "return a client or None"
         )
-    takes_parameters = getattr(client, "accepts_parameters", False) is True
-    if replace(model.parameters, max_tokens=None) and not takes_parameters:
+    accepts_parameters = getattr(client, "accepts_parameters", False) is True
+    if replace(model.parameters, max_tokens=None) and not accepts_parameters:
         raise pytest.UsageError(
             f"--upskill-param: the client of {model.address} sends no parameters: set "
             "accepts_parameters = True in it once its complete() sends "
@@ -119,21 +127,22 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
     return client
 
 
-def _own_hosts(
+def _hosts_without_plugin(
     models: Iterable[Model], settings: Settings, resources: Resources
 ) -> dict[Model, Host]:
+    """Return the hosts of models that no plugin serves; models at one endpoint share its host."""
     environ: Mapping[str, str] = os.environ
     if settings.dry_run or settings.prune or settings.cache_mode == "replay":
         # Nothing is sent, so no key is needed, and ambiguous keys are no problem.
         environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
     try:
-        found = endpoints(models, environ, resources.redactor)
+        endpoint_of = endpoints(models, environ, resources.redactor)
     except KeyProblem as error:
         raise pytest.UsageError(str(error)) from None
-    served = program_hosts(found, settings, resources)
+    host_of = program_hosts(endpoint_of, settings, resources)
     shared: dict[Endpoint, Host] = {}
-    for model, endpoint in found.items():
-        if model in served:
+    for model, endpoint in endpoint_of.items():
+        if model in host_of:
             continue
         host = Host(
             name=model.address,
@@ -146,14 +155,15 @@ def _own_hosts(
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
-        served[model] = shared.setdefault(endpoint, host)
-    return served
+        host_of[model] = shared.setdefault(endpoint, host)
+    return host_of
 
 
 def _open(model: Model, endpoint: Endpoint) -> Client:
-    # Only if all answers were recorded, but a recording is unreadable.
-    for line in model_problems(model):
-        raise ProviderError(line, fatal=True)
+    # The session started in spite of a problem because all answers seemed to be recorded, but a
+    # recording is unreadable.
+    for problem in model_problems(model):
+        raise ProviderError(problem, fatal=True)
     return make_client(endpoint)
 
 
@@ -162,7 +172,7 @@ def model_problems(model: Model) -> list[str]:
     if model.provider not in {*BY_PREFIX, "offline"}:
         close = closest(model.provider, [*BY_PREFIX, *AGENTS])
         suggestion = f" (did you mean '{close}:'?)" if close else ""
-        # What is behind an '@' may be a host, and what is before it a password.
+        # An '@' may stand between a password and a host.
         shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
         line = (
             f"--upskill-models: no provider for {shown!r}{suggestion}: write a host such as "

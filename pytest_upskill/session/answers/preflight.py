@@ -1,4 +1,7 @@
-"""Checks that must pass before the first request, and the start of fetching."""
+"""Before the first request: check that trials can be answered, then start the service.
+
+The process that sends the requests calls `prepare`, `start_service` and at the end `stop_service`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict
 from pytest_upskill.trials.trial import Trial
 
-_REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
+_REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,32 +55,32 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
     models = dict.fromkeys(trial.model for trial in trials.values())
-    served = hosts(config, models if judge is None else models | {judge: None})
-    ahead = forecast(trials.values(), served, resources, judge=judge)
+    host_of = hosts(config, models if judge is None else models | {judge: None})
+    cost_forecast = forecast(trials.values(), host_of, resources, judge=judge)
     if not settings.dry_run:
         problems = [
-            *_problems(ahead, served, settings, resources.prices),
+            *_request_problems(cost_forecast, host_of, settings, resources.prices),
             *_sandbox_problems(trials.values(), resources),
-            *agent_problems(ahead, served, resources),
+            *agent_problems(cost_forecast, host_of, resources),
         ]
         if problems:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
-    return Prepared(trials=trials, hosts=served, forecast=ahead)
+    return Prepared(trials=trials, hosts=host_of, forecast=cost_forecast)
 
 
 def start_service(config: pytest.Config, prepared: Prepared) -> Service:
-    """Start to run the trials, in the order of the items."""
+    """Start to fetch the answers to the trials, in the order of the items."""
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     if resources.cache.mode in {"auto", "refresh"}:
         resources.cache.served_models.update(_fetch_served_models(prepared.hosts))
     if resources.cache.mode == "auto":
         resources.cache.installed_agents.update(installed_versions(prepared.hosts))
-    stops = config.getoption("maxfail") or config.getoption("stepwise", False)
-    early = bool(stops) and not settings.early_stop
+    stops_at_failure = bool(config.getoption("maxfail") or config.getoption("stepwise", False))
+    may_waste_answers = stops_at_failure and not settings.early_stop
     policy = Policy(
         concurrency=settings.concurrency,
-        # A session that may stop early must not pay for many answers that it will not use.
-        lookahead=runs_ahead(prepared.hosts, settings) if early else None,
+        # A session that stops at a failure must not have paid for many answers beyond it.
+        lookahead=runs_ahead(prepared.hosts, settings) if may_waste_answers else None,
         judge=settings.judge,
         record_command=resources.redactor.redact(_recording_command(config.invocation_params.args)),
         is_clear=_is_clear if settings.early_stop else None,
@@ -85,10 +88,10 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
     return Service(prepared.trials, prepared.hosts, resources, policy)
 
 
-def _fetch_served_models(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
-    """Request from all custom hosts at once what they serve, by URL and model name."""
+def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
+    """Ask all custom hosts at once what they serve, and return it by URL and model name."""
     names: dict[Host, list[str]] = {}
-    for model, host in found.items():
+    for model, host in host_of.items():
         if host.fetch_served_models is not None:
             names.setdefault(host, []).append(model.name)
     if not names:
@@ -111,31 +114,37 @@ def stop_service(config: pytest.Config, service: Service) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
         service.stop()
-    except* Exception as unclosed:  # noqa: BLE001  an SDK's or a plugin's
-        for error in unclosed.exceptions:
+    except* Exception as errors:  # noqa: BLE001  an SDK's or a plugin's
+        for error in errors.exceptions:
             if reporter is not None:
                 config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
 
 
 def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
-    """Return whether the verdict needs no more rounds."""
+    """Return whether the verdict is certain without further rounds."""
     return early_verdict(cases, done, planned) is not None
 
 
-def _problems(
-    ahead: CostForecast, served: Mapping[Model, Host], settings: Settings, prices: Prices
+def _request_problems(
+    cost_forecast: CostForecast, host_of: Mapping[Model, Host], settings: Settings, prices: Prices
 ) -> list[str]:
     """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":
         return []
-    own = (each.model for each in ahead.all_models if not served[each.model].from_plugin)
-    problems = [line for model in own for line in model_problems(model)]
+    models = [estimate.model for estimate in cost_forecast.all_models]
+    problems = []
+    for model in models:
+        if not host_of[model].from_plugin:
+            problems += model_problems(model)
     if settings.max_cost is not None:
-        problems += [f"--upskill-max-cost: {prices.problem(model)}" for model in ahead.unpriced]
+        problems += [
+            f"--upskill-max-cost: {prices.problem(model)}" for model in cost_forecast.unpriced
+        ]
     return problems
 
 
 def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
+    """Return why checks cannot run in the sandbox, if any check needs it."""
     if not any(sandboxed_of(trial.case) for trial in trials):
         return []
     from pytest_upskill.sandbox.run import SandboxError
@@ -150,5 +159,5 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
 def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     """Return the command line of this session, changed so that it records."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
-    command, replaced = _REPLAY.subn(r"\1auto", command)
+    command, replaced = _REPLAY_OPTION.subn(r"\1auto", command)
     return command if replaced else f"{command} --upskill-cache auto"
