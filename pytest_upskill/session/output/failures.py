@@ -13,10 +13,10 @@ import pytest
 from pytest_upskill.cells.wording import ANSWER
 from pytest_upskill.sanitize.plural import counted
 
-_FULL = 10
+_WITH_ANSWERS = 10
 """Failures of one skill on one model that are printed with their answers."""
 
-_LINES = 20
+_ANSWER_LINES = 20
 """Lines of an answer that are printed."""
 
 
@@ -29,8 +29,8 @@ class ShorterFailures:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._style = config.getoption("tbstyle", "auto")
-        self._first: dict[str, str] = {}
-        self._brief = 0
+        self._first_with_error: dict[str, str] = {}
+        self._without_details = 0
         """Number of failures of which only the first line is printed."""
 
     @pytest.hookimpl(tryfirst=True)
@@ -39,7 +39,7 @@ class ShorterFailures:
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return None
         # Not longreprtext: under pytest-xdist it begins with the worker's name.
-        first = self._first.setdefault(str(report.longrepr), report.nodeid)
+        first = self._first_with_error.setdefault(str(report.longrepr), report.nodeid)
         return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
 
     # First: pytest's reporter prints the failures after all other plugins.
@@ -57,10 +57,11 @@ class ShorterFailures:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print how many failures were shortened, and how to see them."""
-        if self._brief and self._style != "no" and self._config.get_verbosity() == 0:
+        if self._without_details and self._style != "no" and self._config.get_verbosity() == 0:
+            failures = counted(self._without_details, "more failure")
             terminalreporter.line(
-                f"details of {counted(self._brief, 'more failure')} are left out, after the first "
-                f"{_FULL} of a skill on a model; -v shows all"
+                f"details of {failures} are left out, after the first "
+                f"{_WITH_ANSWERS} of a skill on a model; -v shows all"
             )
 
     def _shorten(self, reports: Iterable[pytest.TestReport]) -> Iterator[pytest.TestReport]:
@@ -74,8 +75,8 @@ class ShorterFailures:
             cell = record.path, record.result.model
             seen[cell] += 1
             short = copy(report)
-            if seen[cell] > _FULL:
-                self._brief += 1
+            if seen[cell] > _WITH_ANSWERS:
+                self._without_details += 1
                 short.longrepr = report.longrepr.partition("\n")[0]
                 short.sections = _without_answers(report)
             else:
@@ -88,14 +89,14 @@ class ShorterFailures:
 
 @dataclass(frozen=True, slots=True)
 class _CrashLine:
-    """A failure of which pytest prints only the line of its crash, as of Python's failures."""
+    """Text of a failure for ``--tb=line``, for which pytest prints ``reprcrash`` of a failure."""
 
     place: str
     message: str
 
     @property
     def reprcrash(self) -> _CrashLine:
-        """What pytest prints."""
+        """What pytest prints in its line."""
         return self
 
     def toterminal(self, _: object) -> None:
@@ -128,10 +129,12 @@ def _brief(answer: str, shown: dict[str, str], case: str) -> str:
         shown: Answers already printed, with their cases; this answer is added.
         case: Case of the answer.
     """
-    if (first := shown.setdefault(answer, case)) != case:
-        return f"(the same as for {first})\n"
+    first_case = shown.setdefault(answer, case)
+    if first_case != case:
+        return f"(the same as for {first_case})\n"
     lines = answer.splitlines(keepends=True)
-    more = len(lines) - _LINES
-    if more <= 1:
+    hidden_lines = len(lines) - _ANSWER_LINES
+    # One hidden line would take as much room as the note about it.
+    if hidden_lines <= 1:
         return answer
-    return "".join(lines[:_LINES]) + f"[... {more} more lines; -v shows them]\n"
+    return "".join(lines[:_ANSWER_LINES]) + f"[... {hidden_lines} more lines; -v shows them]\n"

@@ -38,9 +38,9 @@ class JUnit:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the answers of a failed trial as ``system-out``, and the dashboards' properties."""
         if report.when == "call" and report.failed:
-            found = [text for name, text in report.sections if name == ANSWER]
+            answers = [text for name, text in report.sections if name == ANSWER]
             record: TrialRecord | None = getattr(report, "upskill", None)
-            self._answers[report.nodeid] = found + _reasoning(record)
+            self._answers[report.nodeid] = answers + _reasoning(record)
         if report.when == "teardown" and self._xml is not None:
             reporter = self._xml.node_reporter(report)
             for element in reporter.nodes:
@@ -63,14 +63,15 @@ class JUnit:
 
 
 def _reasoning(record: TrialRecord | None) -> list[str]:
-    """Return each different reasoning text of the runs that did not pass, quoted."""
-    runs = record.result.runs if record else ()
-    missed = dict.fromkeys(run.completion.reasoning for run in runs if not run.passed)
-    return [f"reasoning:\n{quoted_lines(text)}" for text in missed if text]
+    """Return the reasoning of the runs that did not pass, quoted and without repeats."""
+    if record is None:
+        return []
+    texts = dict.fromkeys(run.completion.reasoning for run in record.result.runs if not run.passed)
+    return [f"reasoning:\n{quoted_lines(text)}" for text in texts if text]
 
 
 def _shorten(element: ET.Element) -> None:
-    """Cut a failure message to its first line; pytest writes the whole report there."""
+    """Cut a failure message to its first line, as pytest writes the complete report there."""
     message = element.get("message")
     if message is not None and element.text:
         element.set("message", message.partition("\n")[0][:_LONGEST_MESSAGE])

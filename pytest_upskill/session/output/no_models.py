@@ -9,11 +9,11 @@ _NAME = "upskill-no-models"
 
 def no_models_hint(config: pytest.Config) -> NoModelsHint:
     """Return the plugin; the first call, for the first case file, registers it."""
-    found: NoModelsHint | None = config.pluginmanager.get_plugin(_NAME)
-    if found is None:
-        found = NoModelsHint(config)
-        config.pluginmanager.register(found, _NAME)
-    return found
+    hint: NoModelsHint | None = config.pluginmanager.get_plugin(_NAME)
+    if hint is None:
+        hint = NoModelsHint(config)
+        config.pluginmanager.register(hint, _NAME)
+    return hint
 
 
 class NoModelsHint:
@@ -39,8 +39,8 @@ class NoModelsHint:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print the hint, in one line that fits a terminal."""
-        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if nothing and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
+        no_tests = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        if no_tests and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
             files = "1 case file" if self.files == 1 else f"{self.files} case files"
             how = "--upskill-models offline runs them"
             terminalreporter.line(f"upskill: no models chosen for {files}: {how}", yellow=True)

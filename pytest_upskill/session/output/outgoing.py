@@ -84,29 +84,31 @@ def redacted_logs(redactor: Redactor) -> Iterator[None]:
 
     This replaces the factory of log records: a filter would have to be added to every logger.
     """
-    make = logging.getLogRecordFactory()
+    original_factory = logging.getLogRecordFactory()
 
-    def record(name: str, *args: Any, **kwargs: Any) -> logging.LogRecord:
-        made = make(name, *args, **kwargs)
-        foreign = name.partition(".")[0] in _SDKS
-        message = _message(made)
+    def make_record(name: str, *args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = original_factory(name, *args, **kwargs)
+        is_from_sdk = name.partition(".")[0] in _SDKS
+        message = _message(record)
         text = redactor.redact(message)
-        text = safe(text) if foreign else text
+        if is_from_sdk:
+            text = safe(text)
         if text != message:
-            made.msg, made.args = text, None
-        if made.exc_info and foreign:
-            trace = logging.Formatter().formatException(made.exc_info)
-            made.exc_text = safe(redactor.redact(trace))
-        return made
+            record.msg, record.args = text, None
+        if record.exc_info and is_from_sdk:
+            trace = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = safe(redactor.redact(trace))
+        return record
 
-    logging.setLogRecordFactory(record)
+    logging.setLogRecordFactory(make_record)
     try:
         yield
     finally:
-        logging.setLogRecordFactory(make)
+        logging.setLogRecordFactory(original_factory)
 
 
 def _message(record: logging.LogRecord) -> str:
+    """Return the message; if its arguments do not fit its format, both as they are."""
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):

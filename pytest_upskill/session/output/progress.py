@@ -34,14 +34,14 @@ class Progress:
     Args:
         config: Config of this process.
         service: Service that runs the trials.
-        trials: Keys of all of them.
+        keys: Keys of the trials.
     """
 
-    def __init__(self, config: pytest.Config, service: Service, trials: Iterable[str]) -> None:
+    def __init__(self, config: pytest.Config, service: Service, keys: Iterable[str]) -> None:
         self._line = _line_of(config)
         self._service = service
         self._activity = config.stash[RESOURCES].activity
-        self._tally = CostTally(run for trial in trials for run in service.run_results(trial))
+        self._tally = CostTally(run for key in keys for run in service.run_results(key))
 
     def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""
@@ -74,7 +74,7 @@ class Heartbeat:
     def __init__(self) -> None:
         self._progress: Progress | None = None
         self._thread: threading.Thread | None = None
-        self._turn = threading.RLock()
+        self._print_lock = threading.RLock()
         self._ended = threading.Event()
 
     def watch(self, progress: Progress) -> None:
@@ -112,14 +112,14 @@ class Heartbeat:
 
     @contextmanager
     def _cleared(self) -> Iterator[None]:
-        with self._turn:
+        with self._print_lock:
             if self._progress is not None:
                 self._progress.clear()
             yield
 
     def _run(self, progress: Progress) -> None:
         while not self._ended.wait(REFRESH_S):
-            with self._turn:
+            with self._print_lock:
                 # The run may have ended while this thread waited for the lock.
                 if not self._ended.is_set():
                     progress.update()
@@ -127,10 +127,10 @@ class Heartbeat:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt also where CPython makes another error of it.
+    """Raise KeyboardInterrupt where CPython replaces it by a RuntimeError.
 
-    If Ctrl-C arrives while ``Condition.wait`` gives its lock up or takes it back, the lock is
-    released without being held, which raises RuntimeError.
+    If Ctrl-C arrives while ``Condition.wait`` releases or acquires its lock, Python releases the
+    lock without holding it, which raises RuntimeError.
     """
     try:
         yield

@@ -35,8 +35,12 @@ from pytest_upskill.trials.result import RunResult, TrialResult
 
 G = TypeVar("G", Gate, TriggerGate)
 
-_WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-_NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+_RAN_TO_THE_END = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
+_RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _SHOWN_RECORDINGS = 11
 """Lines about changed recordings without -v: the total, and ten recordings."""
 
@@ -50,13 +54,13 @@ class Files:
         self._results = config.stash[RESULTS]
         self._written: list[Path] = []
         self._problems: list[str] = []
-        self._unread = False
+        self._collection_failed = False
         self._recordings: list[str] = []
         """Lines about the recordings of a replay that the branch changed."""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record that a file could not be collected."""
-        self._unread |= report.failed
+        self._collection_failed |= report.failed
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the reports; if one cannot be written, set the exit status to an error."""
@@ -65,13 +69,13 @@ class Files:
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        wanted = self._settings.makes_files or in_github_actions(os.environ)
-        if idle or not wanted or exitstatus in _NOTHING_RAN:
+        writes_files = self._settings.makes_files or in_github_actions(os.environ)
+        if idle or not writes_files or exitstatus in _RUN_REFUSED:
             return
-        no_money = self._config.stash[RESOURCES].budget.stopped
-        # Any other status is Ctrl-C's, or that of whoever called pytest.exit().
-        stopped = exitstatus not in _WHOLE or session.shouldfail or no_money
-        report = self._report(complete=not (stopped or self._unread))
+        budget_spent = self._config.stash[RESOURCES].budget.stopped
+        # Another status comes from Ctrl-C or from pytest.exit().
+        stopped = exitstatus not in _RAN_TO_THE_END or session.shouldfail or budget_spent
+        report = self._report(complete=not (stopped or self._collection_failed))
         for name, file in self._settings.reports.items():
             self._write(session, file, partial(write, report, name, file))
         if (folder := self._settings.runs_dir) and (report.gates or report.trigger_gates):
@@ -86,11 +90,13 @@ class Files:
         for problem in self._problems:
             terminalreporter.line(safe_line(problem), red=True)
         # Also with -q: an edited recording can make any test pass.
-        most = None if self._config.get_verbosity() > 0 else _SHOWN_RECORDINGS
-        for line in self._recordings[:most]:
+        shown = self._recordings
+        if self._config.get_verbosity() <= 0:
+            shown = shown[:_SHOWN_RECORDINGS]
+        for line in shown:
             terminalreporter.line(safe_line(line), yellow=True)
-        if more := len(self._recordings[most:]) if most else 0:
-            terminalreporter.line(f"and {more} more recordings: -v lists them", yellow=True)
+        if hidden := len(self._recordings) - len(shown):
+            terminalreporter.line(f"and {hidden} more recordings: -v lists them", yellow=True)
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 terminalreporter.line(safe_line(f"upskill report: {file}"))
@@ -199,5 +205,5 @@ def presentable(gate: G, root: str) -> G:
 
 def _shorten(call: ToolCall) -> ToolCall:
     """Return a tool call of bounded size: without long arguments."""
-    known = call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {}
-    return replace(call, arguments=known, malformed=call.malformed[:ANSWER_LIMIT])
+    arguments = call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {}
+    return replace(call, arguments=arguments, malformed=call.malformed[:ANSWER_LIMIT])

@@ -84,41 +84,43 @@ class Spending:
 
 
 def forecast_lines(
-    config: pytest.Config, trials: Iterable[Trial], ahead: CostForecast
+    config: pytest.Config, trials: Iterable[Trial], forecast: CostForecast
 ) -> list[str]:
     """Return the lines before the first test; none if there are no trials.
 
     Args:
         config: Config of this process.
         trials: Trials that need answers.
-        ahead: The forecast of their requests.
+        forecast: The forecast of their requests.
     """
     settings = config.stash[SETTINGS]
     # Unlike the header, pytest prints these lines with -q too.
-    if ahead.trials == 0 or (config.get_verbosity() < 0 and not settings.dry_run):
+    if forecast.trials == 0 or (config.get_verbosity() < 0 and not settings.dry_run):
         return []
     replay = settings.cache_mode == "replay"
-    plan = _plan_lines(ahead, replay=replay, by_model=settings.dry_run)
+    lines = _request_lines(forecast, replay=replay, by_model=settings.dry_run)
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
-        plan += [f"upskill: {prices.problem(model)}" for model in ahead.unpriced]
+        lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
     if not settings.dry_run:
         gates = {(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials}
-        follow = f"{counted(len(gates), 'gate')} will follow, one for each skill on each model"
-        plan.insert(0, f"upskill: {follow}")
-    return [line for part in plan for line in lines_of(part, config)]
+        count = counted(len(gates), "gate")
+        lines.insert(0, f"upskill: {count} will follow, one for each skill on each model")
+    return [wrapped for line in lines for wrapped in lines_of(line, config)]
 
 
-def _plan_lines(ahead: CostForecast, *, replay: bool, by_model: bool) -> list[str]:
+def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:
     """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
-    trials, answers = counted(ahead.trials, "trial"), counted(ahead.runs, "answer")
-    line = f"upskill: {trials}, {answers}: {ahead.recorded} recorded, "
+    trials, answers = counted(forecast.trials, "trial"), counted(forecast.runs, "answer")
+    line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, "
     if replay:
-        return [f"{line}{ahead.to_send} missing"]
-    paid = [each for each in ahead.models if each.model.provider != "offline"]
-    line += f"{ahead.to_send} to request{_upper_bounds(paid)}"
-    if ahead.judgements:
-        line += f"; up to {ahead.judgements.answers} to judge{_upper_bounds([ahead.judgements])}"
+        return [f"{line}{forecast.to_send} missing"]
+    paid = [each for each in forecast.models if each.model.provider != "offline"]
+    line += f"{forecast.to_send} to request{_upper_bounds(paid)}"
+    if forecast.judgements:
+        line += (
+            f"; up to {forecast.judgements.answers} to judge{_upper_bounds([forecast.judgements])}"
+        )
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
@@ -137,15 +139,22 @@ def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
         return ""
     sent = sum(each.max_input_tokens for each in estimates)
     received = sum(each.max_output_tokens for each in estimates)
-    usd = [each.max_usd for each in estimates]
-    known = [each for each in usd if each is not None]
-    most = sum(known) if len(known) == len(usd) else None
-    bounds = f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"
-    likely = [each.likely_usd for each in estimates]
-    guessed = [each for each in likely if each is not None]
-    if len(guessed) == len(likely):
-        bounds += f", likely {money(sum(guessed))} by recorded runs"
+    max_usd = _sum_if_known(each.max_usd for each in estimates)
+    bounds = f", at most {sent:,} tokens in, {received:,} out, {money(max_usd, at_most=True)}"
+    likely_usd = _sum_if_known(each.likely_usd for each in estimates)
+    if likely_usd is not None:
+        bounds += f", likely {money(likely_usd)} by recorded runs"
     return bounds
+
+
+def _sum_if_known(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of costs; None if one of them is unknown."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:

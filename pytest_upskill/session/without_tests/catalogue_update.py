@@ -18,7 +18,7 @@ from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file
 
-_FAILED = 4
+_USAGE_ERROR = 4
 """Exit code of a usage error."""
 
 
@@ -30,32 +30,32 @@ def update_catalogue(config: pytest.Config) -> int:
     catalogue = Catalogue.of(skills)
     file = catalogue_file(config)
     if not catalogue.skills:
-        _say(f"ERROR: --upskill-catalogue-update: no skill in {', '.join(config.args)}: name one")
-        return _FAILED
+        _print(f"ERROR: --upskill-catalogue-update: no skill in {', '.join(config.args)}: name one")
+        return _USAGE_ERROR
     try:
         written = write_catalogue(file, catalogue)
     except OSError as error:
-        _say(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
-        return _FAILED
+        _print(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
+        return _USAGE_ERROR
     names = Counter(skill.name for skill in skills)
     for name in sorted(name for name, count in names.items() if count > 1):
-        _say(f"upskill: several skills are called {name}: the first is listed")
+        _print(f"upskill: several skills are called {name}: the first is listed")
     for reason in (reason for folder in folders for reason in folder.left_out):
-        _say(f"upskill: not listed: {reason}")
-    done = "written, commit it" if written else "is up to date"
+        _print(f"upskill: not listed: {reason}")
+    state = "written, commit it" if written else "is up to date"
     shown = os.path.relpath(file, config.invocation_params.dir)
-    _say(f"upskill: catalogue of {counted(len(catalogue.skills), 'skill')}: {shown} {done}")
+    _print(f"upskill: catalogue of {counted(len(catalogue.skills), 'skill')}: {shown} {state}")
     return 0
 
 
 def _folders(config: pytest.Config) -> list[Path]:
     """Return the folders that hold folders of skills, in and around the arguments."""
-    found = {
+    folders = {
         skill.parent
         for argument in config.args
         for skill in _skills(config, Path(config.invocation_params.dir, argument.split("::")[0]))
     }
-    return sorted(found)
+    return sorted(folders)
 
 
 def _skills(config: pytest.Config, start: Path) -> Iterator[Path]:
@@ -63,12 +63,15 @@ def _skills(config: pytest.Config, start: Path) -> Iterator[Path]:
     start = start.absolute()
     if not start.is_dir():
         start = start.parent
-    hidden = config.getini("norecursedirs")
+    patterns = config.getini("norecursedirs")
     for folder, names, files in os.walk(start):
-        names[:] = sorted(n for n in names if not any(fnmatch(n, each) for each in hidden))
+        # os.walk goes into the folders that remain in this list.
+        names[:] = sorted(
+            name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)
+        )
         if "SKILL.md" in files:
             yield Path(folder)
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{safe_line(line)}\n")

@@ -40,7 +40,7 @@ class Prune:
             pytest.UsageError: Not all trials were collected, so a recording may still be in use.
         """
         items = [item for item in session.items if isinstance(item, TrialItem)]
-        reason = self._partial(session, items)
+        reason = self._why_incomplete(session, items)
         if reason is not None:
             raise pytest.UsageError(
                 f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
@@ -49,7 +49,7 @@ class Prune:
         self._prune(items)
         return True
 
-    def _partial(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
+    def _why_incomplete(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
         """Return why the collected trials may be incomplete, None if they are complete."""
         if session.testsfailed:
             return "some files could not be collected"
@@ -61,17 +61,20 @@ class Prune:
 
     def _prune(self, items: Sequence[TrialItem]) -> None:
         trials = [item.trial for item in items]
-        served = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
+        host_of = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
         cache = self._config.stash[RESOURCES].cache
 
         def requests(run: int) -> Iterator[tuple[Request, str]]:
             for trial in trials:
-                url = served[trial.model].url
+                url = host_of[trial.model].url
                 yield from ((request, url) for request in _requests(trial, run, cache, url))
 
-        unused = cache.unused(requests)
         # A judgement depends on the text of the answer, which no trial contains: keep them all.
-        unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
+        unused = [
+            (file, recording)
+            for file, recording in cache.unused(requests)
+            if not recording.subject.startswith(JUDGEMENT)
+        ]
         for file, recording in unused:
             self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
             if not self._dry_run:
@@ -86,10 +89,10 @@ class Prune:
 
 
 def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Request]:
-    """Yield the requests of a run, those that follow from recorded replies included."""
+    """Yield the requests of a run, also those that follow from recorded replies."""
     if not trial.chooses:
         yield request(trial, run)
         return
     yield probe(trial.model, trial.max_tokens)
-    steps = recorded_steps(trial, run, lambda asked: cache.load(asked, url))
-    yield from (asked for asked, _ in steps)
+    steps = recorded_steps(trial, run, lambda sent: cache.load(sent, url))
+    yield from (sent for sent, _ in steps)

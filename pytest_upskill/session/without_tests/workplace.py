@@ -1,4 +1,4 @@
-"""Work in a session of its own that runs no tests, such as a teacher's or a judge's."""
+"""Sessions for commands that need a session's settings and hosts but run no tests."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ def run_in_session(
     """
     models = [f"--upskill-models={each}" for each in students]
     url = [f"--upskill-base-url={base_url}"] if base_url else []
-    # Answers are typed at the terminal, which pytest would keep to itself.
-    free = "--capture=no"
-    around = place if place.exists() else Path()
-    return int(
-        pytest.main([*models, *url, *arguments, free, str(around)], plugins=[_Work(work, teacher)])
-    )
+    # The user types answers at the terminal, which pytest's capturing would prevent.
+    options = [*models, *url, *arguments, "--capture=no"]
+    start = place if place.exists() else Path()
+    return int(pytest.main([*options, str(start)], plugins=[_Work(work, teacher)]))
 
 
 class _Work:
@@ -75,9 +73,10 @@ class _Work:
             extensions=extensions_of(config.hook, resources.languages),
             decide=lambda case: decider(config.hook, case),
         )
-        found = hosts(config, dict.fromkeys((teacher, *settings.models)))
-        own = [model for model, host in found.items() if not host.from_plugin]
-        problems = [line for model in own for line in model_problems(model)]
+        problems: list[str] = []
+        for model, host in hosts(config, dict.fromkeys((teacher, *settings.models))).items():
+            if not host.from_plugin:
+                problems += model_problems(model)
         if problems and settings.cache_mode != "replay" and not settings.dry_run:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
         try:
