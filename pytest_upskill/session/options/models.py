@@ -56,7 +56,7 @@ def models_of(config: pytest.Config) -> tuple[Model, ...]:
     """
     entries = value_of(config, "models")
     try:
-        models = parse_models(entries, **_names(config))
+        models = parse_models(entries, **_name_settings(config))
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
     # An empty entry is probably an unset variable of a script, whose models would not be measured.
@@ -71,7 +71,7 @@ def read_model(config: pytest.Config, name: str) -> Model:
     Raises:
         ModelError: The name cannot be read.
     """
-    return parse_model(name, **_names(config))
+    return parse_model(name, **_name_settings(config))
 
 
 def with_parameters(
@@ -88,13 +88,15 @@ def with_parameters(
         entries: Parameters, each as ``[LABEL:]KEY=VALUE``.
 
     Raises:
-        pytest.UsageError: A parameter is invalid, or of nobody.
+        pytest.UsageError: A parameter is invalid, or no model has its label.
     """
     try:
         given = read_parameters(entries)
     except ParameterError as error:
         raise pytest.UsageError(f"--upskill-param: {error}") from None
-    labels = [*(model.label for model in models), *([_JUDGE] if judge else [])]
+    labels = [model.label for model in models]
+    if judge is not None:
+        labels.append(_JUDGE)
     for label in given:
         if label and label not in labels:
             suggestion = did_you_mean(label, labels)
@@ -114,13 +116,14 @@ def _model_with_parameters(model: Model, given: dict[str, Parameters]) -> Model:
                 f"--upskill-param: {model.label} is not a language model and takes no parameters"
             )
         return model
-    own = given.get(model.label, Parameters()).with_defaults(given.get("", Parameters()))
-    if model.runs_program and replace(own, max_tokens=None):
+    for_all_models = given.get("", Parameters())
+    parameters = given.get(model.label, Parameters()).with_defaults(for_all_models)
+    if model.runs_program and replace(parameters, max_tokens=None):
         raise pytest.UsageError(
             f"--upskill-param: {model.agent} chooses its parameters itself: remove them for "
             f"{model.label}, or write loop: for an agent that sends them"
         )
-    return replace(model, parameters=own)
+    return replace(model, parameters=parameters)
 
 
 def refuse_secrets(entries: Iterable[str], redactor: Redactor) -> None:
@@ -146,7 +149,7 @@ def own_prices(config: pytest.Config) -> dict[str, OwnPrice]:
     """Return the user's prices by label of the model.
 
     Raises:
-        pytest.UsageError: A line is no price.
+        pytest.UsageError: A line is not a price.
     """
     prices = {}
     for line in value_of(config, "prices"):
@@ -183,7 +186,7 @@ def _judge_of(config: pytest.Config) -> Model | None:
     return judge
 
 
-def _names(config: pytest.Config) -> dict[str, Any]:
+def _name_settings(config: pytest.Config) -> dict[str, Any]:
     """Return the arguments with which names of models are parsed: aliases and the base URL."""
     aliases = dict(ALIASES)
     for line in value_of(config, "aliases"):

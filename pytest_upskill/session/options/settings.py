@@ -155,7 +155,7 @@ class Settings:
                 max_false_triggers=rate(config, "max_false_triggers"),
                 fail_on=frozenset(words(config, "fail_on", FAIL_ON)),
             ),
-            compare=_ref(config, "compare", project, other="baseline"),
+            compare=_ref(config, "compare", project, or_word="baseline"),
             changed_since=_ref(config, "changed_since", project),
             project=project,
             rootdir=config.rootpath.relative_to(project).as_posix(),
@@ -187,19 +187,19 @@ def runs_tests(config: pytest.Config) -> bool:
 
 
 def _ref(
-    config: pytest.Config, name: str, project: Path, *, other: str | None = None
+    config: pytest.Config, name: str, project: Path, *, or_word: str | None = None
 ) -> str | None:
-    """Return a git ref, or the word ``other``; None if the option is not set.
+    """Return a git ref, or the word ``or_word``; None if the option is not set.
 
     Raises:
         pytest.UsageError: git cannot resolve the ref, or it has no common commit with HEAD.
     """
     ref = value_of(config, name) or None
     try:
-        # A ref in the ini file must not stop runs without skills: the skills will say the same,
-        # but not in a worker, where it would be an internal error.
-        sure = config.getoption(f"upskill_{name}") or config.getoption("numprocesses", None)
-        if ref not in {None, other} and sure:
+        # A bad ref in the ini file must not stop runs without skills: skills report it when they
+        # are collected. In a worker of pytest-xdist that would be an internal error.
+        check_now = config.getoption(f"upskill_{name}") or config.getoption("numprocesses", None)
+        if ref not in {None, or_word} and check_now:
             merge_base(project, ref)
     except GitError as error:
         raise pytest.UsageError(f"{option_of(name)}: {error}") from None
