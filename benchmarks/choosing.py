@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from measure import Cost, cpu, interleaved, megabytes, wall
-from server import Behaviour
+from server import Behavior
 from suites import write_catalogue
 from workbench import Bench, Row, healthy, pytest_run
 
-INSTANT = Behaviour()
+INSTANT = Behavior()
 
 
 def triggers(bench: Bench) -> Iterator[Row]:

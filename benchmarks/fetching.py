@@ -8,13 +8,13 @@ from functools import partial
 from statistics import median
 
 from measure import Cost, cpu, interleaved, list_schedule, megabytes, wall
-from server import Behaviour
+from server import Behavior
 from workbench import Bench, Row, passed
 
 
 def fetch_120(bench: Bench) -> Iterator[Row]:
     """120 completions of 300 ms, with both SDKs."""
-    behaviour, trials = Behaviour(latency=0.3), 120
+    behavior, trials = Behavior(latency=0.3), 120
     root = bench.skills(trials)
     for sdk in ("openai", "anthropic"):
         for width in (20, 50, 120):
@@ -23,14 +23,14 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
                 partial(
                     bench.measure,
                     root,
-                    behaviour,
+                    behavior,
                     concurrency=width,
                     model=f"m={sdk}:model",
                     trials=trials,
                 ),
-                partial(bench.bare, sdk, behaviour, requests=trials, concurrency=width),
+                partial(bench.bare, sdk, behavior, requests=trials, concurrency=width),
             )
-            beyond = wall(ours) - math.ceil(trials / width) * behaviour.latency
+            beyond = wall(ours) - math.ceil(trials / width) * behavior.latency
             ratio = wall(ours) / wall(floor)
             # The bar on seconds is the openai SDK's: anthropic's takes one more to import.
             bar = "≤ ideal + 1.1 s, ≤ 1.2" if sdk == "openai" else "≤ 1.2"
@@ -46,14 +46,14 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
 
 def fetch_1200(bench: Bench) -> Iterator[Row]:
     """1,200 completions of 50 ms: time, CPU, memory."""
-    behaviour, few, many = Behaviour(latency=0.05), 120, 1200
+    behavior, few, many = Behavior(latency=0.05), 120, 1200
     roots = {trials: bench.skills(trials) for trials in (few, many)}
 
     def ours(trials: int, width: int) -> Cost:
-        return bench.measure(roots[trials], behaviour, concurrency=width, trials=trials)
+        return bench.measure(roots[trials], behavior, concurrency=width, trials=trials)
 
     def bare(trials: int, width: int) -> Cost:
-        return bench.bare("openai", behaviour, requests=trials, concurrency=width)
+        return bench.bare("openai", behavior, requests=trials, concurrency=width)
 
     for width in (50, 100):
         short, long, short_floor, floor = interleaved(
@@ -102,11 +102,11 @@ def _rows_1200(
 
 def lognormal(bench: Bench) -> Iterator[Row]:
     """400 completions of unequal latency against the list schedule of the same latencies."""
-    behaviour, trials, width = Behaviour(latency=2.0, sigma=0.5), 400, 50
+    behavior, trials, width = Behavior(latency=2.0, sigma=0.5), 400, 50
     root = bench.skills(trials)
     walls, spans, ideals = [], [], []
     for _ in range(min(3, bench.repeats)):
-        run = bench.measure(root, behaviour, concurrency=width, trials=trials)
+        run = bench.measure(root, behavior, concurrency=width, trials=trials)
         stats = bench.backend.stats()
         ideals.append(list_schedule(stats.latencies, width))
         walls.append(run.wall)
@@ -125,17 +125,17 @@ def lognormal(bench: Bench) -> Iterator[Row]:
 
 def xdist(bench: Bench) -> Iterator[Row]:
     """The requests' span under two workers against one process."""
-    for what, trials, behaviour, width in (
-        ("120 x 300 ms", 120, Behaviour(latency=0.3), 20),
-        ("400 x lognormal 2 s", 400, Behaviour(latency=2.0, sigma=0.5), 50),
-        ("1,200 x 50 ms", 1200, Behaviour(latency=0.05), 50),
+    for what, trials, behavior, width in (
+        ("120 x 300 ms", 120, Behavior(latency=0.3), 20),
+        ("400 x lognormal 2 s", 400, Behavior(latency=2.0, sigma=0.5), 50),
+        ("1,200 x 50 ms", 1200, Behavior(latency=0.05), 50),
     ):
         root = bench.skills(trials)
         spans: dict[str, list[float]] = {"-n2": [], "-n0": []}
         duplicates = 0
         for _ in range(bench.repeats):
             for workers, found in spans.items():
-                bench.measure(root, behaviour, workers, concurrency=width, trials=trials)
+                bench.measure(root, behavior, workers, concurrency=width, trials=trials)
                 stats = bench.backend.stats()
                 found.append(stats.last - stats.first)
                 duplicates += stats.duplicates
@@ -159,13 +159,13 @@ def faults(bench: Bench) -> Iterator[Row]:
         faultless: list[Cost] = []
         refused = lost = 0
         for seed in range(1, bench.repeats + 1):
-            behaviour = Behaviour(latency=0.05, too_many=too_many, broken=broken, seed=seed)
-            faulty.append(bench.ask(root, behaviour, concurrency=width))
+            behavior = Behavior(latency=0.05, too_many=too_many, broken=broken, seed=seed)
+            faulty.append(bench.ask(root, behavior, concurrency=width))
             stats = bench.backend.stats()
             refused += stats.refused
             lost += trials - min(stats.answered, passed(faulty[-1]))
             faultless.append(
-                bench.measure(root, Behaviour(latency=0.05), concurrency=width, trials=trials)
+                bench.measure(root, Behavior(latency=0.05), concurrency=width, trials=trials)
             )
         later = wall(faulty) - wall(faultless)
         green = all(run.status == 0 for run in faulty)

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from measure import HERE, Cost, cpu, interleaved, megabytes, wall
-from server import Behaviour
+from server import Behavior
 from suites import KERNEL, write_kernels
 from workbench import Bench, Row, pytest_run
 
-INSTANT = Behaviour()
+INSTANT = Behavior()
 
 
 def warm(bench: Bench) -> Iterator[Row]:

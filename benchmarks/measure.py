@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
 
-from server import Behaviour
+from server import Behavior
 
 HERE = Path(__file__).parent
 
@@ -50,9 +50,9 @@ class Backend:
         }
         """Variables of the SDKs that put it in the place of their vendors' hosts."""
 
-    def reset(self, behaviour: Behaviour) -> None:
-        """Set the behaviour and zero the counters."""
-        with urlopen(f"{self.url}/reset", json.dumps(asdict(behaviour)).encode()) as reply:
+    def reset(self, behavior: Behavior) -> None:
+        """Set the behavior and zero the counters."""
+        with urlopen(f"{self.url}/reset", json.dumps(asdict(behavior)).encode()) as reply:
             reply.read()
 
     def stats(self) -> Any:

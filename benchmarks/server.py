@@ -4,7 +4,7 @@
 
 It answers with the text of the user's message when the system prompt holds a skill, and that it
 does not know otherwise. With tools in a chat, it takes the skill that the user names. `POST
-/reset` takes a `Behaviour` as JSON and zeroes the counters, `GET /stats` gives them. `GET /models`
+/reset` takes a `Behavior` as JSON and zeroes the counters, `GET /stats` gives them. `GET /models`
 names none. Everything else is a request for a completion.
 """
 
@@ -28,7 +28,7 @@ _SKILL = re.compile(r"the skill ([\w-]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Behaviour:
+class Behavior:
     """How the server behaves; seconds and shares of the requests."""
 
     latency: float = 0.0
@@ -70,28 +70,28 @@ class Server:
     """Draws what happens to each request, in the order in which they come."""
 
     def __init__(self) -> None:
-        self.reset(Behaviour())
+        self.reset(Behavior())
 
-    def reset(self, behaviour: Behaviour) -> None:
+    def reset(self, behavior: Behavior) -> None:
         """Begin anew."""
-        self.behaviour = behaviour
+        self.behavior = behavior
         self.counters = Counters()
-        self._random = random.Random(behaviour.seed)
+        self._random = random.Random(behavior.seed)
 
     def arrive(self) -> tuple[int, float]:
         """Note a request; draw its status and the seconds until then."""
-        counters, behaviour = self.counters, self.behaviour
+        counters, behavior = self.counters, self.behavior
         now = time.time()
         counters.first = counters.first or now
         counters.requests += 1
         counters.in_flight += 1
         counters.most_in_flight = max(counters.most_in_flight, counters.in_flight)
         draw = self._random.random()
-        if draw < behaviour.too_many:
+        if draw < behavior.too_many:
             return 429, REFUSAL_S
-        if draw < behaviour.too_many + behaviour.broken:
+        if draw < behavior.too_many + behavior.broken:
             return 500, REFUSAL_S
-        wait = behaviour.latency * self._random.lognormvariate(0, behaviour.sigma)
+        wait = behavior.latency * self._random.lognormvariate(0, behavior.sigma)
         counters.latencies.append(wait)
         return 200, wait
 
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
         if path == "/stats":
             self._send(200, self._server.counters.summary())
         elif path == "/reset":
-            self._server.reset(Behaviour(**json.loads(body)))
+            self._server.reset(Behavior(**json.loads(body)))
             self._send(200, {})
         elif path.endswith("/models"):
             self._send(404, {"error": {"message": "no list of models"}})

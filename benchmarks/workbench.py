@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from measure import HERE, Backend, Cost, cost, interleaved
-from server import Behaviour
+from server import Behavior
 from suites import write_plain, write_skills
 
 PROBE = """\
@@ -77,7 +77,7 @@ class Bench:
     def ask(
         self,
         root: Path,
-        behaviour: Behaviour,
+        behavior: Behavior,
         *options: str,
         concurrency: int,
         cache: Path | None = None,
@@ -88,7 +88,7 @@ class Bench:
         The server stands for the vendor of the model: one of the user's own gets few requests at
         first, and is asked which model it serves.
         """
-        self.backend.reset(behaviour)
+        self.backend.reset(behavior)
         return pytest_run(
             root,
             f"--upskill-models={model}",
@@ -101,7 +101,7 @@ class Bench:
     def measure(
         self,
         root: Path,
-        behaviour: Behaviour,
+        behavior: Behavior,
         *options: str,
         concurrency: int,
         cache: Path | None = None,
@@ -109,7 +109,7 @@ class Bench:
         trials: int,
     ) -> Cost:
         """Run as `ask` does, and make sure that all of the trials were measured."""
-        run = self.ask(root, behaviour, *options, concurrency=concurrency, cache=cache, model=model)
+        run = self.ask(root, behavior, *options, concurrency=concurrency, cache=cache, model=model)
         return healthy(run, trials)
 
     def warm(
@@ -121,14 +121,14 @@ class Bench:
             What the replays took, what plain pytest took, and the requests of the last replay.
         """
         plain, cache = self.plain(trials), self.fresh()
-        again = partial(self.measure, root, Behaviour(), concurrency=50, cache=cache, trials=trials)
+        again = partial(self.measure, root, Behavior(), concurrency=50, cache=cache, trials=trials)
         again()
         ours, floor = interleaved(repeats or self.repeats, again, partial(pytest_run, plain))
         return ours, floor, self.backend.stats().requests
 
-    def bare(self, sdk: str, behaviour: Behaviour, *, requests: int, concurrency: int) -> Cost:
+    def bare(self, sdk: str, behavior: Behavior, *, requests: int, concurrency: int) -> Cost:
         """Run the bare script on the same SDK."""
-        self.backend.reset(behaviour)
+        self.backend.reset(behavior)
         command = [sys.executable, str(HERE / "floor_sdk.py"), sdk, self.backend.url]
         command += ["--requests", str(requests), "--concurrency", str(concurrency)]
         return cost(command, self.folder)

@@ -58,7 +58,7 @@ class Builds:
                 self._decide(checks, completion.text, files)
             )
         try:
-            return Answer(completion=completion, compiled=await task)
+            return Answer(completion=completion, sandboxed=await task)
         except CannotCompile as error:
             return Answer(completion=completion, error=str(error))
 

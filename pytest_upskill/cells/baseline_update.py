@@ -58,7 +58,9 @@ def update_baselines(
 def baseline_of(cell: Cell | TriggerCell) -> Baseline:
     """Return the baseline of a cell, dated today."""
     pairs: Sequence[tuple[TrialResult, TrialResult | None]] = (
-        cell.pairs.measured if isinstance(cell, Cell) else [(trial, None) for trial in cell.now]
+        cell.pairs.measured
+        if isinstance(cell, Cell)
+        else [(trial, None) for trial in cell.current_trials]
     )
     cases = [
         BaselineCase(

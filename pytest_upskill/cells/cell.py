@@ -29,7 +29,7 @@ CellVerdict = stats.Verdict | Literal["missing data"]
 class Cell(TrialGroup):
     """The trials of one skill on one model, with and without the skill."""
 
-    arms = ("with_skill", "old_skill")
+    version_arms = ("with_skill", "old_skill")
 
     judge: str = ""
     """Full name of the judge; empty for none."""
@@ -39,16 +39,16 @@ class Cell(TrialGroup):
     @cached_property
     def alpha(self) -> float:
         """Significance level of the verdict, corrected for the looks of an early stop."""
-        if self.spared:
-            # An interim look was clear by a far stricter test, so that there was no last look.
+        if self.skipped_runs:
+            # The cell stopped at an interim look, whose own test is far stricter than this level.
             return stats.last_look_alpha(planned=1)
         looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
         return stats.last_look_alpha(looks)
 
     @property
-    def spared(self) -> int:
+    def skipped_runs(self) -> int:
         """Number of runs that were skipped because the verdict was clear, in all arms."""
-        return sum(trial.spared for trial in self.trials)
+        return sum(trial.skipped_runs for trial in self.trials)
 
     @cached_property
     def missing_data_reason(self) -> str | None:
@@ -72,10 +72,10 @@ class Cell(TrialGroup):
     @cached_property
     def old_pairs(self) -> list[OldPair]:
         """Cases with valid runs with both the current and the old skill."""
-        old = {trial.case: trial for trial in self.before if trial.runs}
+        old = {trial.case: trial for trial in self.old_trials if trial.runs}
         return [
             OldPair(trial, old[trial.case])
-            for trial in self.now
+            for trial in self.current_trials
             if trial.runs and trial.case in old
         ]
 
@@ -122,7 +122,7 @@ class Cell(TrialGroup):
     @cached_property
     def agent(self) -> AgentFigures | None:
         """What an agent did in the runs with the skill; None if the model is no agent's."""
-        return agent_figures(run for trial in self.now for run in trial.runs)
+        return agent_figures(run for trial in self.current_trials for run in trial.runs)
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:
@@ -145,13 +145,16 @@ class Cell(TrialGroup):
 
     @property
     def deciding_lift(self) -> stats.Estimate | None:
-        """The lift that verdict and gate are decided by: corrected where there are labels."""
+        """The lift to report and to compare with thresholds: corrected if there are labels."""
         return self.correction.estimate if self.correction else self.lift
 
     @cached_property
     def pass_rate_bounds(self) -> stats.Interval | None:
-        """Corrected pass rate with the skill if all missing runs failed, and if all passed."""
-        sent = [trial for trial in self.now if trial.runs or trial.errors]
+        """Pass rate with the skill if all missing runs failed, and if all passed.
+
+        Corrected by labels, if there are enough of them.
+        """
+        sent = [trial for trial in self.current_trials if trial.runs or trial.errors]
         trials = [trial for trial in sent if not trial.train] or sent
         if not trials:
             return None
@@ -160,8 +163,11 @@ class Cell(TrialGroup):
 
     @cached_property
     def lift_bounds(self) -> stats.Interval | None:
-        """Corrected lift if all missing runs were against the skill, and if all were for it."""
-        low, high = (self._lift_if_missing(skill_is_lucky=lucky) for lucky in (False, True))
+        """Lift if all missing runs were against the skill, and if all were for it.
+
+        Corrected by labels, if there are enough of them.
+        """
+        low, high = (self._lift_if_missing(in_favor_of_skill=lucky) for lucky in (False, True))
         if low is None or high is None:
             return None
         return stats.Interval(low + self._lift_shift, high + self._lift_shift)
@@ -209,7 +215,7 @@ class Cell(TrialGroup):
         if self.verdict != "too few runs" or self.repetitive:
             return None
         # A cell that stopped early did not have too few runs.
-        if self.spared:
+        if self.skipped_runs:
             return None
         # More runs do not help where the judge is the problem.
         if self.judged and self.judged.uncorrected_verdict != "too few runs":
@@ -242,18 +248,18 @@ class Cell(TrialGroup):
 
     @property
     def _missing_old_runs_reason(self) -> str | None:
-        missing = sum(len(trial.errors) for trial in self.before)
-        valid = sum(len(trial.runs) for trial in self.before)
+        missing = sum(len(trial.errors) for trial in self.old_trials)
+        valid = sum(len(trial.runs) for trial in self.old_trials)
         return stats.missing_in_arm_reason("with the old skill", missing, missing + valid)
 
-    def _lift_if_missing(self, *, skill_is_lucky: bool) -> float | None:
+    def _lift_if_missing(self, *, in_favor_of_skill: bool) -> float | None:
         """Return the lift if all missing runs were for the skill, or against it."""
         return stats.lift(
             [
                 counts.with_missing(
                     len(pair.with_skill.errors),
                     len(pair.without_skill.errors),
-                    skill_is_lucky=skill_is_lucky,
+                    in_favor_of_skill=in_favor_of_skill,
                 )
                 for counts, pair in zip(self.counts, self.pairs.for_lift, strict=True)
             ]

@@ -46,7 +46,7 @@ class ComparedCase:
             worse: Whether they are unfavorable.
         """
         return self.counts.with_missing(
-            self.missing_now, self.missing_then, skill_is_lucky=not worse
+            self.missing_now, self.missing_then, in_favor_of_skill=not worse
         )
 
 

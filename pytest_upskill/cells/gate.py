@@ -106,7 +106,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         _problems(cell, thresholds, comparison),
         cell_sentence(cell),
         comparison=comparison,
-        missing=_count_missing(cell),
+        missing=_missing_runs_phrase(cell),
     )
     if gate.outcome == "skipped" or not cell.uncalibrated:
         return gate
@@ -132,18 +132,19 @@ def _problems(
     """Yield the thresholds that the cell misses, or could miss because of missing runs."""
     yield from regression_problems(comparison, thresholds, "the skill")
     corrected = "corrected " if cell.correction else ""
-    least = thresholds.min_pass_rate
-    if least is not None and cell.pass_rate_bounds is not None:
+    min_pass_rate, min_lift = thresholds.min_pass_rate, thresholds.min_lift
+    if min_pass_rate is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
-        if low < least:
+        if low < min_pass_rate:
             rate = f"{corrected}pass rate with the skill{_corrected_rate(cell)}"
-            yield Problem(f"{rate} is under {100 * least:g}%", is_certain=high < least)
-    least = thresholds.min_lift
-    if least is not None and cell.lift_bounds is not None:
+            yield Problem(
+                f"{rate} is under {100 * min_pass_rate:g}%", is_certain=high < min_pass_rate
+            )
+    if min_lift is not None and cell.lift_bounds is not None:
         low, high = cell.lift_bounds
-        if low < least:
-            text = f"{corrected}lift is under {100 * least:+g} points"
-            yield Problem(text, is_certain=high < least)
+        if low < min_lift:
+            text = f"{corrected}lift is under {100 * min_lift:+g} points"
+            yield Problem(text, is_certain=high < min_lift)
     if cell.uncalibrated and "uncalibrated" in thresholds.fail_on:
         yield Problem("it rests on an uncalibrated judge", is_certain=True)
     # What an uncalibrated judge decides against a skill may be its own mistake.
@@ -176,8 +177,8 @@ def _uncalibrated_warning(thresholds: Thresholds) -> str:
     return f"{' and '.join(limits)} {are} compared with what an uncalibrated judge found"
 
 
-def _count_missing(cell: Cell) -> str:
-    """Return the number of missing runs; those of other cells matter through Holm's correction."""
+def _missing_runs_phrase(cell: Cell) -> str:
+    """Return which runs are missing; those of other cells matter through Holm's correction."""
     if not cell.missing:
         return "missing runs of other cells"
     return counted(cell.missing, "missing run")

@@ -85,7 +85,7 @@ def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> 
         note = f"no baseline of triggers: {_RECORD.format(runs=5)}"
         return TriggerComparison(then="baseline", notes=(note,), lacking=True)
     cases = _since_baseline(cell, baseline)
-    changed = sorted({trial.case for trial in cell.now} - {case.id for case in cases})
+    changed = sorted({trial.case for trial in cell.current_trials} - {case.id for case in cases})
     notes: tuple[str, ...] = ()
     if changed:
         notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
@@ -94,7 +94,7 @@ def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> 
         cases=cases,
         notes=notes,
         lacking=not cases,
-        unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.now),
+        unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.current_trials),
         drift=_other_model(cell, baseline),
     )
 
@@ -104,7 +104,7 @@ def _against_ref(cell: Cell | TriggerCell) -> Comparison:
     kind = Comparison if isinstance(cell, Cell) else TriggerComparison
     if cell.history:
         return kind(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
-    then = {trial.case: trial for trial in cell.before}
+    then = {trial.case: trial for trial in cell.old_trials}
     cases = (
         ComparedCase(
             id=trial.case,
@@ -113,7 +113,7 @@ def _against_ref(cell: Cell | TriggerCell) -> Comparison:
             missing_now=len(trial.errors),
             missing_then=len(then[trial.case].errors),
         )
-        for trial in cell.now
+        for trial in cell.current_trials
         if trial.case in then
     )
     return kind(then=cell.ref, cases=tuple(cases))
@@ -129,7 +129,7 @@ def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase,
             then=recorded[trial.case].with_skill,
             missing_now=len(trial.errors),
         )
-        for trial in cell.now
+        for trial in cell.current_trials
         if trial.case in recorded and _is_same(trial, recorded[trial.case])
     )
 
@@ -145,7 +145,7 @@ def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
 def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """Yield lines about the cases that cannot be compared with the baseline."""
     recorded = {case.id for case in baseline.cases}
-    here = {trial.case for trial in cell.now if trial.runs}
+    here = {trial.case for trial in cell.current_trials if trial.runs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
     changed = (here & recorded) - set(same)
     for why, ids in (

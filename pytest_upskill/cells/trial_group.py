@@ -17,8 +17,8 @@ from pytest_upskill.trials.trial import Arm
 class TrialGroup:
     """Trials of one skill on one model, from which figures are computed."""
 
-    arms: ClassVar[tuple[Arm, Arm]]
-    """The arms of the skill as it is, and as it was."""
+    version_arms: ClassVar[tuple[Arm, Arm]]
+    """The arm with the current skill, and the arm with the old one."""
 
     path: str
     """Path of the case file from the rootdir, with which the node ids of its gates begin."""
@@ -45,14 +45,14 @@ class TrialGroup:
     """Cases that did not run, or not in every arm."""
 
     @cached_property
-    def now(self) -> list[TrialResult]:
+    def current_trials(self) -> list[TrialResult]:
         """Trials with the current skill."""
-        return [trial for trial in self.trials if trial.arm == self.arms[0]]
+        return [trial for trial in self.trials if trial.arm == self.version_arms[0]]
 
     @cached_property
-    def before(self) -> list[TrialResult]:
+    def old_trials(self) -> list[TrialResult]:
         """Trials with the skill at the git ref."""
-        return [trial for trial in self.trials if trial.arm == self.arms[1]]
+        return [trial for trial in self.trials if trial.arm == self.version_arms[1]]
 
     @property
     def why_undecidable(self) -> str | None:

@@ -37,7 +37,7 @@ class Confusion:
 class TriggerCell(TrialGroup):
     """The trials in which a model chose among skills, for the queries of one skill."""
 
-    arms = ("trigger", "old_trigger")
+    version_arms = ("trigger", "old_trigger")
 
     @cached_property
     def recall(self) -> Rate | None:
@@ -58,7 +58,7 @@ class TriggerCell(TrialGroup):
     @property
     def queries(self) -> int:
         """Number of queries with a valid run."""
-        return sum(bool(trial.runs) for trial in self.now)
+        return sum(bool(trial.runs) for trial in self.current_trials)
 
     @cached_property
     def confusions(self) -> tuple[Confusion, ...]:
@@ -87,8 +87,8 @@ class TriggerCell(TrialGroup):
             return BY_WORDS
         if len(self.trials) != self.planned:
             return f"{len(self.trials)} of {self.planned} trigger trials ran"
-        planned = sum(trial.planned for trial in self.now)
-        missing = sum(len(trial.errors) for trial in self.now)
+        planned = sum(trial.planned for trial in self.current_trials)
+        missing = sum(len(trial.errors) for trial in self.current_trials)
         too_many = stats.missing_in_arm_reason("of triggers", missing, planned)
         return f"missing data: {too_many}" if too_many else None
 
@@ -107,12 +107,14 @@ class TriggerCell(TrialGroup):
         return [(trial, _times_taken(trial)) for trial in self._queries(wanted=wanted)]
 
     def _queries(self, *, wanted: bool) -> list[TrialResult]:
-        return [each for each in self.now if each.trigger and each.trigger.should is wanted]
+        return [
+            each for each in self.current_trials if each.trigger and each.trigger.should is wanted
+        ]
 
     def _choices(self, *, only_wrong: bool) -> Iterator[Confusion]:
         counts = Counter(
             (wanted_of(trial), run.choice.taken or NO_SKILL)
-            for trial in self.now
+            for trial in self.current_trials
             for run in trial.runs
             if run.choice is not None and not (only_wrong and run.passed)
         )

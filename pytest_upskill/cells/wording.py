@@ -96,8 +96,8 @@ def tipping_point(cell: Cell) -> str:
     least = cell.judged.tipping_point if cell.judged else None
     if least is None:
         return ""
-    favours = "favours" if cell.verdict == "helps" else "disfavours"
-    return f"holds unless the judge {favours} the skill by more than {points(least)[1:]} points"
+    favors = "favors" if cell.verdict == "helps" else "disfavors"
+    return f"holds unless the judge {favors} the skill by more than {points(least)[1:]} points"
 
 
 def judge_accuracy(agreement: Agreement) -> str:

@@ -47,7 +47,7 @@ def check_flags(language: str, flags: Iterable[str]) -> str | None:
         if not re.fullmatch(allowed, flag):
             return (
                 f"flag {flag!r} is not allowed: "
-                "only dialect, warning, optimisation, -D, -U and code generation flags are"
+                "only dialect, warning, optimization, -D, -U and code generation flags are"
             )
     return None
 

@@ -53,7 +53,7 @@ class Catalogue:
         return frozenset(skill.name for skill in self.skills)
 
     def named(self, name: str) -> str | None:
-        """Return a skill's name as it is listed, None if no skill is called so.
+        """Return a skill's name as it is listed, None if no skill has that name.
 
         Args:
             name: The name as in a case, perhaps with a namespace: ``tables:csv``.
@@ -82,7 +82,7 @@ class Catalogue:
 
 
 def replace_skill(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalogue:
-    """Return a catalogue with a skill in place of the one with another name, or of its own.
+    """Return a catalogue in which a skill replaces those named `old_name` or like itself.
 
     It is the same object if nothing changes, so that equal catalogues share their texts.
 

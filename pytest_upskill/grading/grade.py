@@ -33,7 +33,7 @@ class Answer:
     """One run's completion with the results of its checks, or the reason why it is missing."""
 
     completion: Completion | None
-    compiled: tuple[tuple[CheckResult, ...], ...] = ()
+    sandboxed: tuple[tuple[CheckResult, ...], ...] = ()
     """Results of each check that runs a program, in the order of the case."""
     checked: tuple[CheckResult, ...] | None = None
     """Results of the checks of the text; None if they have not been run yet."""
@@ -98,8 +98,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     needed = [answer for answer in answers if not answer.not_needed]
     graded = [_grade_run(trial, answer, decide) for answer in needed]
     runs = tuple(run for run in graded if isinstance(run, RunResult))
-    # Without a judge for one run, the statements of none count.
-    ungraded = any(
+    # The judge must have decided every run, or the statements count in none.
+    any_run_unjudged = any(
         answer.judged is None and not answer.ended_at_limit
         for answer, run in zip(needed, graded, strict=True)
         if isinstance(run, RunResult)
@@ -124,11 +124,13 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,
-        ungraded=len(trial.case.judge_checks) if ungraded else 0,
+        ungraded=len(trial.case.judge_checks) if any_run_unjudged else 0,
         trigger=trial.case.trigger if trial.chooses else None,
         listed_as="" if trial.listed is None else trial.listed.name,
-        agent_statements=0 if ungraded else _agent_statements(trial.case),
-        statements=() if ungraded else tuple(each.statement for each in trial.case.judge_checks),
+        agent_statements=0 if any_run_unjudged else _agent_statements(trial.case),
+        statements=()
+        if any_run_unjudged
+        else tuple(each.statement for each in trial.case.judge_checks),
         case_digest=case_digest(trial.case),
     )
 
@@ -177,13 +179,14 @@ def _check(
         yield _check_choice(trial, answer.choice)
         return
     text, files = completion.text, files_after(trial.case, completion)
-    done, judged = iter(answer.compiled), iter(answer.judged or ())
+    # The results that exist already, each in the order of the case's checks of that kind.
+    sandboxed, judged = iter(answer.sandboxed), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
     for check in trial.case.checks:
         if isinstance(check, Sandboxed) and answer.ended_at_limit:
             yield failed(check.name, ": not run, as the agent did not finish")
         elif isinstance(check, Sandboxed):
-            yield from next(done)
+            yield from next(sandboxed)
         elif isinstance(check, Custom):
             yield decide(check, text)
         elif isinstance(check, (FileExists, InFile)):

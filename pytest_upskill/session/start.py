@@ -62,7 +62,7 @@ def start(config: pytest.Config) -> None:
         config.stash[ANSWERS] = handed.wait_for_answers
         plugins.register(handed, "upskill-answers")
         return
-    _report_results(config)
+    _report_results(config)  # before the answers: see the order above
     if settings.prune:
         from pytest_upskill.session.without_tests.prune import Prune
 

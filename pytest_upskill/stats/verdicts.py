@@ -39,6 +39,7 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
     if estimate is None or fewest_runs(cases) < MIN_RUNS:
         return "too few runs"
     less, more = mid_p_tails(cases)
+    # Twice a tail: the test is two-sided.
     if estimate > 0 and significant(2 * more, alpha):
         return "helps"
     if estimate < 0 and significant(2 * less, alpha):
@@ -125,12 +126,12 @@ def missing_runs_reason(
     seen = decide(cases)
     if seen == "too few runs":
         return None
-    for skill_is_lucky in (False, True):
+    for in_favor_of_skill in (False, True):
         filled = [
             case.with_missing(
                 max(0, planned - case.runs_with),
                 max(0, planned - case.runs_without),
-                skill_is_lucky=skill_is_lucky,
+                in_favor_of_skill=in_favor_of_skill,
             )
             for case in cases
         ]

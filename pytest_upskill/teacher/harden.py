@@ -187,8 +187,11 @@ def _read_checks(
             check = validate_as(_CHECK, entry)
             number = check.statement
         except Refused as reason:
-            check, number = reason, entry.get("statement") if isinstance(entry, dict) else None
-        yield from ((each.name, check) for each in statements if each.number == number)
+            check = reason
+            number = entry.get("statement") if isinstance(entry, dict) else None
+        yield from (
+            (statement.name, check) for statement in statements if statement.number == number
+        )
 
 
 def _validate_check(engine: Engine, statement: Statement, check: _ProposedCheck) -> Case:

@@ -40,12 +40,12 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
 
 def grader_digest(trial: Trial) -> str:
     """Return the digest of a trial's checks and judge; fields with default values do not count."""
-    fields = []
+    judge_fields = []
     if trial.judge is not None and trial.case.judge_checks:
         judge = judge_name(trial.judge)
         reference = {"reference": trial.case.reference} if trial.case.reference else {}
-        fields.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
-    return _digest(_as_json([*fields, *_checks(trial.case)]))
+        judge_fields.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
+    return _digest(_as_json([*judge_fields, *_checks(trial.case)]))
 
 
 def case_digest(case: Case) -> str:
@@ -84,8 +84,8 @@ def _checks(case: Case) -> Iterator[dict[str, Any]]:
         yield {"name": check.name} | values
 
 
-def _as_json(fields: list[Any]) -> str:
-    return json.dumps(fields, sort_keys=True, default=_describe)
+def _as_json(values: list[Any]) -> str:
+    return json.dumps(values, sort_keys=True, default=_describe)
 
 
 def _describe(value: Any) -> dict[str, Any]:

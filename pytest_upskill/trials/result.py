@@ -147,7 +147,7 @@ class TrialResult:
         return self.arm == "with_skill"
 
     @property
-    def spared(self) -> int:
+    def skipped_runs(self) -> int:
         """Number of runs that were skipped because the verdict was clear."""
         return self.planned - len(self.runs) - len(self.errors)
 

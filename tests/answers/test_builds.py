@@ -51,7 +51,7 @@ def test_a_result_is_reused_only_for_runs_that_left_the_same_files() -> None:
             for run in runs
         ]
         builds.close()
-        return [answer.compiled[0][0].message for answer in answers]
+        return [answer.sandboxed[0][0].message for answer in answers]
 
     assert asyncio.run(decide()) == ["keep.txt", "", "keep.txt"]
     assert compilers.decided == 2

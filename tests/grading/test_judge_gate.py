@@ -136,9 +136,9 @@ def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> Non
     assert helps.judged.tipping_point == helps.lift.low
     assert "helps by an uncalibrated judge: passed 20% without" in cell_sentence(helps)
     assert cell_sentence(helps).endswith(
-        "holds unless the judge favours the skill by more than 42 points"
+        "holds unless the judge favors the skill by more than 42 points"
     )
-    assert "unless the judge disfavours the skill by more than 42 points" in cell_sentence(hurts)
+    assert "unless the judge disfavors the skill by more than 42 points" in cell_sentence(hurts)
 
 
 def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() -> None:

@@ -99,11 +99,11 @@ def figures() -> dict[str, Any]:
 def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     judged_run: JudgedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # A skill that does nothing, and a judge who favours it.
+    # A skill that does nothing, and a judge who favors it.
     alone = judged_run("--junitxml=junit.xml", lenient=0.6, kind=0.4)
     alone.stdout.fnmatch_lines(["*helps, uncalibrated*"])
     alone.stdout.fnmatch_lines(
-        ["billing on m: helps by an uncalibrated judge: holds unless the judge favours the *"]
+        ["billing on m: helps by an uncalibrated judge: holds unless the judge favors the *"]
     )
     assert 'name="upskill.judge.tipping_point"' in Path("junit.xml").read_text("utf-8")
     judged = figures()["lift"]["estimate"]

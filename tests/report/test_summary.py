@@ -1,4 +1,4 @@
-"""The table of figures on the terminal: rows, columns, colours and verbosity."""
+"""The table of figures on the terminal: rows, columns, colors and verbosity."""
 
 from __future__ import annotations
 
@@ -175,8 +175,8 @@ def test_a_red_cell_is_red_and_one_that_helps_is_green(
 
     result = run_once("--upskill-models", "offline", "--upskill-runs", "8", "--color=yes", "skills")
 
-    colours = [line[:5] for line in result.outlines if "  offline" in line]
-    assert colours == ["\x1b[32m", "\x1b[31m"]
+    colors = [line[:5] for line in result.outlines if "  offline" in line]
+    assert colors == ["\x1b[32m", "\x1b[31m"]
 
 
 def test_the_header_says_what_a_name_stands_for(run_once: Run, write_skill: WriteSkill) -> None:

@@ -31,7 +31,7 @@ _LABELS = 9
 class Dot:
     """A figure of a run, with its interval if it has one."""
 
-    colour: str
+    color: str
     hollow: bool = False
     y: float
     low: float | None = None
@@ -53,7 +53,7 @@ class Mark:
 class Line:
     """A line through figures of one kind, unbroken."""
 
-    colour: str
+    color: str
     points: str
 
 
@@ -119,20 +119,20 @@ def _chart(
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
     """Yield the lines of an unbroken part; runs without a figure are passed over."""
-    for colour in dict.fromkeys(dot.colour for mark in marks for dot in mark.dots):
-        dots = [(mark.x, dot.y) for mark in marks for dot in mark.dots if dot.colour == colour]
+    for color in dict.fromkeys(dot.color for mark in marks for dot in mark.dots):
+        dots = [(mark.x, dot.y) for mark in marks for dot in mark.dots if dot.color == color]
         if len(dots) > 1:
-            yield Line(colour=colour, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
+            yield Line(color=color, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
 
 
 def _dots(cell: Cell) -> Iterator[Dot]:
     if without := cell.without_skill:
-        yield Dot(colour="c1", hollow=True, y=_rate_y(without.pass_rate))
+        yield Dot(color="c1", hollow=True, y=_rate_y(without.pass_rate))
     if with_ := cell.with_skill:
-        yield Dot(colour="c2", y=_rate_y(with_.pass_rate))
+        yield Dot(color="c2", y=_rate_y(with_.pass_rate))
     if deciding := cell.deciding_lift:
         y, low, high = map(_lift_y, (deciding.estimate, deciding.low, deciding.high))
-        yield Dot(colour="c0", y=y, low=low, high=high)
+        yield Dot(color="c0", y=y, low=low, high=high)
 
 
 def _trigger_dots(cell: TriggerCell) -> Iterator[Dot]:
@@ -142,9 +142,9 @@ def _trigger_dots(cell: TriggerCell) -> Iterator[Dot]:
         yield _rate_dot(recall, "c2")
 
 
-def _rate_dot(value: Rate, colour: str, *, hollow: bool = False) -> Dot:
+def _rate_dot(value: Rate, color: str, *, hollow: bool = False) -> Dot:
     y, low, high = map(_rate_y, (value.estimate, value.low, value.high))
-    return Dot(colour=colour, hollow=hollow, y=y, low=low, high=high)
+    return Dot(color=color, hollow=hollow, y=y, low=low, high=high)
 
 
 def _when(point: Point[Group]) -> str:

@@ -49,7 +49,10 @@ class Point(Generic[Group]):
     @property
     def cases(self) -> Mapping[str, tuple[str, str]]:
         """Digests of the prompt and of the checks of each case."""
-        return {trial.case: (trial.prompt_digest, trial.grader_digest) for trial in self.cell.now}
+        return {
+            trial.case: (trial.prompt_digest, trial.grader_digest)
+            for trial in self.cell.current_trials
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.model.served", safe_line(", ".join(result.served)) or "n/a"),
         ("upskill.runs", str(len(runs))),
         ("upskill.runs.missing", str(len(result.errors))),
-        ("upskill.runs.spared", str(result.spared)),
+        ("upskill.runs.spared", str(result.skipped_runs)),
         ("upskill.passed", str(result.passes)),
         ("upskill.checks", _checks(runs)),
         ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
@@ -129,7 +129,7 @@ def _lift_figures(gate: Gate) -> Iterator[tuple[str, str]]:
     if cell.runs_needed is not None:
         yield "runs_needed", str(cell.runs_needed)
     yield "missing", str(cell.missing)
-    yield "runs.spared", str(cell.spared)
+    yield "runs.spared", str(cell.skipped_runs)
 
 
 def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:

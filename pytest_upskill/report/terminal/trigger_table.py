@@ -43,7 +43,7 @@ def trigger_table(
     for gate in gates:
         rows.append((_columns(gate.cell), gate))
         if queries:
-            rows += [(_query(trial), None) for trial in gate.cell.now]
+            rows += [(_query(trial), None) for trial in gate.cell.current_trials]
     return laid_out(rows, width, least=_LEAST_COLUMNS)
 
 

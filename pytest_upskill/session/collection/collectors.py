@@ -124,7 +124,7 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         item = TrialItem.from_parent(
             parent,
             name=trial.name,
-            # Explicit: pytest 9.2 does not recognise a parsed id in --lf (pytest#15045).
+            # Explicit: pytest 9.2 does not recognize a parsed id in --lf (pytest#15045).
             nodeid=f"{parent.nodeid}::{trial.name}",
             trial=trial,
             index=index,

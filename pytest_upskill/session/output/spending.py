@@ -65,7 +65,7 @@ class Spending:
             write(terminalreporter, line, yellow=True)
         for line in agent_statements(cells):
             write(terminalreporter, line, yellow=True)
-        spared = sum(cell.spared for cell in cells)
+        spared = sum(cell.skipped_runs for cell in cells)
         if spared:
             write(
                 terminalreporter,

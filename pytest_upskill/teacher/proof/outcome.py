@@ -23,6 +23,7 @@ NO_EVAL = "--no-eval: nothing was measured"
 _RESUME_HINT = "everything so far is recorded: the same command continues from here"
 
 Decision = Literal["accepted", "not shown", "refused", "stopped"]
+"""What a command decided; ``not shown``: nothing showed that the proposal is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
