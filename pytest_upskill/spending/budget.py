@@ -108,7 +108,7 @@ class Budget:
         request = reservation.request
         # A text has no more tokens than bytes.
         max_cost = self._prices.max_cost_of_tokens(request.model, size, request.max_tokens)
-        settle = partial(self.settle, reservation, max_cost=max_cost)
+        settle = partial(self.settle, reservation, cost_if_unknown=max_cost)
         if reservation.left is None:
             return settle
         if max_cost is not None:
@@ -128,7 +128,7 @@ class Budget:
         completion: Completion | None,
         billable: bool,
         *,
-        max_cost: float | None = None,
+        cost_if_unknown: float | None = None,
     ) -> float | None:
         """Subtract the cost of a request from its reservation, and return it, None if unknown.
 
@@ -136,7 +136,7 @@ class Budget:
             reservation: The reservation.
             completion: The completion; None if there is none.
             billable: Whether the host may bill a request without a completion.
-            max_cost: Dollars that count if the cost is unknown; None for the whole reservation.
+            cost_if_unknown: Dollars that count then; None for the whole reservation.
         """
         cost = None if billable else 0.0
         if completion is not None:
@@ -148,7 +148,7 @@ class Budget:
         async with self._changed:
             counted = cost
             if counted is None:
-                counted = reservation.left if max_cost is None else max_cost
+                counted = reservation.left if cost_if_unknown is None else cost_if_unknown
                 self.assumed += counted
             self._spent += counted
             reservation.left = max(0.0, reservation.left - counted)

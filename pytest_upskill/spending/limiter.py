@@ -165,7 +165,7 @@ class ConcurrencyLimiter:
 
         It does so at most once per 15 s: requests that are in flight together are refused together.
         """
-        self.failed()
+        self._abandon_round()
         if self._clock() - self._cut_at >= _COOLDOWN_S:
             self._cut(math.floor(self.limit * _CUT))
 
@@ -175,7 +175,7 @@ class ConcurrencyLimiter:
         If the request may have waited in the host's queue, the limit is cut to a share of what the
         host answered meanwhile, and stays below what it was; otherwise it is cut by a fifth.
         """
-        self.failed()
+        self._abandon_round()
         if not self._was_sent_at_this_limit(ticket):
             return
         if self.may_have_queued(ticket):
@@ -187,7 +187,7 @@ class ConcurrencyLimiter:
 
     def failed(self) -> None:
         """Record another failure, which begins a new round and ends a probe."""
-        self._round, self._probe = [], None
+        self._abandon_round()
 
     def may_have_queued(self, ticket: SlotTicket) -> bool:
         """Return whether a request without an answer may have waited in the host's queue.
@@ -195,6 +195,9 @@ class ConcurrencyLimiter:
         That is, others were in flight, and none that was sent later has been answered.
         """
         return ticket.others_in_flight > 0 and self._latest_answered <= ticket.sent_at
+
+    def _abandon_round(self) -> None:
+        self._round, self._probe = [], None
 
     def _was_sent_at_this_limit(self, ticket: SlotTicket) -> bool:
         return ticket.changes_before == self._changes

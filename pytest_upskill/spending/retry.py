@@ -2,15 +2,19 @@
 
 An attempt waits for a slot of the `ConcurrencyLimiter`, then for its turn if `HostHealth` is in
 doubt about the host, and both record its outcome. After a failure that another attempt may avoid,
-the request waits without a slot: 0.5 s, then twice as long each time, up to 8 s, or as long as the
-host's ``Retry-After``. It is given up at the first of these (`RetryPolicy` has the numbers):
+the request waits without a slot: about 0.5 s, then twice as long each time, up to 8 s; or for the
+host's ``Retry-After``, up to 60 s, if that is longer. It is given up at the first of these
+(`RetryPolicy` has the numbers):
 
-1. The host has never replied to any request, and did not reply to three attempts in a row.
+1. The host has never replied to any request, and three attempts in a row, of this request or of
+   all, had no reply.
 2. Five replies with status 200 were malformed: each may be billed.
 3. The model has answered nothing, and three requests got the same error.
 4. The next attempt would start later than 300 s after the first was due, or 60 s if the host is
-   down. Time in line for a slot does not count, nor do the first timeouts that other requests may
-   have caused.
+   down: since then it has answered nothing, and this request got only 502 and 503. Time in line for
+   a slot does not count, nor do the first timeouts that other requests may have caused. At a host
+   in doubt, the time since its first failure counts instead, if that is longer.
+5. The next attempt could exceed the budget.
 
 If the error would meet every request, the model is stopped, or all models of a host that has never
 replied: later requests fail at once with the same message.
