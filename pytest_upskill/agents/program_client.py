@@ -44,7 +44,7 @@ def make_program_client(
     timeout: float,
     budget: Budget,
     activity: InFlight,
-    requests: int,
+    max_in_flight: int,
     slots: asyncio.Semaphore,
 ) -> CliClient:
     """Make the client that runs the program of a model's agent.
@@ -55,7 +55,7 @@ def make_program_client(
         timeout: Seconds until a reply must begin.
         budget: The limit of the cost of all runs.
         activity: The record of requests and waits.
-        requests: Maximum number of requests in flight at the host.
+        max_in_flight: Maximum number of requests in flight at the host.
         slots: Limits the programs that run at once.
 
     Raises:
@@ -72,7 +72,11 @@ def make_program_client(
         cli.wire,
         timeout=timeout,
         retries=make_retries(
-            endpoint.host, concurrency=requests, custom=custom, timeout=timeout, activity=activity
+            endpoint.host,
+            concurrency=max_in_flight,
+            custom=custom,
+            timeout=timeout,
+            activity=activity,
         ),
     )
     return CliClient(cli, installed, upstream, budget=budget, slots=slots)

@@ -1,4 +1,4 @@
-"""Levels of the sandbox."""
+"""Levels of the sandbox; `confinement.py` starts a program at each."""
 
 from __future__ import annotations
 

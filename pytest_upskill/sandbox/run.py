@@ -89,6 +89,7 @@ class Sandbox:
             remove_leftovers()
         for candidate in _candidates(level):
             self.level, self._own_user = candidate
+            # Runs a program as this candidate does.
             if self._works():
                 return
         if level == "auto":

@@ -107,7 +107,7 @@ def _open(
         timeout=settings.timeout,
         budget=resources.budget,
         activity=resources.activity,
-        requests=settings.concurrency,
+        max_in_flight=settings.concurrency,
         slots=slots,
     )
 
