@@ -54,6 +54,23 @@ def test_pytest_names_a_missing_path_where_only_the_package_is_installed() -> No
     assert process.stderr == "ERROR: file or directory not found: no\n\n"
 
 
+def test_a_teachers_command_runs_in_a_project_whose_warnings_are_errors(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    skill = write_skill()
+    pytester.makeini("[pytest]\nfilterwarnings = error")
+
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest_upskill", "refine", str(skill), "--dry-run"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert process.returncode == 4
+    assert process.stderr.startswith("no train case: add cases")
+
+
 def test_a_run_without_models_imports_and_writes_nothing(
     pytester: pytest.Pytester, write_skill: WriteSkill
 ) -> None:

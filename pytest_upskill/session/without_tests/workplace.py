@@ -42,8 +42,9 @@ def run_in_session(
     """
     models = [f"--upskill-models={each}" for each in students]
     url = [f"--upskill-base-url={base_url}"] if base_url else []
-    # The user types answers at the terminal, which pytest's capturing would prevent.
-    options = [*models, *url, *arguments, "--capture=no"]
+    # Capturing would prevent the user from typing answers at the terminal. As this package is
+    # imported already, pytest would warn that it cannot rewrite its assertions.
+    options = [*models, *url, *arguments, "--capture=no", "--assert=plain"]
     start = place if place.exists() else Path()
     return int(pytest.main([*options, str(start)], plugins=[_Work(work, teacher)]))
 
