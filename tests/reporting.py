@@ -64,7 +64,7 @@ def trial(
         model=model,
         resolved=f"anthropic:{model}",
         arm=arm,
-        min_pass_rate=1.0,
+        min_pass_rate=None,
         prompt_digest="1111",
         skill_digest="2222" if arm == "with_skill" else "",
         runs=tuple(runs),

@@ -132,7 +132,7 @@ def _problems(
     """Yield the thresholds that the cell misses, or could miss because of missing runs."""
     yield from regression_problems(comparison, thresholds, "the skill")
     corrected = "corrected " if cell.correction else ""
-    min_pass_rate, min_lift = thresholds.min_pass_rate, thresholds.min_lift
+    min_pass_rate, min_lift = thresholds.min_mean_pass_rate, thresholds.min_lift
     if min_pass_rate is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
         if low < min_pass_rate:
@@ -169,8 +169,8 @@ def _uncalibrated_warning(thresholds: Thresholds) -> str:
     limits = []
     if thresholds.min_lift is not None:
         limits.append("min_lift")
-    if thresholds.min_pass_rate:
-        limits.append("min_pass_rate")
+    if thresholds.min_mean_pass_rate:
+        limits.append("min_mean_pass_rate")
     if not limits:
         return ""
     are = "is" if len(limits) == 1 else "are"

@@ -16,8 +16,8 @@ FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 class Thresholds:
     """Thresholds from the options; a case file can override the limits."""
 
-    min_pass_rate: float | None
-    """Minimum pass rate with the skill, a fraction; None for none."""
+    min_mean_pass_rate: float | None
+    """Minimum mean pass rate of the cases with the skill, a fraction; None for none."""
     min_lift: float | None
     """Minimum lift, a fraction from -1 to 1; None for none."""
     fail_on: frozenset[FailOn]

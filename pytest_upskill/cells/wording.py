@@ -57,8 +57,11 @@ def failure(result: TrialResult) -> str:
 
 def _required_passes(result: TrialResult) -> str:
     runs = len(result.runs)
-    least = math.ceil(result.min_pass_rate * runs - 1e-9)
-    return f"all {runs} are required" if least == runs else f"at least {least} are required"
+    least = result.required_passes(runs)
+    if result.min_pass_rate is None:
+        return "more than half must (--upskill-min-pass-rate changes that)"
+    required = f"all {runs}" if least == runs else f"at least {least}"
+    return f"{required} must (min_pass_rate {result.min_pass_rate:g})"
 
 
 def cell_sentence(cell: Cell) -> str:

@@ -45,7 +45,7 @@ _RATES: Mapping[str, float] = {
     "min_lift": -1.0,
     "min_recall": 0.0,
     "max_false_triggers": 0.0,
-    "min_pass_rate": 0.0,
+    "min_mean_pass_rate": 0.0,
 }
 """Thresholds that are fractions, with the lowest value of each."""
 

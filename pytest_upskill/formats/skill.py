@@ -54,7 +54,7 @@ class Case:
     files: Mapping[str, str] = field(default_factory=dict)
     """Files by name, appended to the prompt in every arm."""
     min_pass_rate: float | None = None
-    """Minimum share of runs that pass, from 0 to 1; None for the default of the file or option."""
+    """Minimum share of runs that pass, from 0 to 1; None for the option's."""
     models: tuple[str, ...] | None = None
     """Labels of the models that the case is for; None for all."""
     tags: tuple[str, ...] = ()
@@ -121,8 +121,8 @@ class GateRule:
 
     min_lift: float | None = None
     """Minimum lift, from -1 to 1."""
-    min_pass_rate: float | None = None
-    """Minimum pass rate with the skill, from 0 to 1."""
+    min_mean_pass_rate: float | None = None
+    """Minimum mean pass rate of the cases with the skill, from 0 to 1."""
     min_recall: float | None = None
     """Minimum recall of triggers, from 0 to 1."""
     max_false_triggers: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -100,7 +101,8 @@ class TrialResult:
     resolved: str
     """Full name of the model."""
     arm: Arm
-    min_pass_rate: float
+    min_pass_rate: float | None
+    """Minimum share of runs that pass; None for more than half."""
     prompt_digest: str
     """Digest of the prompt without the skill, the same in every arm."""
     skill_digest: str
@@ -159,7 +161,7 @@ class TrialResult:
     @property
     def passed(self) -> bool:
         """Whether enough of the valid runs passed."""
-        return bool(self.runs) and self._enough(self.passes, len(self.runs))
+        return bool(self.runs) and self.passes >= self.required_passes(len(self.runs))
 
     @property
     def served(self) -> list[str]:
@@ -175,13 +177,20 @@ class TrialResult:
         if not self.decides:
             return bool(self.runs)
         passes, missing = self.passes, len(self.errors)
-        planned = len(self.runs) + missing
-        best, worst = self._enough(passes + missing, planned), self._enough(passes, planned)
-        return bool(self.runs) and best == worst
+        required = self.required_passes(len(self.runs) + missing)
+        return bool(self.runs) and (passes >= required or passes + missing < required)
 
-    def _enough(self, passes: int, runs: int) -> bool:
+    @property
+    def failed(self) -> bool:
+        """Whether too few runs passed, whatever the missing ones would have shown."""
+        return self.decides and self.settled and not self.passed
+
+    def required_passes(self, runs: int) -> int:
+        """Return how many of so many runs must pass."""
+        if self.min_pass_rate is None:
+            return runs // 2 + 1
         # The margin keeps rounding errors, such as in 0.1 + 0.2, from failing a case.
-        return passes >= self.min_pass_rate * runs - 1e-9
+        return math.ceil(self.min_pass_rate * runs - 1e-9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

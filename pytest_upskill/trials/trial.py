@@ -44,7 +44,8 @@ class Trial:
     """Index of the first run; another one asks for answers that no other trial has."""
     draw: int = 0
     """Number of earlier cases of the skill with the same question: each has its own answers."""
-    min_pass_rate: float
+    min_pass_rate: float | None = None
+    """Minimum share of runs that pass; None for more than half."""
     max_tokens: int
     early_stop: bool = False
     """Whether remaining runs are skipped once the verdict is clear."""
@@ -76,7 +77,7 @@ def plan(
     models: Iterable[Model],
     *,
     runs: int,
-    min_pass_rate: float,
+    min_pass_rate: float | None = None,
     max_tokens: int,
     early_stop: bool = False,
     judge: Model | None = None,
@@ -92,7 +93,8 @@ def plan(
         skill: The skill and its cases.
         models: Every model chosen for this run.
         runs: Number of runs of each trial.
-        min_pass_rate: Fraction of the runs that must pass if the case file sets none.
+        min_pass_rate: Minimum share of runs that pass if the case file sets none; None for more
+            than half.
         max_tokens: Maximum output tokens of one answer.
         early_stop: Whether to skip remaining runs once the verdict is clear; ignored for a skill
             with a minimum lift or with labels that correct the judge, which needs all runs.

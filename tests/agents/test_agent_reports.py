@@ -20,7 +20,7 @@ CALL = ToolUse(name="skill", input='{"name": "sums"}')
 RUN = AgentRun(
     version="1.2", turns=3, requests=4, offered=True, called=True, loaded=True, calls=(CALL,)
 )
-DEFAULTS = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"hurts"}))
+DEFAULTS = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset({"hurts"}))
 NOT_LOADED = replace(RUN, loaded=False, broken="the model called the skill, but never got it")
 
 

@@ -88,8 +88,8 @@ def test_a_threshold_that_missing_runs_could_have_met_or_missed_is_not_decided(
         else trial
         for trial in cell.trials
     )
-    limits = Thresholds(min_pass_rate=least, min_lift=None, fail_on=frozenset())
-    lifts = replace(limits, min_pass_rate=None, min_lift=least)
+    limits = Thresholds(min_mean_pass_rate=least, min_lift=None, fail_on=frozenset())
+    lifts = replace(limits, min_mean_pass_rate=None, min_lift=least)
 
     gates = [decide_gate(replace(cell, trials=lost), each) for each in (limits, lifts)]
 
@@ -140,7 +140,7 @@ def compared(passes: Sequence[int], *, lost: int, model: str) -> Cell:
     return replace(now, trials=(first, *others, *old), planned=3 * len(passes), ref="main")
 
 
-REGRESSION = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"regression"}))
+REGRESSION = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset({"regression"}))
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -211,7 +211,7 @@ def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
     loopback.answer = lose_one_in_six
     model = f"--upskill-models=m@{loopback.openai_url}"
 
-    result = run_once(model, "--upskill-runs=6", "--upskill-min-pass-rate=0.9", "skills")
+    result = run_once(model, "--upskill-runs=6", "--upskill-min-mean-pass-rate=0.9", "skills")
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
@@ -235,7 +235,7 @@ def test_a_pass_rate_with_the_skill_under_the_least_is_red(
     run_once: Run, write_skill: WriteSkill, least: float, red: bool
 ) -> None:
     missed = LIFTED | {"id": "missed", "expected": {"contains": "38"}, "min_pass_rate": 0}
-    write_skill(LIFTED, missed, gate={"min_pass_rate": least})
+    write_skill(LIFTED, missed, gate={"min_mean_pass_rate": least})
 
     result = run_once(*OFFLINE, "skills")
 
@@ -269,7 +269,7 @@ def test_a_missing_run_without_the_skill_leaves_a_decided_gate_and_its_trial_as_
 ) -> None:
     args = script(one="+++++ --+!-", two="+++++ -----")
 
-    result = run_once(*args, "--upskill-min-pass-rate=0.25")
+    result = run_once(*args, "--upskill-min-mean-pass-rate=0.25")
 
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=5)

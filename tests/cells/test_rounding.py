@@ -13,7 +13,7 @@ from pytest_upskill.report.files.phrases import matrix_parts
 from pytest_upskill.report.terminal.table import table
 from tests.reporting import cell, counted, run, trial
 
-NONE = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset())
+NONE = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset())
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_rate_hides_no_failure_and_no_pass(rate: float, text: str) -> None:
 def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) -> None:
     measured = counted([(each, 0) for each in passes], of=10)
 
-    gate = decide_gate(measured, replace(NONE, min_pass_rate=least))
+    gate = decide_gate(measured, replace(NONE, min_mean_pass_rate=least))
 
     assert gate.outcome == "passed"
 
@@ -48,7 +48,7 @@ def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) ->
     ("limits", "said"),
     [
         (replace(NONE, min_lift=0.204), "lift is under +20.4 points ("),
-        (replace(NONE, min_pass_rate=0.999), "pass rate with the skill is under 99.9% ("),
+        (replace(NONE, min_mean_pass_rate=0.999), "pass rate with the skill is under 99.9% ("),
     ],
 )
 def test_a_threshold_is_reported_as_it_was_set(limits: Thresholds, said: str) -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("pytester")
         (["--fail-on", "no-effect"], 0),
         (["--fail-on="], 0),
         (["--fail-on=", "--min-lift", "0.1"], 1),
-        (["--fail-on=", "--min-pass-rate", "0.5"], 1),
+        (["--fail-on=", "--min-mean-pass-rate", "0.5"], 1),
     ],
 )
 def test_thresholds_are_those_given_else_those_of_the_runs(arguments: list[str], code: int) -> None:
@@ -85,13 +85,13 @@ def test_a_report_ends_as_its_run_did(
 def test_a_trial_that_failed_is_red_as_it_was_in_its_run(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = save("a.json", report(counted([(5, 0), (5, 0), (4, 0)])))
+    file = save("a.json", report(counted([(5, 0), (5, 0), (2, 0)])))
 
     assert report_command([file, *arguments]) == 1
     out = capsys.readouterr().out
     assert out.startswith("billing on haiku: helps, gate passed, 1 trial failed\n")
     assert out.endswith(
-        "FAILED skills/billing/skill_meta.json::case-3[haiku-with_skill] - 4 of 5 runs passed\n"
+        "FAILED skills/billing/skill_meta.json::case-3[haiku-with_skill] - 2 of 5 runs passed\n"
     )
 
 

@@ -86,7 +86,7 @@ def test_everything_a_case_can_say_is_read() -> None:
     text = json.dumps(
         {
             "$schema": "https://example.com/skill_meta.schema.json",
-            "gate": {"min_lift": 0.2, "min_pass_rate": 1},
+            "gate": {"min_lift": 0.2, "min_mean_pass_rate": 1},
             "cases": [
                 case(
                     id="Full case",
@@ -102,7 +102,7 @@ def test_everything_a_case_can_say_is_read() -> None:
 
     cases, gate = read_cases(text)
 
-    assert gate == GateRule(min_lift=0.2, min_pass_rate=1)
+    assert gate == GateRule(min_lift=0.2, min_mean_pass_rate=1)
     assert cases == (
         Case(
             id="Full case",

@@ -70,6 +70,8 @@ def test_all_mistakes_of_a_file_are_reported_at_once_with_their_places() -> None
         ({"cases": {}}, "cases: must be a list, got {}"),
         ([[]], "[0]: must be an object, got []"),
         ({"cases": [case()], "gate": {"min_lift": 2}}, "gate.min_lift: must be at most 1, got 2"),
+        ({"cases": [case()], "gate": {"min_pass_rate": 1}},
+         "gate.min_pass_rate: unknown key (did you mean 'min_mean_pass_rate'?)"),
         ({"cases": [case()], "defaults": {"runs": 3}},
          "defaults.runs: unknown key (known: min_pass_rate)"),
     ],

@@ -77,7 +77,7 @@ def test_every_example_skill_validates() -> None:
         [CASE],
         {"$schema": "skill_meta.schema.json", "cases": [CASE]},
         {"tests": [case(context=None, output_file=None, validator=None, validator_config=None)]},
-        {"gate": {"min_lift": 0.2, "min_pass_rate": 1}, "defaults": {"min_pass_rate": 0},
+        {"gate": {"min_lift": 0.2, "min_mean_pass_rate": 1}, "defaults": {"min_pass_rate": 0},
          "cases": [case(id="v1.2 é", tags="slow", models=["haiku"], min_pass_rate=0.5)]},
         [case(expected={"regex": ["a"], "json_schema": {"type": "object"}, "contains_any": ["b"]})],
         [case(expected={"json_schema": "skill_meta.schema.json", "toml": {"a.b": 1}})],

@@ -66,7 +66,7 @@ def labels(*wrong: tuple[bool, bool], each: int = 10) -> CellLabels:
 
 
 def thresholds(*fail_on: FailOn, min_lift: float | None = None) -> Thresholds:
-    return Thresholds(min_pass_rate=None, min_lift=min_lift, fail_on=frozenset(fail_on))
+    return Thresholds(min_mean_pass_rate=None, min_lift=min_lift, fail_on=frozenset(fail_on))
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,15 @@ def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() ->
     assert decide_gate(corrected, wanted).warning == ""
 
 
-def test_min_pass_rate_is_compared_with_the_corrected_rate_and_warns_without_one() -> None:
+def test_min_mean_pass_rate_is_compared_with_the_corrected_rate_and_warns_without_one() -> None:
     judged, corrected = cell(40, 20), cell(40, 20, labels=labels((True, True)))
-    wanted = replace(thresholds(), min_pass_rate=0.6)
+    wanted = replace(thresholds(), min_mean_pass_rate=0.6)
 
     assert decide_gate(judged, wanted).outcome == "passed"
     assert decide_gate(judged, wanted).warning == (
-        "min_pass_rate is compared with what an uncalibrated judge found"
+        "min_mean_pass_rate is compared with what an uncalibrated judge found"
     )
-    assert decide_gate(judged, replace(wanted, min_pass_rate=0.0)).warning == ""
+    assert decide_gate(judged, replace(wanted, min_mean_pass_rate=0.0)).warning == ""
     assert decide_gate(corrected, wanted).text.startswith(
         "csv on m: corrected pass rate with the skill, 40%, is under 60% ("
     )

@@ -56,6 +56,31 @@ def test_a_trial_passes_when_enough_of_its_runs_do(rate: float, passes: int, pas
     assert trial.passed is passed
 
 
+@pytest.mark.parametrize(
+    ("passes", "runs", "passed"),
+    [(1, 1, True), (0, 1, False), (1, 2, False), (2, 3, True), (2, 4, False), (3, 5, True)],
+)
+def test_without_a_pass_rate_more_than_half_of_the_runs_must_pass(
+    run_once: Run, write_skill: WriteSkill, passing: Passing, passes: int, runs: int, passed: bool
+) -> None:
+    write_skill(CASE)
+
+    result = run_once(*passing(passes), f"--upskill-runs={runs}", "skills")
+
+    assert result.ret == (pytest.ExitCode.OK if passed else pytest.ExitCode.TESTS_FAILED)
+
+
+def test_a_missing_run_that_could_make_a_majority_leaves_a_trial_open() -> None:
+    missing = ("503",)
+    runs = [reporting.run(passed) for passed in (True, True, False)]
+
+    open_ = reporting.trial("budget", "with_skill", runs, errors=missing)
+
+    assert not open_.settled
+    assert replace(open_, errors=()).settled
+    assert reporting.trial("budget", "with_skill", runs[:2], errors=missing).settled
+
+
 def test_the_pass_rate_of_a_case_precedes_that_of_its_file(
     run_once: Run, write_skill: WriteSkill, passing: Passing
 ) -> None:
@@ -87,7 +112,10 @@ def test_a_failure_says_which_runs_missed_and_shows_their_answers(
 
     result.stdout.re_match_lines(
         [
-            r"2 of 4 runs passed; all 4 are required: contains '37': not in the answer \(.*",
+            (
+                r"2 of 4 runs passed; more than half must \(--upskill-min-pass-rate .*\): "
+                r"contains '37': not in the answer \(.*"
+            ),
             r"runs? \d.*:",
             r"  0 of 1 checks passed",
             r"-+ answer -+",
@@ -96,6 +124,16 @@ def test_a_failure_says_which_runs_missed_and_shows_their_answers(
             r"\| 38 \d",
         ]
     )
+
+
+def test_a_failure_names_the_pass_rate_that_was_set(
+    run_once: Run, write_skill: WriteSkill, passing: Passing
+) -> None:
+    write_skill(CASE)
+
+    result = run_once(*passing(3), "--upskill-runs=4", "--upskill-min-pass-rate=1", "skills")
+
+    result.stdout.fnmatch_lines(["3 of 4 runs passed; all 4 must (min_pass_rate 1): contains*"])
 
 
 def test_the_runs_that_missed_count_in_the_pass_rates(

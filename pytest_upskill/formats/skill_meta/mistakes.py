@@ -38,7 +38,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("reference", "reference_answer gold golden ideal expected_answer"),
         ("tags", "labels keywords markers"),
         ("cases", "evals evaluations scenarios test_cases"),
-        ("min_pass_rate", "pass_rate threshold pass_threshold"),
+        ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
         ("min_lift", "lift"),
         ("contains", "contain contains_all includes must_contain must_include has"),
         ("not_contains", "excludes must_not_contain must_not_include does_not_contain"),

@@ -72,7 +72,7 @@ class CaseEntry(Entry):
     statements: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], Mark] | None = None
     """Statements of `judge` to exclude from every arm: number, from 1, to `agent` or `vacuous`."""
     min_pass_rate: Rate | None = None
-    """Share of the runs that must pass."""
+    """Share of the runs that must pass; without it, more than half of them."""
     models: Texts | None = None
     """Labels of the models this case is for; by default all."""
     tags: Texts | None = None
@@ -103,8 +103,8 @@ class Gate(Entry):
 
     min_lift: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Pass rate with the skill minus without it."""
-    min_pass_rate: Rate | None = None
-    """Pass rate with the skill."""
+    min_mean_pass_rate: Rate | None = None
+    """Mean pass rate of the cases with the skill."""
     min_recall: Rate | None = None
     """Share of the queries that should trigger the skill for which an agent chooses it."""
     max_false_triggers: Rate | None = None
@@ -115,7 +115,7 @@ class Defaults(Entry):
     """Values for every case that does not set its own."""
 
     min_pass_rate: Rate | None = None
-    """Share of the runs that must pass."""
+    """Share of the runs that must pass; without it, more than half of them."""
 
 
 def _check_number(value: object) -> object:

@@ -156,8 +156,14 @@ OPTIONS = (
     Option(
         "min-pass-rate",
         "gate",
-        "Share of runs that must pass, from 0 to 1: in each case (default: all of them) and, for "
-        "the gate, on average over the cases of a skill.",
+        "Share of a case's runs that must pass, from 0 to 1 (default: more than half of them).",
+        "RATE",
+        "float",
+    ),
+    Option(
+        "min-mean-pass-rate",
+        "gate",
+        "Fail the gate if the mean pass rate of a skill's cases is smaller, from 0 to 1.",
         "RATE",
         "float",
     ),

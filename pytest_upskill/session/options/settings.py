@@ -54,8 +54,8 @@ class Settings:
     """Model that decides statements about answers; None if there is none."""
     runs: int
     """Repeats of each trial."""
-    min_pass_rate: float
-    """Share of a trial's runs that must pass if the case file sets none."""
+    min_pass_rate: float | None
+    """Minimum share of runs that pass if the case file sets none; None for more than half."""
     thresholds: Thresholds
     """Thresholds of the gates if the case file sets none."""
     compare: str | None
@@ -140,16 +140,15 @@ class Settings:
         Raises:
             pytest.UsageError: The value of an option is invalid; the message has the cure.
         """
-        min_pass_rate = rate(config, "min_pass_rate")
         project = project_folder(config.rootpath)
         models, judge = models_and_judge(config)
         return cls(
             models=models,
             judge=judge,
             runs=positive(config, "runs"),
-            min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
+            min_pass_rate=rate(config, "min_pass_rate"),
             thresholds=Thresholds(
-                min_pass_rate=min_pass_rate,
+                min_mean_pass_rate=rate(config, "min_mean_pass_rate"),
                 min_lift=rate(config, "min_lift", low=-1.0),
                 min_recall=rate(config, "min_recall"),
                 max_false_triggers=rate(config, "max_false_triggers"),

@@ -145,7 +145,8 @@ def _options(settings: Settings) -> dict[str, Any]:
     """Return the options that a report shows, by name."""
     return {
         "runs": settings.runs,
-        "min_pass_rate": settings.thresholds.min_pass_rate,
+        "min_pass_rate": settings.min_pass_rate,
+        "min_mean_pass_rate": settings.thresholds.min_mean_pass_rate,
         "min_lift": settings.thresholds.min_lift,
         "min_recall": settings.thresholds.min_recall,
         "max_false_triggers": settings.thresholds.max_false_triggers,

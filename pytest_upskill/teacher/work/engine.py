@@ -91,7 +91,6 @@ class Engine:
             skill_block="",
             runs=1,
             first_run=run,
-            min_pass_rate=1.0,
             max_tokens=MAX_TOKENS,
         )
 
@@ -110,7 +109,6 @@ class Engine:
             replace(skill, cases=tuple(cases), before=None),
             self.terms.students if models is None else models,
             runs=runs,
-            min_pass_rate=1.0,
             max_tokens=self.workplace.max_tokens,
         )
         return [replace(trial, first_run=first_run) for trial in both_arms if trial.arm == arm]
