@@ -35,7 +35,7 @@ from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.pace import Pace
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.run_limits import RunLimits
@@ -284,8 +284,8 @@ def _request(model: str) -> Request:
 
 def _upstream(cli: Cli, url: str) -> HostUpstream:
     endpoint = Endpoint(wire="anthropic", url=url, key_variable="UPSKILL_API_KEY", key="not-a-key")
-    slots = ConcurrencyLimiter(8, timeout=60.0)
-    retries = Retries(slots=slots, host=endpoint.host, activity=InFlight())
+    slots = Pace(8, timeout=60.0)
+    retries = Retries(pace=slots, host=endpoint.host, activity=InFlight())
     return HostUpstream(endpoint, cli.wire, timeout=60.0, retries=retries)
 
 

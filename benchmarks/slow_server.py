@@ -1,41 +1,104 @@
-"""A server with two slots and slow answers, over HTTP: are answers lost, is slot time wasted?
+"""Five kinds of slow servers, over HTTP: are answers lost, and how long do the requests take?
 
-python benchmarks/slow_server.py           # 60 answers of 1 s with a timeout of 3 s: 1 min
-python benchmarks/slow_server.py --full    # 60 answers of 40 s with a timeout of 120 s: 40 min
+python benchmarks/slow_server.py              # scaled down to a timeout of 3 s: 4 min
+python benchmarks/slow_server.py --full       # with the default timeout of 120 s: 80 min
+python benchmarks/slow_server.py shared never # some of them
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import select
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+ANSWERS = 60
+CONCURRENCY = 20
+"""The plugin's default."""
 SLOTS = 2
-QUESTION = {"id": "n", "input": "How many?", "expected": {"contains": "37"}}
+TICK = 0.01
+CASES = [
+    {"id": f"n{n}", "input": f"How many of {n}?", "expected": {"contains": "37"}}
+    for n in range(ANSWERS // 2)
+]
+UNANSWERED = b"How many of 7?"
+"""The question that ``never`` does not answer without the skill."""
+
+
+@dataclass(eq=False)
+class Requests:
+    """The requests that a server has, and which of them it works on."""
+
+    kind: str
+    seconds: float
+    """Time of an answer; of ``shared``, of a request that has the server for itself."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: list[object] = field(default_factory=list)
+    working: set[object] = field(default_factory=set)
+    first: float = 0.0
+    answered: list[float] = field(default_factory=list)
+    cancelled: int = 0
+
+    @property
+    def ideal(self) -> float:
+        """Seconds that all answers take if the server is never idle."""
+        at_once = {"order": SLOTS, "random": SLOTS, "shared": 1}.get(self.kind, CONCURRENCY)
+        return ANSWERS * self.seconds / at_once
+
+    def work(self, body: bytes) -> Generator[None]:
+        """Yield once per tick until the answer to a request is ready."""
+        request = object()
+        never = self.kind == "never" and UNANSWERED in body and b"It is 37." not in body
+        with self.lock:
+            self.first = self.first or time.monotonic()
+            self.waiting.append(request)
+        try:
+            while not self._has_turn(request):
+                yield
+            left, before = self.seconds, time.monotonic()
+            while left > 0 or never:
+                yield
+                now = time.monotonic()
+                left -= (now - before) / (len(self.working) if self.kind == "shared" else 1)
+                before = now
+            self.answered.append(time.monotonic())
+        finally:
+            with self.lock:
+                self.working.discard(request)
+                if request in self.waiting:
+                    self.waiting.remove(request)
+
+    def _has_turn(self, request: object) -> bool:
+        with self.lock:
+            slots = SLOTS if self.kind in {"order", "random"} else ANSWERS
+            if self.waiting and len(self.working) < slots:
+                chosen = 0 if self.kind != "random" else random.randrange(len(self.waiting))
+                self.working.add(self.waiting.pop(chosen))
+            return request in self.working
 
 
 class Server(ThreadingHTTPServer):
-    """A server that counts the slot time of answers, and of requests that were cancelled."""
+    """A server of one kind."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, requests: Requests) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.seconds = seconds
-        self.slots = threading.Semaphore(SLOTS)
-        self.busy = self.wasted = 0.0
+        self.requests = requests
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers when a slot was free for as long as an answer takes."""
+    """Answers when the server has worked on the request, unless the client has left."""
 
     protocol_version = "HTTP/1.1"
     server: Server
@@ -45,41 +108,31 @@ class Handler(BaseHTTPRequestHandler):
         self.send_error(404)
 
     def do_POST(self) -> None:
-        """Wait for a slot, and answer."""
-        self.rfile.read(int(self.headers["content-length"]))
-        while not self.server.slots.acquire(timeout=0.01):
-            if self._gone():
+        """Work on a request, and answer."""
+        body = self.rfile.read(int(self.headers["content-length"]))
+        work = self.server.requests.work(body)
+        for _ in work:
+            if select.select([self.connection], [], [], 0)[0]:  # Closed: there is an end to read.
+                self.close_connection = True
+                self.server.requests.cancelled += 1
+                work.close()
                 return
-        started = time.monotonic()
-        try:
-            while (spent := time.monotonic() - started) < self.server.seconds:
-                if self._gone():
-                    self.server.wasted += spent
-                    return
-                time.sleep(0.005)
-            self.server.busy += self.server.seconds
-        finally:
-            self.server.slots.release()
+            time.sleep(TICK)
         choice = {"message": {"role": "assistant", "content": "37"}, "finish_reason": "stop"}
-        body = json.dumps({"model": "slow", "choices": [choice]}).encode()
+        reply = json.dumps({"model": "slow", "choices": [choice]}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
+        self.send_header("content-length", str(len(reply)))
         self.end_headers()
-        self.wfile.write(body)
-
-    def _gone(self) -> bool:
-        """Return whether the client closed the connection: then there is an end to read."""
-        self.close_connection = bool(select.select([self.connection], [], [], 0)[0])
-        return self.close_connection
+        self.wfile.write(reply)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as in the base class
         """Print nothing."""
 
 
-def measure(answers: int, seconds: float, *options: str) -> float:
-    """Run pytest, print what came of it, and return how long the requests took."""
-    server = Server(seconds)
+def measure(requests: Requests, timeout: int) -> None:
+    """Run pytest with default options against a server, and print what came of it."""
+    server = Server(requests)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
         skill = Path(folder, "slow")
@@ -87,28 +140,37 @@ def measure(answers: int, seconds: float, *options: str) -> float:
         skill.joinpath("SKILL.md").write_text(
             "---\nname: slow\ndescription: A test.\n---\nIt is 37.\n"
         )
-        skill.joinpath("skill_meta.json").write_text(json.dumps({"cases": [QUESTION]}))
+        skill.joinpath("skill_meta.json").write_text(json.dumps({"cases": CASES}))
         model = f"m=slow@http://127.0.0.1:{server.server_port}/v1"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder]
-        command += ["--upskill-models", model, f"--upskill-runs={answers // 2}", *options]
+        command += ["--upskill-models", model, f"--upskill-timeout={timeout}"]
         started = time.monotonic()
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        took = time.monotonic() - started
-    missing = answers - round(server.busy / seconds)
-    share = server.wasted / (server.busy + server.wasted)
+    whole = time.monotonic() - started
+    if not requests.answered:
+        sys.exit(run.stdout + run.stderr)
+    took = max(requests.answered) - requests.first
     print(
-        f"{' '.join(options):55} {took:6.1f} s, lost {missing}, wasted {share:.1%}, "
-        f"exit code {run.returncode}"
+        f"{requests.kind:10} {took:7.1f} s, {took / requests.ideal:.2f} x ideal, "
+        f"answered {len(requests.answered)} of {ANSWERS}, cancelled {requests.cancelled}, "
+        f"whole run {whole:.1f} s, exit code {run.returncode}",
+        flush=True,
     )
-    return took
+
+
+def main() -> None:
+    """Measure each kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="in real time")
+    parser.add_argument(
+        "kinds", nargs="*", default=["order", "random", "shared", "parallel", "never"]
+    )
+    options = parser.parse_args()
+    scale = 1 if options.full else 1 / 40
+    for kind in options.kinds:
+        seconds = 8 if kind == "shared" else 40
+        measure(Requests(kind, seconds * scale), int(120 * scale))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="in real time")
-    full = parser.parse_args().full
-    answers, seconds, timeout = (60, 40.0, 120) if full else (60, 1.0, 3)
-    limit = f"--upskill-timeout={timeout}"
-    default = measure(answers, seconds, limit)
-    ideal = measure(answers, seconds, limit, f"--upskill-concurrency={SLOTS}")
-    print(f"{default / ideal:.2f} times as long as with {SLOTS} requests in flight")
+    main()

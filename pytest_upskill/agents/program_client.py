@@ -26,11 +26,12 @@ from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model
-from pytest_upskill.providers.keys import Endpoint, is_custom
+from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget, BudgetError, Settle
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.retry import make_retries
+from pytest_upskill.spending.pace import Pace
+from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.run_limits import RunLimits
 
 _SELF_TESTS = 2
@@ -66,17 +67,12 @@ def make_program_client(
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
-    custom = is_custom(model)
     upstream = HostUpstream(
         endpoint,
         cli.wire,
         timeout=timeout,
-        retries=make_retries(
-            endpoint.host,
-            concurrency=max_in_flight,
-            custom=custom,
-            timeout=timeout,
-            activity=activity,
+        retries=Retries(
+            pace=Pace(max_in_flight, timeout=timeout), host=endpoint.host, activity=activity
         ),
     )
     return CliClient(cli, installed, upstream, budget=budget, slots=slots)

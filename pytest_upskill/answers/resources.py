@@ -34,8 +34,6 @@ class Host:
     """Whether it has a prompt cache, which makes a skill block cheaper from the second time on."""
     accepts_tools: bool = True
     """Whether requests may offer tools, as far as is known before the first request."""
-    custom: bool = False
-    """Whether it is a server of the user's own, whose slots are unknown and may be few."""
     timeout: float = math.inf
     """Timeout of a request in seconds."""
     runs_agents: bool = False

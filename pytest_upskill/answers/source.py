@@ -212,18 +212,16 @@ class CompletionSource:
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
         # Imported here: a run that sends no request needs neither SDK nor retries.
-        from pytest_upskill.spending.host_client import HostClient
-        from pytest_upskill.spending.retry import make_retries
+        from pytest_upskill.spending.pace import Pace
+        from pytest_upskill.spending.retry import HostClient, Retries
 
         try:
             client = await in_daemon_thread(host.open)
             if host.runs_agents:
                 return client
-            retries = make_retries(
-                urlsplit(host.url).netloc or host.name,
-                concurrency=self._concurrency,
-                custom=host.custom,
-                timeout=host.timeout,
+            retries = Retries(
+                pace=Pace(self._concurrency, timeout=host.timeout),
+                host=urlsplit(host.url).netloc or host.name,
                 activity=self._resources.activity,
             )
             return HostClient(client, retries, self._resources.budget)

@@ -1,20 +1,38 @@
-"""The state of a host, as its replies show it: whether it works, and which models are stopped."""
+"""The state of a host, as its replies show it: when to wait, and which models are stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.model import Model
-from pytest_upskill.spending.retry_policy import RetryPolicy
 
 OVERLOADED = frozenset({429, 529})
 """Statuses of a host that has too many requests."""
+
+_HOPELESS_FAILURES = 3
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 8.0
+_LONGEST_RETRY_AFTER_S = 60.0
+
+
+def backoff(failures: int, error: ProviderError, *, jitter: float = 0.0) -> float:
+    """Return the seconds until the next attempt: they double, up to a limit.
+
+    Args:
+        failures: Number of failures so far.
+        error: The last failure, which may ask for a longer pause.
+        jitter: Share of the first pause to add, so that requests do not return together.
+    """
+    # A host may fail very often in a long session, and 2.0 ** 1024 is too large a number.
+    doubled = 2.0 ** min(failures - 1, 10)
+    seconds = min(_FIRST_BACKOFF_S * (doubled + jitter), _LONGEST_BACKOFF_S)
+    return max(seconds, min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
 
 
 class HostHealth:
@@ -24,7 +42,6 @@ class HostHealth:
     a pause: it may be starting, and if it is not running, many requests would fail like the first.
 
     Args:
-        policy: The limits of retries.
         clock: A monotonic clock in seconds.
         sleep: Waits for a number of seconds.
 
@@ -37,14 +54,12 @@ class HostHealth:
 
     def __init__(
         self,
-        policy: RetryPolicy,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.has_replied = False
         self.answered_at = -math.inf
         self.silences = 0
-        self._policy = policy
         self._clock = clock
         self._sleep = sleep
         self._failures = 0
@@ -87,7 +102,7 @@ class HostHealth:
             self._failures += 1
             self._failed_at = self._clock()
             self._first_failed_at = min(self._first_failed_at, self._failed_at)
-            self._paused_until = self._failed_at + self._policy.pause(self._failures, error)
+            self._paused_until = self._failed_at + backoff(self._failures, error)
             if error.status is None:
                 self.silences += 1
 
@@ -96,10 +111,17 @@ class HostHealth:
         """Seconds since the first failure of a host that has never answered, else 0."""
         return self._clock() - self._first_failed_at if self._is_in_doubt() else 0.0
 
-    def refuses_all(self, model: Model, error: ProviderError) -> bool:
-        """Return whether a model has answered nothing, and sent this error often enough."""
-        refusals = self._refusals[model, str(error)]
-        return model not in self._models_that_answered and refusals >= self._policy.same_refusals
+    def is_hopeless(self, model: Model, errors: Sequence[ProviderError]) -> bool:
+        """Return whether no request can succeed, after the errors that one of them got.
+
+        That is the case if the host has never replied to any request, and three attempts in a row,
+        of this request or of all, had no reply; or if the model has answered nothing, and three
+        requests got the same error.
+        """
+        if not self.has_replied and max(len(errors), self.silences) >= _HOPELESS_FAILURES:
+            return True
+        refusals = self._refusals[model, str(errors[-1])] if errors else 0
+        return model not in self._models_that_answered and refusals >= _HOPELESS_FAILURES
 
     def stop(self, model: Model, reason: str) -> str:
         """Stop a model, or all models of a host that has never replied.

@@ -15,9 +15,8 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.pace import Pace
 from pytest_upskill.spending.retry import Retries
-from pytest_upskill.spending.retry_policy import RetryPolicy
 from pytest_upskill.wire.messages import read_message
 from tests.loopback import Loopback, Reply
 
@@ -53,10 +52,10 @@ def send(
             "messages",
             timeout=timeout,
             retries=Retries(
-                slots=ConcurrencyLimiter(times, timeout=timeout),
+                pace=Pace(times, timeout=timeout),
                 host=endpoint.host,
                 activity=InFlight(),
-                policy=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
+                sleep=lambda _: asyncio.sleep(0.01),
             ),
         )
         content = json.dumps(BODY).encode()

@@ -140,7 +140,7 @@ def test_no_failure_of_a_server_brings_a_key_to_light(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Each failure is to be met once by each key: no retries, and no model is given up.
-    monkeypatch.setattr(Retries, "_must_give_up", lambda *_: True)
+    monkeypatch.setattr(Retries, "_gives_up", lambda *_: True)
     monkeypatch.setattr(Retries, "_final_error", lambda _, error, *__: error)
     for name, value in {
         "UPSKILL_API_KEY": KEYS["bearer"],
@@ -199,7 +199,7 @@ def test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(Retries, "_must_give_up", lambda *_: True)
+    monkeypatch.setattr(Retries, "_gives_up", lambda *_: True)
     monkeypatch.setattr(Retries, "_final_error", lambda _, error, *__: error)
     monkeypatch.setenv("UPSKILL_API_KEY", KEYS["bearer"])
     loopback.answer = _echo_anywhere
@@ -243,7 +243,7 @@ def test_commands_with_a_teacher_bring_no_key_to_light(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(Retries, "_must_give_up", lambda *_: True)
+    monkeypatch.setattr(Retries, "_gives_up", lambda *_: True)
     monkeypatch.setenv("UPSKILL_API_KEY", KEYS["bearer"])
     depot.loopback.answer = lambda received: FAILURES[kind](_sent(received)[-1])
     source = depot.folder / "codes.md"

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.host_client import HostClient
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.pace import Pace
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Retries
-from pytest_upskill.spending.retry_policy import RetryPolicy
+from pytest_upskill.spending.retry import HostClient, Retries, RetryPolicy
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")
@@ -82,13 +80,13 @@ def client_of(
     host: Client,
     clock: Clock,
     *,
-    slots: ConcurrencyLimiter | None = None,
+    pace: Pace | None = None,
     policy: RetryPolicy | None = None,
     activity: InFlight | None = None,
 ) -> HostClient:
     """Make a client that sleeps on ``clock``."""
     retries = Retries(
-        slots=slots or ConcurrencyLimiter(4, clock=clock),
+        pace=pace or Pace(4, clock=clock),
         host="a.invalid",
         activity=activity or InFlight(clock=clock),
         policy=policy or RetryPolicy(deadline=100),

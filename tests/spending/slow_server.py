@@ -1,8 +1,9 @@
-"""A server with few slots and a queue, in made-up time that passes only while everybody waits."""
+"""Slow servers of several kinds, in made-up time that passes only while everybody waits."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import selectors
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,11 +11,10 @@ from typing import Any
 
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.host_client import HostClient
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.pace import Pace
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Retries
+from pytest_upskill.spending.retry import HostClient, Retries
 from tests.spending.retrying import ANSWER, request
 
 
@@ -39,32 +39,58 @@ class MadeUpTime(asyncio.SelectorEventLoop):
 
 @dataclass
 class SlowServer:
-    """Answers in order, as many at a time as it has slots; what is cancelled frees its slot."""
+    """Answers as many at a time as it has slots; what is cancelled frees its slot."""
 
     slots: int
     seconds: Callable[[int], float]
     """Time that the n-th request takes in a slot."""
     timeout: float = 120
+    order: random.Random | None = None
+    """Draws which of the waiting requests is next; None for the first of them."""
     busy: float = 0.0
     """Slot time spent on answers."""
     wasted: float = 0.0
     """Slot time spent on requests that were cancelled."""
     peak: int = 0
-    _queue: asyncio.Semaphore = field(init=False)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
     _open: int = 0
-
-    def __post_init__(self) -> None:
-        self._queue = asyncio.Semaphore(self.slots)
 
     async def complete(self, request: Request) -> Completion:
         self._open += 1
         self.peak = max(self.peak, self._open)
         try:
-            async with self._queue:
+            await self._wait_for_slot()
+            try:
                 await self._serve(self.seconds(request.run))
+            finally:
+                self._free_slot()
         finally:
             self._open -= 1
         return ANSWER
+
+    async def _wait_for_slot(self) -> None:
+        if self.slots:
+            self.slots -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._waiting.remove(turn)
+            else:
+                self._free_slot()
+            raise
+
+    def _free_slot(self) -> None:
+        waiting = [turn for turn in self._waiting if not turn.cancelled()]
+        if not waiting:
+            self.slots += 1
+            return
+        turn = self.order.choice(waiting) if self.order else waiting[0]
+        self._waiting.remove(turn)
+        turn.set_result(None)
 
     async def _serve(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -75,6 +101,38 @@ class SlowServer:
             self.wasted += loop.time() - started
             raise
         self.busy += seconds
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass
+class SharedServer:
+    """Works on all requests at once, each of which slows the others down."""
+
+    work: float
+    """Seconds of a request that has the server for itself."""
+    timeout: float = 120
+    busy: float = 0.0
+    wasted: float = 0.0
+    peak: int = 0
+    _open: int = 0
+
+    async def complete(self, _: Request) -> Completion:
+        self._open += 1
+        self.peak = max(self.peak, self._open)
+        left = self.work
+        try:
+            while left > 0:
+                await asyncio.sleep(0.1)
+                left -= 0.1 / self._open
+        except asyncio.CancelledError:
+            self.wasted += self.work - left
+            raise
+        finally:
+            self._open -= 1
+        self.busy += self.work
+        return ANSWER
 
     async def aclose(self) -> None:
         pass
@@ -91,14 +149,14 @@ class Session:
     """The messages of errors."""
 
 
-def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None = 4) -> Session:
+def run(server: SlowServer | SharedServer, answers: int) -> Session:
     """Request so many answers, all at once."""
 
     async def ask() -> tuple[list[Completion | BaseException], float]:
         loop = asyncio.get_running_loop()
-        limiter = ConcurrencyLimiter(most, start=start, timeout=server.timeout, clock=loop.time)
+        pace = Pace(20, timeout=server.timeout, clock=loop.time)
         activity = InFlight(clock=loop.time)
-        retries = Retries(slots=limiter, host="a.invalid", activity=activity, clock=loop.time)
+        retries = Retries(pace=pace, host="a.invalid", activity=activity, clock=loop.time)
         client = HostClient(server, retries, Budget(None, Prices({})))
         asking = (client.complete(request(run)) for run in range(answers))
         got = await asyncio.gather(*asking, return_exceptions=True)

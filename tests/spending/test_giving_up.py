@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError, Tool
-from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry_policy import RetryPolicy
+from pytest_upskill.spending.pace import Pace
+from pytest_upskill.spending.retry import RetryPolicy
 from tests.spending.retrying import (
     ANSWER,
     Clock,
@@ -73,7 +73,7 @@ def test_a_host_that_loads_its_model_is_waited_for() -> None:
 
 def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1), policy=RetryPolicy())
+    client = client_of(host, clock, pace=Pace(1), policy=RetryPolicy())
 
     def refuse_the_first() -> Completion:
         if host.requests[-1].run == 0:
@@ -89,7 +89,7 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
 
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1), policy=RetryPolicy(deadline=100))
+    client = client_of(host, clock, pace=Pace(1), policy=RetryPolicy(deadline=100))
     outcome(client.complete(request()))
 
     def refuse_each_once() -> Completion:
@@ -104,7 +104,7 @@ def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     assert [getattr(answer, "attempts", answer) for answer in answers] == [2] * 20
 
 
-@pytest.mark.parametrize(("answers", "attempts"), [(1, 5), (0, 3)])
+@pytest.mark.parametrize(("answers", "attempts"), [(1, 6), (0, 3)])
 def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline(
     answers: int, attempts: int
 ) -> None:
@@ -125,7 +125,7 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    client = client_of(host, clock, pace=Pace(1))
 
     def refuse_the_first() -> Completion:
         if host.requests[-1].run == 0:
@@ -158,7 +158,7 @@ def test_a_host_that_answers_no_request_until_a_deadline_is_given_up_on() -> Non
 def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() -> None:
     refused = ProviderError("m: HTTP 401 bad key", status=401, fatal=True)
     host, clock = Host(script=[refused]), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    client = client_of(host, clock, pace=Pace(1))
 
     errors = outcomes(*(client.complete(request(run)) for run in range(50)))
 
@@ -217,7 +217,7 @@ def refusal(*, of_request: bool = False, status: int = 400) -> ProviderError:
 @pytest.mark.parametrize("status", [200, 400])
 def test_a_model_that_refuses_everything_in_the_same_words_is_stopped(status: int) -> None:
     host, clock = Host(rest=always(lambda: refusal(status=status))), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    client = client_of(host, clock, pace=Pace(1))
 
     errors = outcomes(*(client.complete(request(run)) for run in range(20)))
 
@@ -228,7 +228,7 @@ def test_a_model_that_refuses_everything_in_the_same_words_is_stopped(status: in
 @pytest.mark.parametrize("why", ["an answer before", "its length", "its tools", "other words"])
 def test_a_refusal_that_others_may_escape_does_not_stop_the_model(why: str) -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    client = client_of(host, clock, pace=Pace(1))
     if why == "an answer before":
         outcome(client.complete(request()))
     tool = Tool(name="look", description="", schema={})

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.spending.host_client import HostClient
+from pytest_upskill.spending.retry import HostClient
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know

@@ -150,7 +150,6 @@ def _hosts_without_plugin(
             open=partial(_open, model, endpoint),
             records_answers=model.provider != "offline",
             accepts_tools=model.provider != "offline",
-            custom=is_custom(model),
             timeout=settings.timeout,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,

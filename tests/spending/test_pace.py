@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.spending.limiter import ConcurrencyLimiter, SlotTicket
+from pytest_upskill.spending.pace import Pace, Slot
 from tests.spending.retrying import Clock, Host, client_of, later, outcomes, request
 
 
@@ -15,11 +15,11 @@ def too_many() -> ProviderError:
     return ProviderError("m: HTTP 429 slow down", status=429)
 
 
-def sent(slots: ConcurrencyLimiter) -> SlotTicket:
+def sent(pace: Pace) -> Slot:
     """Send a request in a slot of its own."""
 
-    async def send() -> SlotTicket:
-        async with slots.slot() as one:
+    async def send() -> Slot:
+        async with pace.slot() as one:
             return one
 
     return asyncio.run(send())
@@ -27,7 +27,7 @@ def sent(slots: ConcurrencyLimiter) -> SlotTicket:
 
 def test_no_more_requests_than_slots_are_in_flight() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(3))
+    client = client_of(host, clock, pace=Pace(3))
 
     outcomes(*(client.complete(request(run)) for run in range(20)))
 
@@ -36,7 +36,7 @@ def test_no_more_requests_than_slots_are_in_flight() -> None:
 
 def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
     host, clock = Host(script=[later()]), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    client = client_of(host, clock, pace=Pace(1))
 
     outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
 
@@ -45,7 +45,7 @@ def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
 
 def test_cancelling_gives_the_slot_back() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    client = client_of(host, clock, pace=Pace(1))
 
     async def cancel_one_and_ask() -> Completion:
         task = asyncio.ensure_future(client.complete(request()))
@@ -60,10 +60,10 @@ def test_cancelling_gives_the_slot_back() -> None:
 
 def test_requests_refused_together_cut_the_slots_once() -> None:
     host, clock = Host(script=[too_many() for _ in range(10)]), Clock()
-    slots = ConcurrencyLimiter(10, clock=clock)
-    client = client_of(host, clock, slots=slots)
+    pace = Pace(10, clock=clock)
+    client = client_of(host, clock, pace=pace)
     outcomes(*(client.complete(request(run)) for run in range(10)))
-    cut, before, host.peak = slots.limit, host.peak, 0
+    cut, before, host.peak = pace.width, host.peak, 0
 
     outcomes(*(client.complete(request(run)) for run in range(10)))
 
@@ -72,38 +72,53 @@ def test_requests_refused_together_cut_the_slots_once() -> None:
 
 def test_refusals_that_go_on_cut_down_to_one() -> None:
     clock = Clock()
-    slots = ConcurrencyLimiter(10, clock=clock)
+    pace = Pace(10, clock=clock)
 
     for _ in range(30):
-        slots.refused()
+        pace.refused()
         clock.now += 15
 
-    assert slots.limit == 1
+    assert pace.width == 1
 
 
-def test_clean_rounds_grow_the_slots_back_and_not_beyond() -> None:
+def test_answers_grow_the_width_back_and_not_beyond() -> None:
     clock = Clock()
-    slots = ConcurrencyLimiter(10, clock=clock)
-    slots.refused()
+    pace = Pace(10, clock=clock)
+    pace.refused()
 
     grown = []
     for _ in range(40):
-        slots.answered(sent(slots))
-        grown.append(slots.limit)
+        pace.answered(sent(pace))
+        grown.append(pace.width)
 
     assert grown[:7] == [8] * 7
     assert grown[7:16] == [9] * 9
     assert set(grown[16:]) == {10}
 
 
-def test_trouble_between_answers_holds_the_growth_back() -> None:
+def test_timeouts_without_any_answer_halve_the_width_once_for_all_in_flight() -> None:
     clock = Clock()
-    slots = ConcurrencyLimiter(10, clock=clock)
-    slots.refused()
+    pace = Pace(10, clock=clock)
+    together = [sent(pace) for _ in range(10)]
+    clock.now += 120
 
-    for _ in range(50):
-        slots.answered(sent(slots))
-        slots.answered(sent(slots))
-        slots.failed()
+    for slot in together:
+        pace.timed_out(slot)
+    clock.now += 1
+    again = sent(pace)
+    clock.now += 120
+    pace.timed_out(again)
 
-    assert slots.limit == 8
+    assert pace.width == 2
+
+
+def test_a_timeout_leaves_the_width_of_a_host_that_answers_others() -> None:
+    clock = Clock()
+    pace = Pace(10, clock=clock)
+    late, other = sent(pace), sent(pace)
+    pace.answered(other)
+    clock.now += 120
+
+    pace.timed_out(late)
+
+    assert pace.width == 10
