@@ -21,7 +21,7 @@ import httpx2
 from measure import Cost, interleaved, serving, wall
 from workbench import Bench, Row, healthy, pytest_run
 
-from pytest_upskill.agents.box.bubblewrap import prepare_folders
+from pytest_upskill.agents.box import Box
 from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, NoAgentError
@@ -32,6 +32,7 @@ from pytest_upskill.agents.self_test import SKILL, self_test_request
 from pytest_upskill.completion import Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
@@ -109,7 +110,8 @@ def _bare(cli: Cli, request: Request, url: str) -> float:
     installed, launch = cli.find(), cli.launch(request, url)
     with tempfile.TemporaryDirectory(prefix="upskill-bare-") as folder:
         root = Path(folder)
-        prepare_folders(root, cli, launch, request)
+        box = Box(root=root, cli=cli, installed=installed, launch=launch, has_own_user=False)
+        box.prepare_folders(request)
         environment = {
             "PATH": f"{installed.program.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(root / "home"),
@@ -296,4 +298,5 @@ def _client(cli: Cli, url: str) -> CliClient:
         _upstream(cli, url),
         budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(2),
+        sandbox=Sandbox("bwrap"),
     )

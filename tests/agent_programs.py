@@ -19,6 +19,7 @@ from pytest_upskill.agents.proxy.upstream import Receive, Upstream
 from pytest_upskill.agents.self_test import Script, message_events
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
 from pytest_upskill.model import parse_model
+from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import OwnPrice, Prices
 from pytest_upskill.spending.run_limits import RunLimits
@@ -127,6 +128,7 @@ def client(
         upstream,
         budget=Budget(limit, prices),
         slots=asyncio.Semaphore(4),
+        sandbox=Sandbox("bwrap"),
         limits=limits,
     )
 

@@ -69,3 +69,19 @@ def is_gone(marker: str) -> bool:
     while running(marker) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not running(marker)
+
+
+OPENED_SETTINGS = """
+import os
+opened, number = [], 0
+for folder, _, names in os.walk("/proc/sys"):
+    for name in names:
+        number += 1
+        try:
+            os.close(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_NONBLOCK))
+            opened.append(name)
+        except OSError:
+            pass
+print("opened", opened, "of", number)
+"""
+"""A program that opens each setting of the kernel for writing, and changes none."""

@@ -60,7 +60,7 @@ NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHI
 ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n', '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n')
 NO_TIME_LIMIT = Edit("checks/cpu_limit.py", "call_limited(_SECONDS, function, *args)", "function(*args)")
 NO_NAMESPACES = Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--die-with-parent"')
-NO_OWN_USER = Edit("sandbox/run.py", "as_own_user = own_user_command(home) if self._own_user else []", "as_own_user: list[str] = []")
+NO_OWN_USER = Edit("sandbox/run.py", 'as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []', "as_own_user: list[str] = []")
 WRITABLE_TMP = Edit("sandbox/landlock.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
 INHERITED = Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n")
 NO_TCP_RULE = Edit("sandbox/landlock.py", "network = 3 if", "network = 0 if")
@@ -68,7 +68,10 @@ NO_PIPE = Edit("sandbox/launcher.py", "select.select([0, wakeup]", "select.selec
 NO_KILL = Edit("sandbox/launcher.py", "    _kill_descendants()\n", "")
 NO_GROUP_KILL = Edit("sandbox/run.py", "                process.wait(_GRACE_S)\n            _kill_group(process.pid)\n", "                process.wait(_GRACE_S)\n")
 NO_TIME = Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 30")
+WRITABLE_PROC = Edit("sandbox/confinement.py", '    yield from ("--remount-ro", "/proc")\n', "")
 SANDBOX = (
+    Removal("test_no_setting_of_the_kernel_can_be_written", (WRITABLE_PROC, NO_OWN_USER), ("bwrap",)),
+    Removal("test_no_setting_of_the_kernel_can_be_written", (NO_LANDLOCK, NO_FILTER, NO_OWN_USER), ("landlock",)),
     Removal("test_the_environment_is_built_from_nothing", (INHERITED,), EVERY),
     Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", (OPEN_ETC,), CONFINING),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '    "--unshare-pid",\n', ""), Edit("sandbox/confinement.py", '["--cap-drop", "ALL"]', "[]"), NO_OWN_USER), ("bwrap",)),
@@ -209,19 +212,24 @@ AGENTS = (
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (OPEN_ETC,), CONFINING),
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
     Removal("test_a_skill_with_an_odd_name_is_installed_inside_the_home", (Edit("completion/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
-    Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box/bubblewrap.py", '["--remount-ro", "/dev", "--remount-ro", "/"]', "[]"),)),
+    Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box.py", '[*options, "--remount-ro", "/dev", "--remount-ro", "/"]', "options"),)),
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/program_client.py", "if not tally.has_final_answer:", "if False:"),)),
     Removal("test_a_conversation_with_what_the_host_would_fetch_is_refused", (Edit("agents/proxy/request_filter.py", 'if not source.startswith("data:"):', "if False:"),)),
     Removal("test_what_the_host_would_fetch_is_refused_wherever_it_stands", (Edit("agents/proxy/request_filter.py", "(rules.conversation_field, *_INSTRUCTIONS)", "(rules.conversation_field,)"),)),
     Removal("test_a_tool_of_the_host_is_dropped", (Edit("agents/proxy/request_filter.py", ' and str(tool.get("type") or "") in rules.tool_types', ""),)),
-    Removal("test_the_keyring_of_the_session_is_not_inside", (Edit("agents/box/bubblewrap.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
+    Removal("test_no_setting_of_the_kernel_can_be_opened_for_writing", (WRITABLE_PROC,)),
+    Removal("test_no_namespace_can_be_made_and_no_socket_that_a_namespace_does_not_hold", (Edit("agents/box.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
+    Removal("test_only_the_folders_that_the_docs_name_can_be_written", (Edit("agents/box.py", '[*options, "--remount-ro", "/dev", "--remount-ro", "/"]', "options"),)),
+    Removal("test_every_filter_denies_new_namespaces_and_threads_with_files_of_their_own", (Edit("sandbox/seccomp.py", "        (0, _NEW_NAMESPACES, (0,)),\n", ""),)),
+    Removal("test_an_open_filter_allows_only_sockets_that_a_namespace_holds", (Edit("sandbox/seccomp.py", '"socket": _FAMILIES, "socketpair": _FAMILIES', '"socket": (), "socketpair": ()'),)),
+    Removal("test_the_keyring_of_the_session_is_not_inside", (Edit("agents/box.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
     Removal("test_an_open_filter_denies_only_what_reaches_beyond_namespaces", (Edit("sandbox/seccomp.py", "(_JUMP_IF_LEAST, 0, 1, _X32)", "(_JUMP_IF_LEAST, 0, 1, _ALL_BITS)"),)),
     Removal("test_an_agent_holds_no_more_connections_than_it_may", (Edit("agents/proxy/proxy.py", "if len(self._connections) >= _MAX_CONNECTIONS:", "if False:"),)),
     Removal("test_pipes_links_and_odd_names_are_left_out", (Edit("agents/record/left_files.py", "os.O_NOFOLLOW | ", ""),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/record/left_files.py", "if len(files) >= MAX_FILES:", "if False:"),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/record/left_files.py", "        if bytes_left < 0:", "        if False:"),)),
     Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("spending/run_limits.py", "if turns >= max_turns:", "if False:"),)),
-    Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/box/process.py", "_threads_below, sandbox_pid) > _MAX_THREADS:", "_threads_below, sandbox_pid) < 0:"),)),
+    Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/box.py", "_threads_below, sandbox_pid) > _MAX_THREADS:", "_threads_below, sandbox_pid) < 0:"),)),
     Removal("test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing", (Edit("compile/python/run_tests.py", "    sys.path += [", "    sys.path[:0] = ["),)),
     Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),
 )

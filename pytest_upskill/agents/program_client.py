@@ -14,8 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_upskill.agents.box.bubblewrap import BASE_URL, prepare_folders
-from pytest_upskill.agents.box.process import run_boxed
+from pytest_upskill.agents.box import BASE_URL, Box
 from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy.proxy import Proxy
@@ -27,6 +26,7 @@ from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, se
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget, BudgetError, Settle
 from pytest_upskill.spending.in_flight import InFlight
@@ -47,6 +47,7 @@ def make_program_client(
     activity: InFlight,
     max_in_flight: int,
     slots: asyncio.Semaphore,
+    sandbox: Sandbox,
 ) -> CliClient:
     """Make the client that runs the program of a model's agent.
 
@@ -58,6 +59,7 @@ def make_program_client(
         activity: The record of requests and waits.
         max_in_flight: Maximum number of requests in flight at the host.
         slots: Limits the programs that run at once.
+        sandbox: The sandbox that works on this machine, with bubblewrap.
 
     Raises:
         ProviderError: The program is not installed.
@@ -75,7 +77,7 @@ def make_program_client(
             pace=Pace(max_in_flight, timeout=timeout), host=endpoint.host, activity=activity
         ),
     )
-    return CliClient(cli, installed, upstream, budget=budget, slots=slots)
+    return CliClient(cli, installed, upstream, budget=budget, slots=slots, sandbox=sandbox)
 
 
 class CliClient:
@@ -87,6 +89,7 @@ class CliClient:
         upstream: Replies to its requests.
         budget: The limit of the cost of all runs.
         slots: Limits the programs that run at once.
+        sandbox: The sandbox that works on this machine, with bubblewrap.
         limits: Limits of each run; None for the defaults.
     """
 
@@ -98,6 +101,7 @@ class CliClient:
         *,
         budget: Budget,
         slots: asyncio.Semaphore,
+        sandbox: Sandbox,
         limits: RunLimits | None = None,
     ) -> None:
         self._cli = cli
@@ -105,6 +109,7 @@ class CliClient:
         self._upstream = upstream
         self._budget = budget
         self._slots = slots
+        self._sandbox = sandbox
         self._limits = limits or RunLimits()
         self._self_test: asyncio.Task[None] | None = None
 
@@ -219,20 +224,24 @@ class CliClient:
         - The program exits.
         - The proxy ends it: a request would exceed a limit or the budget, the host fails, or the
           model chooses a skill.
-        - `run_boxed` ends it at a limit of time, processes or files.
+        - `Box.run` ends it at a limit of time, processes or files.
 
         Program and proxy have stopped when this returns or raises, also if it is cancelled.
 
         Raises:
             ProviderError: The program cannot be started.
         """
-        launch = self._cli.launch(request, BASE_URL)
+        box = Box(
+            root=root,
+            cli=self._cli,
+            installed=self._installed,
+            launch=self._cli.launch(request, BASE_URL),
+            has_own_user=self._sandbox.own_user,
+        )
         async with aclosing(proxy):
             try:
-                await proxy.start(prepare_folders(root, self._cli, launch, request))
-                last_line = await run_boxed(
-                    root, self._installed, launch, proxy, self._limits.seconds
-                )
+                await proxy.start(box.prepare_folders(request))
+                last_line = await box.run(proxy, self._limits.seconds)
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise _NotStartedError(f"{self._cli.name}: cannot start: {reason}") from None

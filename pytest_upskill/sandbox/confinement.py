@@ -67,7 +67,7 @@ def confined(
         yield Start(_launcher(level, home, readable, (str(seconds), str(capabilities))))
         return
     with open_filter(_namespace_filter) as filters:
-        command = [*_bubblewrap(own_user=own_user), *_mounts(home.root, readable)]
+        command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
         yield Start((*command, *options, "--"), filters)
 
@@ -82,8 +82,12 @@ def _launcher(
     return (*command, str(home.root / "tmp"), *readers, "--")
 
 
-def _bubblewrap(*, own_user: bool) -> list[str]:
-    """Return a command that hides other files, processes and the network."""
+def bubblewrap(*, own_user: bool) -> list[str]:
+    """Return a command that hides other files, processes and the network.
+
+    Args:
+        own_user: Whether the program is run by the command from `own_user_command`.
+    """
     command = [shutil.which("bwrap") or "bwrap", *_NAMESPACES, "--die-with-parent"]
     command += ["--cap-drop", "ALL"]
     if not own_user:
@@ -94,7 +98,7 @@ def _bubblewrap(*, own_user: bool) -> list[str]:
 
 def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
     """Return options that show a program what it needs; only ``tmp`` is writable."""
-    command = [*system_mounts(SYSTEM), "--remount-ro", "/proc"]
+    command = [*system_mounts(SYSTEM)]
     for path in filter(Path.exists, readable):
         command += ["--ro-bind", str(path), str(path)]
     writable = str(root / "tmp")
@@ -105,7 +109,10 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
 
 
 def system_mounts(folders: Iterable[str]) -> Iterator[str]:
-    """Yield bubblewrap's options that show folders of the system, and a private ``/proc``.
+    """Yield bubblewrap's options that show folders of the system, read-only, and its own ``/proc``.
+
+    Without that, root's programs could change the settings of the kernel in ``/proc/sys``, as user
+    0 of the machine even where a user namespace calls them user 1000.
 
     Args:
         folders: The folders, such as `SYSTEM`; those that do not exist are left out.
@@ -114,6 +121,7 @@ def system_mounts(folders: Iterable[str]) -> Iterator[str]:
     yield from ("--proc", "/proc")
     if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
         yield from ("--ro-bind", "/dev/null", "/proc/keys")
+    yield from ("--remount-ro", "/proc")
     for folder in filter(os.path.exists, folders):
         if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
             yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115

@@ -13,9 +13,10 @@ import os
 import shutil
 import sys
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_upskill.sandbox.workspace import Workspace, entries_below
+from pytest_upskill.sandbox.workspace import entries_below
 
 _CHOWN, _DAC_OVERRIDE, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
     1 << bit for bit in (0, 1, 3, 5, 6, 7, 8)
@@ -43,18 +44,28 @@ def can_change_user() -> bool:
     return False
 
 
-def own_user_command(home: Workspace) -> list[str]:
+def own_user(root: Path) -> int:
+    """Return the user of all programs in one workspace, so that each can use the others' files.
+
+    Args:
+        root: The root of the workspace.
+    """
+    return _FIRST_USER + zlib.crc32(root.name.encode()) % _FIRST_USER
+
+
+def own_user_command(root: Path, writable: Iterable[Path]) -> list[str]:
     """Return the command, to put before another, that runs it as the workspace's own user.
 
-    The user becomes the owner of all that programs may write. All programs in one workspace have
-    the same user, so that each can use the files of those before it.
+    Args:
+        root: The root of the workspace.
+        writable: The folders that programs may write; the user becomes the owner of all in them.
     """
-    user = _FIRST_USER + zlib.crc32(home.root.name.encode()) % _FIRST_USER
-    writable = home.root / "tmp"
-    for path in (writable, *(Path(entry.path) for entry in entries_below(str(writable)))):
-        with contextlib.suppress(OSError):
-            if path.lstat().st_uid != user:
-                os.lchown(path, user, user)
+    user = own_user(root)
+    for folder in writable:
+        for path in (folder, *(Path(entry.path) for entry in entries_below(str(folder)))):
+            with contextlib.suppress(OSError):
+                if path.lstat().st_uid != user:
+                    os.lchown(path, user, user)
     kept = "-all,+dac_override"
     options = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
     # Without this bit, `access`, which compilers call, would ignore the kept capability.

@@ -71,6 +71,7 @@ class Sandbox:
 
     Attributes:
         level: The level in use, never ``auto``.
+        own_user: Whether each program runs as a user that nothing else uses.
     """
 
     def __init__(self, level: Level = "auto") -> None:
@@ -88,7 +89,7 @@ class Sandbox:
         if os.name == "posix":
             remove_leftovers()
         for candidate in _candidates(level):
-            self.level, self._own_user = candidate
+            self.level, self.own_user = candidate
             # Runs a program as this candidate does.
             if self._works():
                 return
@@ -127,8 +128,8 @@ class Sandbox:
         try:
             Path(program[0]).stat()
             seconds = limits.wall_s + _GRACE_S
-            as_own_user = own_user_command(home) if self._own_user else []
-            with confined(self.level, home, readable, seconds, own_user=self._own_user) as start:
+            as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []
+            with confined(self.level, home, readable, seconds, own_user=self.own_user) as start:
                 process = subprocess.Popen(  # noqa: S603 - it is confined
                     [*start.command, *as_own_user, *self._limited(limits), *program],
                     cwd=home.root / "cwd",
@@ -177,7 +178,7 @@ class Sandbox:
         """Return whether a program at this level can fork and write, and cannot see other files."""
         if os.name != "posix":
             return False
-        if self.level == "off" or (self.level == "limits" and not self._own_user):
+        if self.level == "off" or (self.level == "limits" and not self.own_user):
             return True
         if sys.platform != "linux" or (self.level == "bwrap" and not shutil.which("bwrap")):
             return False
@@ -196,7 +197,7 @@ class Sandbox:
         if self.level == "off":
             return []
         # With its own user or namespace, only the program's own processes count.
-        return limit_command(limits, is_counted_alone=self._own_user or self.level == "bwrap")
+        return limit_command(limits, is_counted_alone=self.own_user or self.level == "bwrap")
 
 
 def _candidates(level: Level) -> Iterator[tuple[Level, bool]]:

@@ -17,6 +17,7 @@ from pytest_upskill.sandbox.syscalls import (
     ATTRIBUTES,
     BEYOND_NAMESPACES,
     CHECKED,
+    CHECKED_IN_NAMESPACES,
     GROUPS,
     HARMLESS,
     MACHINES,
@@ -45,14 +46,24 @@ _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032, 1033, 1034)
 # bounding set, and how root has them), names of memory mappings.
 _PRCTLS = (1, 2, 3, 4, 8, 15, 16, 21, 23, 27, 28, 37, 38, 39, 47, 0x53564D41)
 _NEW_NAMESPACES = 0x7E020000
+_CLONE_FILES, _CLONE_THREAD = 0x400, 0x10000
 _AF_UNIX = _SOCK_STREAM = 1
+_AF_INET, _AF_INET6, _AF_NETLINK = 2, 10, 16
 # O_TRUNC needs write access, because old versions of Landlock do not check it by itself.
 _OPENS = (0, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
 _OPEN_MASK = os.O_ACCMODE | os.O_TRUNC
 # By call: index of a 32-bit half of an argument (twice the argument's index, plus one for the upper
 # half), mask, and allowed values.
 _TESTS = {
-    "clone": ((0, _NEW_NAMESPACES, (0,)),),
+    "clone": (
+        (0, _NEW_NAMESPACES, (0,)),
+        # Threads of one process have the same open files, so that all of them can be measured.
+        (
+            0,
+            _CLONE_THREAD | _CLONE_FILES,
+            (0, _CLONE_FILES, _CLONE_THREAD | _CLONE_FILES),
+        ),
+    ),
     "prlimit64": ((0, _ALL_BITS, (0,)),),
     "sched_setaffinity": ((0, _ALL_BITS, (0,)),),
     # Stream sockets only: a datagram socket could send to any path.
@@ -64,6 +75,9 @@ _TESTS = {
     "open": ((2, _OPEN_MASK, _OPENS),),
     "openat": ((4, _OPEN_MASK, _OPENS),),
 }
+
+_FAMILIES = ((0, _ALL_BITS, (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK)),)
+_TESTS_IN_NAMESPACES = {"clone": _TESTS["clone"], "socket": _FAMILIES, "socketpair": _FAMILIES}
 
 _Step = tuple[int, int, int, int]
 _Test = tuple[int, int, tuple[int, ...]]
@@ -106,6 +120,8 @@ def build_allowlist(
 def build_denylist(machine: str) -> bytes:
     """Return a filter that allows all calls except those that reach beyond namespaces.
 
+    It also denies what no measurement of a program's files could keep up with.
+
     Args:
         machine: One of `MACHINES`.
     """
@@ -113,6 +129,12 @@ def build_denylist(machine: str) -> bytes:
     steps: list[_Step] = [*_start(machine), (_JUMP_IF_LEAST, 0, 1, _X32), (_RETURN, 0, 0, denied)]
     for _, number in numbers(BEYOND_NAMESPACES, machine):
         steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, denied)]
+    for _, number in numbers(ALLOCATE, machine):
+        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _FAIL | errno.EOPNOTSUPP)]
+    for name, number in numbers(CHECKED_IN_NAMESPACES, machine):
+        error = errno.EPERM if name == "clone" else errno.EAFNOSUPPORT
+        tests = _check(_TESTS_IN_NAMESPACES[name], error)
+        steps += [(_JUMP_IF_EQUAL, 0, len(tests), number), *tests]
     return _pack([*steps, (_RETURN, 0, 0, _ALLOW)])
 
 

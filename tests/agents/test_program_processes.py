@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_upskill.agents.box.process import written_so_far
+from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import Reply
@@ -37,7 +37,7 @@ pytestmark = needs_bubblewrap
 
 
 def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.box.process._MAX_THREADS", 50)
+    monkeypatch.setattr("pytest_upskill.agents.box._MAX_THREADS", 50)
 
     completion = completed(bash("for i in $(seq 60); do sleep 9 & done; wait"), "Done.")
 

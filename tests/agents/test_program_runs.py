@@ -55,7 +55,7 @@ def test_nothing_of_the_host_is_inside(tmp_path: Path, monkeypatch: pytest.Monke
         asyncio.run(client(upstream).complete(agent_request()))
 
     assert "ANTHROPIC_BASE_URL=http://127.0.0.1:8787" in upstream.tool_results
-    assert "uid=1000" in upstream.tool_results
+    assert "(agent) gid=" in upstream.tool_results
     for hidden in ("the-real-key", "a secret of the host", "root:", str(Path.home().name) + ":x"):
         assert hidden not in upstream.tool_results
     # What is in memory has no limit: nothing can be written there.

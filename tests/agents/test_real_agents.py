@@ -18,6 +18,7 @@ from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, Request
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import parse_model
+from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.trials.conversation import first_request
@@ -114,6 +115,7 @@ def _client(cli: Cli, upstream: Recorded) -> CliClient:
         upstream,
         budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(2),
+        sandbox=Sandbox("bwrap"),
     )
 
 

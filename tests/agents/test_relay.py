@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from pytest_upskill.agents.box import relay
+from pytest_upskill.agents import relay
 
 CLIENT = """
 import socket, sys

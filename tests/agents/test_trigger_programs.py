@@ -22,6 +22,7 @@ from pytest_upskill.completion import AgentTask, Completion, Request, ToolCall
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.formats.description_lint import LARGE, SMALL, without_description
 from pytest_upskill.model import parse_model
+from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.trials.conversation import TOOLS, choice_of, first_request
@@ -192,6 +193,7 @@ def conversation(program: Program) -> list[Mapping[str, Any]]:
         upstream,
         budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(1),
+        sandbox=Sandbox("bwrap"),
     )
     task = AgentTask(skill_name=PARCELS.name, skill=(text_of(PARCELS),))
     asked = Request(

@@ -12,11 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.own_user import can_change_user
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
-from tests.sandbox_programs import LEVELS, every_level, every_level_and_off, shell
+from tests.sandbox_programs import (
+    LEVELS,
+    OPENED_SETTINGS,
+    every_confining_level,
+    every_level,
+    every_level_and_off,
+    shell,
+)
 
 
 def test_auto_is_the_strongest_level_that_works() -> None:
@@ -126,6 +134,15 @@ def test_no_folder_of_the_system_can_be_written(level: Level) -> None:
     assert len(lines) > 7
     assert [line for line in lines if line.startswith(("/", ".."))] == []
     assert keys == "hidden"
+
+
+@every_confining_level
+def test_no_setting_of_the_kernel_can_be_written(level: Level) -> None:
+    with workspace() as home:
+        python = [str(PYTHON), "-I", "-S", "-c", OPENED_SETTINGS]
+        outcome = Sandbox(level).run(python, home, readable=PYTHON_FOLDERS)
+
+    assert outcome.output.startswith("opened [] of ")
 
 
 @every_level

@@ -20,6 +20,7 @@ from pytest_upskill.sandbox.syscalls import (
     ATTRIBUTES,
     BEYOND_NAMESPACES,
     CHECKED,
+    CHECKED_IN_NAMESPACES,
     GROUPS,
     MACHINES,
     MODES_AND_TIMES,
@@ -97,7 +98,7 @@ def decision(program: bytes, machine: str, call: str, *arguments: int) -> int:
 
 FAKED = -2
 GROUPS_OF_CALLS = (
-    *(HARMLESS_CALLS, CHECKED, SIGNALS, TRUNCATE, ALLOCATE),
+    *(HARMLESS_CALLS, CHECKED, CHECKED_IN_NAMESPACES, SIGNALS, TRUNCATE, ALLOCATE),
     *(MODES_AND_TIMES, ATTRIBUTES, OWNERS, GROUPS, BEYOND_NAMESPACES),
 )
 
@@ -167,14 +168,48 @@ def test_the_filter_allows_what_something_else_holds(machine: str, call: str) ->
 def test_an_open_filter_denies_only_what_reaches_beyond_namespaces(machine: str) -> None:
     program = build_denylist(machine)
 
-    decisions = {
-        call: decision(program, machine, call)
-        for call in ("read", "kill", "setsid", "keyctl", "bpf", "io_uring_setup", "x32 keyctl")
-    }
-
-    assert [call for call, answer in decisions.items() if answer == 0] == ["read", "kill", "setsid"]
-    assert set(decisions.values()) == {0, errno.ENOSYS}
+    for call in ("read", "kill", "setsid"):
+        assert decision(program, machine, call) == 0
+    for call in ("keyctl", "bpf", "io_uring_setup", "x32 keyctl", "unshare", "setns", "clone3"):
+        assert decision(program, machine, call) == errno.ENOSYS
+    assert decision(program, machine, "fallocate") == errno.EOPNOTSUPP
     assert decision(program, "i386", "read") == -1
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("call", ["socket", "socketpair"])
+def test_an_open_filter_allows_only_sockets_that_a_namespace_holds(machine: str, call: str) -> None:
+    program = build_denylist(machine)
+
+    allowed = [
+        family
+        for family in range(1, 64)
+        if decision(program, machine, call, family) != errno.EAFNOSUPPORT
+    ]
+
+    assert allowed == [socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        pytest.param(0x01200011, 0, id="a process"),
+        pytest.param(0x003D0F00, 0, id="a thread"),
+        pytest.param(0x003D0B00, errno.EPERM, id="a thread whose open files are its own"),
+        pytest.param(0x10000011, errno.EPERM, id="a user namespace"),
+        pytest.param(0x00020011, errno.EPERM, id="a namespace of mounts"),
+    ],
+)
+def test_every_filter_denies_new_namespaces_and_threads_with_files_of_their_own(
+    machine: str, flags: int, expected: int
+) -> None:
+    held = build_allowlist(
+        machine, files_confined=True, signals_confined=True, truncation_confined=True
+    )
+
+    for program in (build_denylist(machine), held):
+        assert decision(program, machine, "clone", flags) == expected
 
 
 def test_calls_in_the_numbers_of_another_machine_kill() -> None:

@@ -109,6 +109,7 @@ def _open(
         activity=resources.activity,
         max_in_flight=settings.concurrency,
         slots=slots,
+        sandbox=resources.agent_sandbox(),
     )
 
 

@@ -1,0 +1,282 @@
+"""The sandbox of an agent's program: bubblewrap, with a socket as the only way out.
+
+It shows nothing of the host except the system's folders, read-only, the agent's program and the
+Python that runs the relay. Paths, environment and the name of the user are the same on every
+machine. The address space is not limited, because JavaScript engines reserve more than there is
+memory. The program never outlives its run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
+from pytest_upskill.agents.proxy.proxy import Proxy
+from pytest_upskill.agents.record.run_end import LimitReached
+from pytest_upskill.completion import Request
+from pytest_upskill.sandbox.confinement import SYSTEM, bubblewrap, open_filter, system_mounts
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
+from pytest_upskill.sandbox.launcher import descendants
+from pytest_upskill.sandbox.own_user import own_user, own_user_command
+from pytest_upskill.sandbox.seccomp import build_denylist
+from pytest_upskill.sandbox.workspace import Usage
+
+HOME = "/home/agent"
+WORK = "/workspace"
+WRITABLE: Mapping[str, str] = {
+    "home": HOME,
+    "work": WORK,
+    "tmp": "/tmp",  # noqa: S108  in the sandbox
+    "shm": "/dev/shm",  # noqa: S108  in the sandbox
+}
+"""What the program may write: folders of the run, and where it sees them."""
+BASE_URL = "http://127.0.0.1:8787"
+_PORT = "8787"
+_AGENT, _RUN = "/opt/agent", "/run/upskill"
+_USER = 1000
+"""The user in a user namespace."""
+_ETC: Mapping[str, str] = {
+    "passwd": f"agent:x:{{user}}:{{user}}::{HOME}:/bin/sh\n",
+    "group": "agent:x:{user}:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+_RELAY = Path(__file__).with_name("relay.py")
+
+_FOLDER_BYTES = 1 << 30
+_FOLDER_FILES = 100_000
+_MAX_THREADS = 2000
+"""Maximum of all processes together; builds in Java or Rust start hundreds."""
+_CHECK_S = 0.5
+"""Maximum seconds between two checks of the limits."""
+_KILL_S = 10.0
+"""Seconds that a killed program may take to end."""
+_MAX_OUTPUT_BYTES = 4096
+_MAX_LINE_CHARS = 200
+"""Maximum length of a line of output in a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """The sandbox of one run."""
+
+    root: Path
+    """The new folder of the run."""
+    cli: Cli
+    """The adapter of the agent."""
+    installed: Installed
+    """The agent's program."""
+    launch: Launch
+    """How to start the program."""
+    has_own_user: bool
+    """Whether the program runs as the user of its folder, and not in a user namespace."""
+
+    def prepare_folders(self, request: Request) -> Path:
+        """Make the folders of a run, and return the path of the proxy's socket.
+
+        Args:
+            request: What the agent gets.
+
+        Raises:
+            OSError: The files cannot be written.
+        """
+        assert request.task is not None
+        for folder in (*WRITABLE, "run", "etc"):
+            (self.root / folder).mkdir(exist_ok=True)
+        user = own_user(self.root) if self.has_own_user else _USER
+        skills = {
+            f"home/{self.cli.skills_folder}/{skill.folder}/{file.name}": file.content
+            for skill in request.task.installed
+            for file in skill.files
+        }
+        files = {
+            **{f"etc/{name}": text.format(user=user).encode() for name, text in _ETC.items()},
+            **{f"home/{name}": text.encode() for name, text in self.launch.home.items()},
+            **{f"work/{file.name}": file.content for file in request.task.workspace},
+            **skills,
+            "run/prompt": request.user.encode("utf-8", "replace"),
+        }
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            if content.startswith(b"#!"):
+                path.chmod(0o755)
+        return self.root / "run" / "proxy"
+
+    async def run(self, proxy: Proxy, seconds: float) -> str:
+        """Run the program until it exits or its run ends, and kill all of its processes.
+
+        Args:
+            proxy: The proxy of the run, which ends the run, also if the program reaches a limit
+                here.
+            seconds: Limit of the program's time, without the time spent waiting for the host.
+
+        Returns:
+            The last line of its output.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        info_reader, info_writer = os.pipe()
+        with ExitStack() as descriptors:
+            descriptors.callback(os.close, info_reader)
+            try:
+                process = await self._start(info_writer)
+            finally:
+                os.close(info_writer)
+            assert process.stdout is not None
+            exited = asyncio.ensure_future(process.wait())
+            last_line = asyncio.ensure_future(_last_line(process.stdout))
+            try:
+                await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
+            finally:
+                _kill(process, _init_process(written_so_far(info_reader)))
+                _, unfinished = await asyncio.wait((exited, last_line), timeout=_KILL_S)
+                for task in unfinished:
+                    task.cancel()
+                process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
+        return "" if last_line in unfinished else last_line.result()
+
+    async def _start(self, info_writer: int) -> asyncio.subprocess.Process:
+        with open_filter(build_denylist) as filter_files:
+            return await asyncio.create_subprocess_exec(
+                *self._bwrap_command(info_writer, filter_files),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+                # The environment of bubblewrap itself, which the agent can read in /proc/1.
+                env={"PATH": os.defpath},
+                pass_fds=(info_writer, *filter_files),
+            )
+
+    def _bwrap_command(self, info_file: int, filter_files: Sequence[int]) -> list[str]:
+        """Return the command that runs the agent in the sandbox.
+
+        Args:
+            info_file: File descriptor to which bubblewrap writes the process id of the sandbox's
+                init.
+            filter_files: File descriptors of filters of system calls.
+        """
+        command = [*bubblewrap(own_user=self.has_own_user), "--hostname", "upskill"]
+        if not self.has_own_user:
+            command += ["--uid", str(_USER), "--gid", str(_USER)]
+        command += ["--info-fd", str(info_file), "--clearenv"]
+        command += [word for file in filter_files for word in ("--seccomp", str(file))]
+        command += self._mounts()
+        for name, value in self._environment().items():
+            command += ["--setenv", name, value]
+        writable = [self.root / folder for folder in WRITABLE]
+        as_own_user = own_user_command(self.root, writable) if self.has_own_user else []
+        relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
+        program = ("--", str(self._program), *self.launch.arguments)
+        return [*command, "--chdir", WORK, "--", *as_own_user, *relay, *program]
+
+    def _mounts(self) -> list[str]:
+        root, folder = self.root, self.installed.folder
+        options = [*system_mounts(path for path in SYSTEM if not path.startswith("/etc"))]
+        options += ["--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
+        options += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
+        options += ["--ro-bind", str(folder), f"{_AGENT}/{folder.name}"]
+        for python in PYTHON_FOLDERS:
+            if not python.is_relative_to("/usr"):
+                options += ["--ro-bind", str(python), str(python)]
+        # All other folders are in memory, and a program that fills them up would fill up the
+        # machine's.
+        for name, place in WRITABLE.items():
+            options += ["--bind", str(root / name), place]
+        return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": f"{self._program.parent}:/usr/local/bin:/usr/bin:/bin:{PYTHON.parent}",
+            "HOME": HOME,
+            "USER": "agent",
+            "SHELL": "/bin/bash",
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "TZ": "UTC",
+            **self.launch.environment,
+        }
+
+    @property
+    def _program(self) -> Path:
+        """The path of the program in the sandbox."""
+        return Path(_AGENT, self.installed.program.relative_to(self.installed.folder.parent))
+
+
+def _init_process(info: bytes) -> int | None:
+    """Return the process id of the sandbox's init, which ends all others; None if it is unknown.
+
+    Args:
+        info: What bubblewrap has written to its ``info_file``.
+    """
+    try:
+        return int(json.loads(info)["child-pid"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+async def _wait_for_end(
+    sandbox_pid: int, exited: asyncio.Future[int], root: Path, proxy: Proxy, seconds: float
+) -> None:
+    """Wait until a program exits or its run ends; end the run at a limit of time or resources."""
+    started = time.monotonic()
+    usage = Usage(root, _FOLDER_BYTES, _FOLDER_FILES)
+    while True:
+        pause_s = min(_CHECK_S, usage.due_in_s)
+        await asyncio.wait(
+            (exited, proxy.ended), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        if exited.done() or proxy.ended.done():
+            return
+        if time.monotonic() - started - proxy.waited_s > seconds:
+            proxy.end(LimitReached(f"it took more than {seconds:g} s"))
+        elif await asyncio.to_thread(_threads_below, sandbox_pid) > _MAX_THREADS:
+            proxy.end(LimitReached(f"it started more than {_MAX_THREADS:,} processes and threads"))
+        elif await asyncio.to_thread(usage.is_beyond):
+            limit = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
+            proxy.end(LimitReached(f"it wrote more than {limit}"))
+
+
+async def _last_line(output: asyncio.StreamReader) -> str:
+    """Read all output of a program, and return its last line that is not empty, for a message."""
+    tail = b""
+    while chunk := await output.read(1 << 16):
+        tail = (tail + chunk)[-_MAX_OUTPUT_BYTES:]
+    lines = [" ".join(line.split()) for line in tail.decode("utf-8", "replace").split("\n")]
+    return next(filter(None, reversed(lines)), "")[:_MAX_LINE_CHARS]
+
+
+def written_so_far(readable: int) -> bytes:
+    """Return what has been written to a pipe, without waiting for bubblewrap to write it."""
+    os.set_blocking(readable, False)
+    with suppress(BlockingIOError):
+        return os.read(readable, 1 << 12)
+    return b""
+
+
+def _threads_below(process: int) -> int:
+    """Count the threads of all descendants of a process: the kernel does not limit root's."""
+    threads = 0
+    for descendant in descendants(process):
+        with suppress(OSError):
+            threads += len(os.listdir(f"/proc/{descendant}/task"))  # noqa: PTH208  counts, needs no paths
+    return threads
+
+
+def _kill(process: asyncio.subprocess.Process, init: int | None) -> None:
+    """Kill the init of the sandbox, so that bubblewrap exits after all processes in it."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(init if init is not None else process.pid, signal.SIGKILL)

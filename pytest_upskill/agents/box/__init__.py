@@ -1,1 +1,0 @@
-"""The process of an agent's program in its sandbox."""

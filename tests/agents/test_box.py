@@ -1,0 +1,92 @@
+"""What a program in an agent's box can change of the machine: only the folders of its run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Callable
+
+import pytest
+
+from pytest_upskill.agents.box import WRITABLE
+from pytest_upskill.sandbox.own_user import can_change_user
+from tests.agent_programs import (
+    Recorded,
+    agent_request,
+    bash,
+    client,
+    needs_bubblewrap,
+)
+from tests.pages import CHECKOUT
+from tests.sandbox_programs import OPENED_SETTINGS
+
+pytestmark = needs_bubblewrap
+
+
+def printed(script: str) -> str:
+    """Return what a Python script prints in the box."""
+    upstream = Recorded([bash(f"python3 -c {shlex.quote(script)}"), "Done."])
+    asyncio.run(client(upstream).complete(agent_request()))
+    result = upstream.bodies[-1]["messages"][-1]["content"][0]["content"]
+    assert isinstance(result, str)
+    return result.strip()
+
+
+@pytest.mark.parametrize("can_change_user", [can_change_user, lambda: False])
+def test_no_setting_of_the_kernel_can_be_opened_for_writing(
+    monkeypatch: pytest.MonkeyPatch, can_change_user: Callable[[], bool]
+) -> None:
+    monkeypatch.setattr("pytest_upskill.sandbox.run.can_change_user", can_change_user)
+
+    assert re.fullmatch(r"opened \[\] of [1-9]\d\d", printed(OPENED_SETTINGS))
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "libc.unshare(0x10000000)",  # a user namespace
+        "libc.unshare(0x00020000)",  # mounts
+        "libc.setns(os.open('/proc/self/ns/user', 0), 0)",
+        "libc.syscall({'x86_64': 56, 'aarch64': 220}[os.uname().machine], 0x10000011, 0, 0, 0, 0)",
+        "libc.syscall(435, bytes(88), 88)",  # clone3
+        "socket.socket(40, 1)",  # VSOCK, which no namespace holds
+        "socket.socket(38, 5)",  # ALG
+        "socket.socket(17, 3)",  # PACKET
+        "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+    ],
+)
+def test_no_namespace_can_be_made_and_no_socket_that_a_namespace_does_not_hold(
+    attempt: str,
+) -> None:
+    script = (
+        "import ctypes, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        f"try:\n    done = {attempt}\n    error = ctypes.get_errno() if done == -1 else 0\n"
+        "except OSError as problem:\n    error = problem.errno\n"
+        "if error != 0 or done: print(os.strerror(error))"
+    )
+
+    refused = {
+        "Operation not permitted",
+        "Function not implemented",
+        "Address family not supported by protocol",
+    }
+    assert printed(script) in refused
+
+
+def test_only_the_folders_that_the_docs_name_can_be_written() -> None:
+    upstream = Recorded([bash("find / -writable ! -type l 2>/dev/null"), "Done."])
+    asyncio.run(client(upstream).complete(agent_request()))
+    result = upstream.bodies[-1]["messages"][-1]["content"][0]["content"]
+
+    found = {name for name in result.split() if not re.match(r"/proc/\d+/|/proc/self/", name)}
+    for folder in WRITABLE.values():
+        found = {name for name in found if name != folder and not name.startswith(f"{folder}/")}
+
+    devices = {"full", "null", "ptmx", "pts", "pts/ptmx", "random", "tty", "urandom", "zero"}
+    assert found <= {f"/dev/{name}" for name in devices} | {"/proc/keys", "/run/upskill/proxy"}
+    page = (CHECKOUT / "docs" / "agents.md").read_text("utf-8")
+    (named,) = re.findall(r"It can write to ([^.]*?),\s+at most", page)
+    places = {"the workspace": "/workspace", "its home": "/home/agent"}
+    words = re.split(r", | and ", named.replace("`", ""))
+    assert {places.get(word, word) for word in words} == {*WRITABLE.values()}
