@@ -16,6 +16,8 @@ from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Answer, Loopback, Received, Reply
 
 THOUGHT = 'Is it 37? Draft: ```json\n{"budget": 38, "draft": true}\n``` No, wait.'
+ANALYSIS = "<|channel|>analysis<|message|>"
+FINAL = "<|channel|>final<|message|>"
 CASES = (
     {"id": "text", "input": QUESTION, "expected": {"contains": "37"}},
     {"id": "data", "input": f"{QUESTION} As JSON.", "expected": {"json": {"budget": 37}}},
@@ -169,6 +171,25 @@ def test_reasoning_is_kept_and_shown_apart_from_the_answer(
         ('x.split("</think>")', "", 'x.split("</think>")'),
         ("Write <think>a</think> before it.", "", "Write <think>a</think> before it."),
         ("It thinks. <thinking>", "", "It thinks. <thinking>"),
+        ("<THINK>a</THINK>37", "a", "37"),
+        ("<Thinking>a</thinking>37", "a", "37"),
+        ("[think]a[/think]37", "a", "37"),
+        ("<thought>a</thought>37", "a", "37"),
+        ("◁think▷a◁/think▷37", "a", "37"),
+        ("a◁/think▷37", "a", "37"),
+        ("<|channel>thought\na\n<channel|>37", "a", "37"),
+        ("a<channel|>37", "a", "37"),
+        (
+            "<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>37<|END_RESPONSE|>",
+            "a",
+            "37",
+        ),
+        (f"{ANALYSIS}a<|end|><|start|>assistant{FINAL}37<|return|>", "a", "37"),
+        (f"{ANALYSIS}a<|end|>{ANALYSIS}b<|end|>{FINAL}37", "a\n\nb", "37"),
+        (f"a<|end|><|start|>assistant{FINAL}37", "a", "37"),
+        (f"{ANALYSIS}is it 37", "is it 37", ""),
+        (f"{FINAL}37<|end|>", "", "37"),
+        ("It writes `<|channel|>final` first.", "", "It writes `<|channel|>final` first."),
     ],
 )
 def test_a_text_is_split_into_reasoning_and_answer(text: str, reasoning: str, answer: str) -> None:
