@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from pytest_upskill.checks import CheckError, Contains, ContainsAny, NotContains
 from pytest_upskill.checks.cpu_limit import CallProcess
-from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
+from pytest_upskill.grading.grade import (
+    Answer,
+    check_text,
+    grade,
+    text_checks_of,
+    with_left_out,
+)
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trials.trial import Trial
+from pytest_upskill.trials.trial import Arm, Trial
 
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
@@ -53,14 +59,12 @@ class Rounds:
         await cell.round_decided[run].wait()
         if run >= cell.rounds_to_run:
             return Answer(completion=None, not_needed=True)
-        passes = runs = 0
+        answer = None
         try:
             answer = await self._check(trial, await request_answer())
-            result = grade(trial, [answer])
-            passes, runs = result.passes, len(result.runs)
         finally:
             # After an exception too: the other trials of the cell wait for this one.
-            cell.count(trial, run, passes, runs)
+            cell.count(trial, run, answer)
         return answer
 
     def close(self) -> None:
@@ -92,6 +96,7 @@ class _CellRounds:
     def __init__(self, trials: Sequence[Trial], is_clear: IsClear) -> None:
         # As in the verdict, cases by which the skill's text was chosen do not count.
         self._cases = list(dict.fromkeys(t.case.id for t in trials if not t.case.train))
+        self._trials = {(trial.case.id, trial.arm): trial for trial in trials}
         self._is_clear = is_clear
         self._planned = trials[0].runs
         self.rounds_to_run = self._planned
@@ -101,13 +106,12 @@ class _CellRounds:
         self.round_decided[0].set()
         self._pending = [len(trials)] * self._planned
         """Number of answers that each round still waits for."""
-        self._passes = Counter[tuple[str, str]]()
-        self._runs = Counter[tuple[str, str]]()
+        self._answers: dict[tuple[str, Arm], list[Answer]] = {key: [] for key in self._trials}
 
-    def count(self, trial: Trial, run: int, passes: int, runs: int) -> None:
-        """Count an answer; after the last of a round, decide whether to run the next."""
-        self._passes[trial.case.id, trial.arm] += passes
-        self._runs[trial.case.id, trial.arm] += runs
+    def count(self, trial: Trial, run: int, answer: Answer | None) -> None:
+        """Count an answer, if there is one; after the last of a round, decide about the next."""
+        if answer is not None:
+            self._answers[trial.case.id, trial.arm].append(answer)
         self._pending[run] -= 1
         done = run + 1
         if self._pending[run] or done == self._planned:
@@ -121,14 +125,19 @@ class _CellRounds:
 
     def _counts(self) -> list[CaseCounts]:
         return [
-            CaseCounts(
-                self._passes[case, "with_skill"],
-                self._runs[case, "with_skill"],
-                self._passes[case, "without_skill"],
-                self._runs[case, "without_skill"],
-            )
+            CaseCounts(*self._graded(case, "with_skill"), *self._graded(case, "without_skill"))
             for case in self._cases
         ]
+
+    def _graded(self, case: str, arm: Arm) -> tuple[int, int]:
+        """Return the passes and the valid runs of a trial so far."""
+        answers = self._answers.get((case, arm))
+        if not answers:
+            return 0, 0
+        arms: tuple[Arm, Arm] = "with_skill", "without_skill"
+        of_case = chain.from_iterable(self._answers.get((case, each), ()) for each in arms)
+        result = grade(self._trials[case, arm], with_left_out(answers, of_case))
+        return result.passes, len(result.runs)
 
 
 def _key(trial: Trial) -> _Key:

@@ -84,7 +84,9 @@ def judge_answers(
         answer = await judge_answer(Answer(completion=None), task, judge, source)
         if answer.judged is None:
             return answer.error or answer.why_not_sent
-        return [result.passed for result in answer.judged]
+        if reasons := [each for each in answer.judged if isinstance(each, str)]:
+            return f"judge: a statement cannot be decided: {reasons[0]}"
+        return [each.passed for each in answer.judged if not isinstance(each, str)]
 
     async def judge_all() -> list[list[bool] | str]:
         try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from pytest_upskill.answers.prefetch import Prefetcher
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.answers.trial_runner import TrialRunner
-from pytest_upskill.grading.grade import Answer
+from pytest_upskill.grading.grade import Answer, with_left_out
 from pytest_upskill.model import Model
 from pytest_upskill.trials.trial import Trial
 
@@ -108,12 +108,14 @@ class Service:
             known=recorded,
             close=self._close,
         )
-        self._results = {key: join_futures(self.run_results(key)) for key in trials}
+        self._arms = _arms_of_judged_cases(trials) if policy.judge else {}
+        self._results = {key: self._join_result(key) for key in trials}
 
     def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as its answers are needed now."""
-        for run in range(self._trials[key].runs):
-            self._prefetcher.prioritize((key, run))
+        for each in dict.fromkeys([key, *self._arms.get(key, ())]):
+            for run in range(self._trials[each].runs):
+                self._prefetcher.prioritize((each, run))
 
     def result(self, key: TrialKey) -> Future[list[Answer]]:
         """Return the future of a trial's answers, one per run; prioritize it before waiting."""
@@ -130,6 +132,14 @@ class Service:
             ExceptionGroup: Clients raised these exceptions when they were closed.
         """
         self._prefetcher.stop()
+
+    def _join_result(self, key: TrialKey) -> Future[list[Answer]]:
+        """Return the future of a trial's answers, which may wait for those of other arms."""
+        own = self.run_results(key)
+        arms = [future for arm in self._arms.get(key, ()) for future in self.run_results(arm)]
+        return join_futures(
+            [*own, *arms], lambda answers: with_left_out(answers[: len(own)], answers[len(own) :])
+        )
 
     # What follows runs on the background loop.
 
@@ -151,8 +161,29 @@ class Service:
                 self._rounds.close()
 
 
-def join_futures(futures: Sequence[Future[T]]) -> Future[list[T]]:
-    """Return one future of all results; if any future fails or is cancelled, so does this one."""
+def _arms_of_judged_cases(trials: Mapping[TrialKey, Trial]) -> Mapping[TrialKey, list[TrialKey]]:
+    """Return the arms that decide together which statements count, for each trial with any."""
+    judged = {key: trial for key, trial in trials.items() if trial.case.judge_checks}
+    arms: dict[tuple[object, ...], list[TrialKey]] = {}
+    for key, trial in judged.items():
+        if trial.arm in {"with_skill", "without_skill"}:
+            arms.setdefault(_case_of(trial), []).append(key)
+    return {key: arms.get(_case_of(trial), [key]) for key, trial in judged.items()}
+
+
+def _case_of(trial: Trial) -> tuple[object, ...]:
+    return trial.skill.case_file, trial.skill.folder, trial.case.id, trial.model.label
+
+
+def join_futures(
+    futures: Sequence[Future[T]], combine: Callable[[list[T]], list[T]] = list
+) -> Future[list[T]]:
+    """Return one future of all results; if any future fails or is cancelled, so does this one.
+
+    Args:
+        futures: The futures, at least one.
+        combine: What makes the result of their results, in their order.
+    """
     joined: Future[list[T]] = Future()
     pending, lock = len(futures), Lock()
 
@@ -163,7 +194,7 @@ def join_futures(futures: Sequence[Future[T]]) -> Future[list[T]]:
             if pending:
                 return
         try:
-            joined.set_result([future.result() for future in futures])
+            joined.set_result(combine([future.result() for future in futures]))
         except CancelledError:
             joined.cancel()
         except BaseException as error:  # noqa: BLE001  raised where the result is read

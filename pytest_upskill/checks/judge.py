@@ -18,9 +18,13 @@ best or, for what must be absent, that comes nearest to it. Then give the reason
 sentence, and only then decide. Where a statement does not hold and no passage shows why, leave \
 the evidence empty. If in doubt, the statement does not hold.
 
+Some statements are not about what an answer says but about what somebody did, such as that a \
+program ran or a tool was called. Where neither this answer nor any other could show whether a \
+statement is true, decide "cannot be decided" instead, and leave the evidence empty.
+
 Reply with one JSON object and nothing else:
 {"verdicts": [{"statement": 1, "quote": "...", "reason": "one short sentence", "holds": true}]}
-with one entry for each statement, in their order."""
+with one entry for each statement, in their order. "holds" is true, false or "cannot be decided"."""
 
 MESSAGE = """\
 <question {question_mark}>

@@ -5,8 +5,10 @@ It is the last step between answers, which `answers/` gets, and the results of w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 
 from pytest_upskill.checks import (
     Check,
@@ -37,8 +39,11 @@ class Answer:
     """Results of each check that runs a program, in the order of the case."""
     checked: tuple[CheckResult, ...] | None = None
     """Results of the checks of the text; None if they have not been run yet."""
-    judged: tuple[CheckResult, ...] | None = None
-    """Result of each statement of the case; None without a judge."""
+    judged: tuple[CheckResult | str, ...] | None = None
+    """Result of each statement of the case, or why the answer cannot show it; None if not judged.
+    """
+    left_out: tuple[int, ...] = ()
+    """Indexes of the statements that no answer to the case seems to show: they do not count."""
     judgement: Completion | None = None
     """Reply of the judge, for its tokens and cost."""
     choice: Choice | None = None
@@ -87,6 +92,27 @@ def undecided(check: Custom, text: str) -> CheckResult:
     raise CheckError(f"{check.name}: only a plugin can decide it")
 
 
+def with_left_out(answers: Sequence[Answer], of_case: Iterable[Answer]) -> list[Answer]:
+    """Return a trial's answers, each with the statements that leave every arm of its case.
+
+    A statement leaves if the judge cannot decide it in at least half of the case's answers. The
+    arms decide together: what left only one of them would be a difference between them.
+
+    Args:
+        answers: The answers of the trial.
+        of_case: All answers of its case on its model, with and without the skill.
+    """
+    judged = [answer.judged for answer in of_case if answer.judged is not None]
+    undecided = Counter(
+        index
+        for decisions in judged
+        for index, decision in enumerate(decisions)
+        if isinstance(decision, str)
+    )
+    left_out = tuple(sorted(i for i, count in undecided.items() if 2 * count >= len(judged)))
+    return [replace(answer, left_out=left_out) for answer in answers] if left_out else [*answers]
+
+
 def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -> TrialResult:
     """Run the checks of the trial's case on each answer, and return the trial's result.
 
@@ -95,7 +121,13 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         answers: One answer for each run.
         decide: Function that decides custom checks.
     """
-    needed = [answer for answer in answers if not answer.not_needed]
+    digest_of_case = case_digest(trial.case)
+    undecidable = [trial.case.judge_checks[index] for index in answers[0].left_out]
+    if undecidable:
+        trial, answers = _without_left_out(trial, answers)
+    # Without any check every answer would pass.
+    planned = trial.runs if trial.case.checks or not undecidable else 0
+    needed = [answer for answer in answers if planned and not answer.not_needed]
     graded = [_grade_run(trial, answer, decide) for answer in needed]
     runs = tuple(run for run in graded if isinstance(run, RunResult))
     # The judge must have decided every run, or the statements count in none.
@@ -116,7 +148,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         skill_digest=skill_digest,
         grader_digest=trigger_digest(trial) if trial.chooses else grader_digest(trial),
         runs=runs,
-        planned=trial.runs,
+        planned=planned,
         early_stop=trial.early_stop,
         errors=tuple(run for run in graded if isinstance(run, str)),
         agent=trial.model.agent,
@@ -127,22 +159,32 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         ungraded=len(trial.case.judge_checks) if any_run_unjudged else 0,
         trigger=trial.case.trigger if trial.chooses else None,
         listed_as="" if trial.listed is None else trial.listed.name,
-        agent_statements=0 if any_run_unjudged else _agent_statements(trial.case),
+        undecidable=tuple(each.statement for each in undecidable),
         statements=()
         if any_run_unjudged
         else tuple(each.statement for each in trial.case.judge_checks),
-        case_digest=case_digest(trial.case),
+        case_digest=digest_of_case,
     )
 
 
-def _agent_statements(case: Case) -> int:
-    """Return how many statements seem to be about an agent's work."""
-    if not case.judge_checks:
-        return 0
-    # Imported here: most cases have no statements, and the patterns take long to compile.
-    from pytest_upskill.formats.suspect_statements import candidates
-
-    return sum(each.mark == "agent" for each in candidates(case))
+def _without_left_out(trial: Trial, answers: Sequence[Answer]) -> tuple[Trial, Sequence[Answer]]:
+    """Return a trial and its answers without the statements that the answers leave out."""
+    left_out = {*answers[0].left_out}
+    position = count()
+    checks = tuple(
+        check
+        for check in trial.case.checks
+        if not isinstance(check, Judge) or next(position) not in left_out
+    )
+    kept = [
+        replace(
+            answer,
+            judged=answer.judged
+            and tuple(each for i, each in enumerate(answer.judged) if i not in left_out),
+        )
+        for answer in answers
+    ]
+    return replace(trial, case=replace(trial.case, checks=checks)), kept
 
 
 def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
@@ -194,7 +236,10 @@ def _check(
         elif not isinstance(check, Judge):
             yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails
-            yield next(judged)
+            decision = next(judged)
+            if isinstance(decision, str):
+                raise CheckError(f"judge: {check.statement!r} cannot be decided: {decision}")
+            yield decision
 
 
 def _check_choice(trial: Trial, choice: Choice) -> CheckResult:

@@ -7,8 +7,13 @@ statement holds only if the judge quotes evidence that occurs in the answer.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import html
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from json import JSONDecoder
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -25,9 +30,15 @@ MAX_TOKENS = 4096
 _MISQUOTED, _UNPROVED = NO_EVIDENCE
 _MOST_TRIES = 1000
 """Maximum number of braces in a reply that are tried as the start of JSON."""
+_ESCAPED_CHARACTER = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPED_BLANK = re.compile(r"\\+[bfnrt]")
 _MAX_SHOWN = 80
 _MAX_REPLY = 240
 """Maximum characters of an unusable reply in an error message."""
+
+
+Decisions = tuple[CheckResult | str, ...]
+"""What a judge decided of each statement: a result, or why the answer cannot show it."""
 
 
 class _Verdict(BaseModel):
@@ -36,7 +47,7 @@ class _Verdict(BaseModel):
     statement: int
     quote: str
     reason: str = ""
-    holds: bool
+    holds: bool | Literal["cannot be decided"]
 
 
 class _Judgement(BaseModel):
@@ -88,10 +99,10 @@ class Reader:
     def __init__(self, statements: Sequence[Judge], answer: str) -> None:
         self._statements = statements
         self._answer = answer
-        self._read: dict[tuple[str, str], tuple[CheckResult, ...] | CheckError] = {}
+        self._read: dict[tuple[str, str], Decisions | CheckError] = {}
 
-    def results(self, reply: Completion) -> tuple[CheckResult, ...]:
-        """Return a result for each statement.
+    def results(self, reply: Completion) -> Decisions:
+        """Return what the judge decided of each statement.
 
         Raises:
             CheckError: As ``read_judgement``.
@@ -115,10 +126,8 @@ class Reader:
             return False
 
 
-def read_judgement(
-    judgement: Completion, statements: Sequence[Judge], answer: str
-) -> tuple[CheckResult, ...]:
-    """Parse the judge's reply and return a result for each statement.
+def read_judgement(judgement: Completion, statements: Sequence[Judge], answer: str) -> Decisions:
+    """Parse the judge's reply and return what it decided of each statement.
 
     Args:
         judgement: Reply of the judge.
@@ -126,17 +135,17 @@ def read_judgement(
         answer: Text of the answer, in which the quotes must occur.
 
     Raises:
-        CheckError: The reply is not a judgement of these statements, or the answer does not
+        CheckError: The reply is not one judgement of these statements, or the answer does not
             contain its evidence.
     """
     if judgement.stop_reason != "end":
         raise _unusable(judgement, f"it stopped at {judgement.stop_reason}")
-    verdicts = _verdicts_of(judgement)
+    verdicts = _verdicts_of(judgement, answer)
     numbers = [verdict.statement for verdict in verdicts]
     if numbers != list(range(1, len(statements) + 1)):
         raise _unusable(judgement, f"it has statements {numbers}, not 1 to {len(statements)}")
     return tuple(
-        _result(verdict, statement.statement, answer)
+        _decision(verdict, statement.statement, answer)
         for verdict, statement in zip(verdicts, statements, strict=True)
     )
 
@@ -148,7 +157,9 @@ def _unusable(judgement: Completion, why: str) -> CheckError:
     return CheckError(f"{UNUSABLE}{why}; {excerpt}")
 
 
-def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
+def _decision(verdict: _Verdict, statement: str, answer: str) -> CheckResult | str:
+    if isinstance(verdict.holds, str):
+        return " ".join(verdict.reason.split())
     quote = " ".join(verdict.quote.split())
     if not occurs(verdict.quote, answer):
         raise CheckError(f"{UNUSABLE}{_MISQUOTED}{_cut(quote)!r} is not in the answer")
@@ -165,29 +176,112 @@ def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
     )
 
 
-def _verdicts_of(judgement: Completion) -> list[_Verdict]:
-    """Return the last judgement in a reply, which may contain text or drafts before it.
+def _verdicts_of(judgement: Completion, answer: str) -> list[_Verdict]:
+    """Return the judgement in a reply, which may stand between other text, or more than once.
+
+    What the judge copied from the answer is none, whoever wrote it there.
 
     Raises:
-        CheckError: The reply contains no judgement.
+        CheckError: The reply contains no judgement, several that disagree, or one with a key twice.
     """
-    last, problem, text = None, "", judgement.text
-    decoder = JSONDecoder()
+    found, problem = [], ""
+    objects = list(_json_objects(judgement.text))
+    of_answer = _Copies(answer)
+    copied = [each for each in objects if of_answer.contain(each)]
+    for each in objects:
+        if any(each.start <= copy.start < each.end for copy in copied):
+            continue
+        try:
+            found.append(_Judgement.model_validate(each.value).verdicts)
+        except ValidationError as error:
+            problem = problem or _error_text(error)
+            continue
+        if each.repeats_key:
+            raise _unusable(judgement, "it has a key twice")
+    if not found:
+        if copied:
+            problem = "its only judgement is copied from the answer"
+        raise _unusable(judgement, problem or "it has no JSON object")
+    decided = [[(verdict.statement, verdict.holds) for verdict in each] for each in found]
+    if any(each != decided[0] for each in decided):
+        raise _unusable(judgement, "it has several judgements, which disagree")
+    return found[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JsonObject:
+    """A JSON object somewhere in a text."""
+
+    start: int
+    end: int
+    value: Any
+    repeats_key: bool
+    """Whether it, or an object in it, has a key twice."""
+    text: str
+
+
+def _json_objects(text: str) -> Iterator[_JsonObject]:
+    """Yield the objects in a text, each before those that are in it."""
+    repeats = 0
+
+    def read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeats
+        value = dict(pairs)
+        repeats += len(value) < len(pairs)
+        return value
+
+    decoder = JSONDecoder(object_pairs_hook=read_pairs)
     start, tries = text.find("{"), 0
     while start >= 0 and tries < _MOST_TRIES:
         tries += 1
+        before = repeats
         try:
             value, end = decoder.raw_decode(text, start)
-            last = _Judgement.model_validate(value)
-        except ValidationError as error:
-            problem = problem or _error_text(error)
-            end = start + 1
         except (ValueError, RecursionError):
-            end = start + 1
-        start = text.find("{", end)
-    if last is None:
-        raise _unusable(judgement, problem or "it has no JSON object")
-    return last.verdicts
+            pass
+        else:
+            yield _JsonObject(
+                start=start,
+                end=end,
+                value=value,
+                repeats_key=repeats > before,
+                text=text[start:end],
+            )
+        start = text.find("{", start + 1)
+
+
+class _Copies:
+    """Recognizes judgements and parts of them that stand in an answer, however they are written.
+
+    Args:
+        answer: Text of the answer.
+    """
+
+    def __init__(self, answer: str) -> None:
+        self._text = _letters(answer)
+        self._parts = {_fields(each) for each in _json_objects(answer)}
+
+    def contain(self, part: _JsonObject) -> bool:
+        """Return whether an object is a judgement, or the part about one statement, of these."""
+        if "holds" in part.value:
+            return _letters(part.text) in self._text or _fields(part) in self._parts
+        return "verdicts" in part.value and _letters(part.text) in self._text
+
+
+def _fields(part: _JsonObject) -> frozenset[tuple[str, str]]:
+    """Return the fields of an object in any order, but for those that are objects or lists."""
+    return frozenset(
+        (_letters(key), _letters(str(value)))
+        for key, value in part.value.items()
+        if not isinstance(value, (dict, list))
+    )
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, without what escaping and layout add."""
+    text = _ESCAPED_CHARACTER.sub(lambda match: chr(int(match[1], 16)), html.unescape(text))
+    text = unicodedata.normalize("NFKC", _ESCAPED_BLANK.sub("", text)).casefold()
+    return "".join(filter(str.isalnum, text))
 
 
 def _error_text(error: ValidationError) -> str:

@@ -43,21 +43,23 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield f"too few runs: {who} the same in every run: add cases, not runs"
 
 
-def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
-    """Yield a line that counts, by skill, the judged statements that seem to need an agent."""
-    counts: Counter[str] = Counter()
-    for key, count in {
-        (cell.path, trial.skill, trial.case): trial.agent_statements
-        for cell in cells
-        for trial in cell.trials
-    }.items():
-        counts[key[1]] += count
+def undecidable_statements(cells: Iterable[Cell]) -> Iterator[str]:
+    """Yield a line that counts, by skill, the statements that no answer can show."""
+    counts = Counter(
+        skill
+        for _, skill, _, _ in {
+            (cell.path, cell.title, trial.case, statement)
+            for cell in cells
+            for trial in cell.trials
+            for statement in trial.undecidable
+        }
+    )
     if total := counts.total():
-        listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common() if count)
-        look = "1 statement seems" if total == 1 else f"{total} statements seem"
+        listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common())
+        are = "statement is" if total == 1 else "statements are"
         yield (
-            f"judge: {look} to be about an agent's work, which a single answer cannot "
-            f"show ({listed}): --upskill-lint lists them and shows how to exclude them"
+            f"judge: {total} {are} left out of every arm, as an answer cannot show them "
+            f"({listed}): measure them with an agent, such as loop:haiku"
         )
 
 

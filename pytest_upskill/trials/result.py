@@ -110,7 +110,7 @@ class TrialResult:
     runs: tuple[RunResult, ...]
     """Valid runs."""
     planned: int = 1
-    """Number of runs of the trial, missing and skipped ones included."""
+    """Number of runs of the trial, missing and skipped ones included; 0 if nothing was to check."""
     early_stop: bool = False
     """Whether remaining runs are skipped once the verdict is clear after a round."""
     grader_digest: str = ""
@@ -129,8 +129,8 @@ class TrialResult:
     """Line of the case in its file, from 1."""
     ungraded: int = 0
     """Number of statements that were not judged, and so neither passed nor failed."""
-    agent_statements: int = 0
-    """Number of judged statements that seem to need an agent."""
+    undecidable: tuple[str, ...] = ()
+    """Statements that no answer to the case seems to show, as its judge says: they do not count."""
     statements: tuple[str, ...] = ()
     """Statements that a judge decided."""
     case_digest: str = ""

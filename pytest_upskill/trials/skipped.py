@@ -12,6 +12,9 @@ from pytest_upskill.sanitize.plural import counted
 NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
 """Why a case without checks by code is skipped if there is no judge."""
 
+UNDECIDABLE = "its judge cannot decide any of its statements from an answer; use an agent"
+"""Why a case is skipped after it was answered."""
+
 _QUOTED = re.compile(r"'[^']*'")
 _MOST_REASONS = 3
 """Maximum number of reasons in one line."""

@@ -122,7 +122,6 @@ def test_expectations_of_an_evals_file_become_checks_or_are_listed(
             "expectations": [
                 "Mentions the `--sep` flag",
                 "Explains why quoting matters",
-                "The file out.csv exists",
             ],
         },
         {"id": "weather", "prompt": "Will it rain?", "should_trigger": False},
@@ -149,8 +148,6 @@ def test_expectations_of_an_evals_file_become_checks_or_are_listed(
             "    split: Explains why quoting matters",
             "  trigger tests, which run from this file as they are: 1",
             "    weather: Will it rain?",
-            "  needs an agent: 1",
-            "    split: The file out.csv exists",
         ]
     )
 

@@ -11,7 +11,6 @@ import pytest
 from pytest_upskill.compile import Compilers
 from pytest_upskill.compile.cuda.device import read_functions
 from pytest_upskill.formats.discovery import CaseDiscovery
-from pytest_upskill.formats.suspect_statements import needs_agent
 from pytest_upskill.teacher.versions.edits import check_candidate
 from pytest_upskill.wire.chat import Dialect
 from tests.compiling import build
@@ -56,11 +55,6 @@ def test_an_edit_may_be_long(text: str) -> None:
     skill = "---\nname: csv\ndescription: Read CSV files.\n---\n"
 
     check_candidate(skill + long(text), skill, [], limit=2 * LENGTH)
-
-
-@pytest.mark.parametrize("text", ["x", '"0', "script ", "exit ", "the agent "])
-def test_a_statement_may_be_long(text: str) -> None:
-    assert not needs_agent(long(text))
 
 
 @pytest.mark.parametrize("text", ["\n", "max_completion_token", "system role "])

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import Judge
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.skill import Case, Trigger
-from pytest_upskill.formats.suspect_statements import candidates, needs_agent
+from pytest_upskill.formats.skill import Trigger
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 
@@ -54,96 +52,6 @@ def write(request: pytest.FixtureRequest, write_skill: WriteSkill) -> Any:
     return write
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        TESTS,
-        STAGED,
-        "Running build.sh exits zero",
-        "Spawns five parallel subagents",
-        "The agent ran scripts/audit.sh on the host",
-        "Runs `git diff` to determine the scope",
-        "Creates a report.md file with the findings",
-        "out/summary.csv exists",
-        "Uses the Read tool",
-        "Opens a pull request",
-        "The answer fits this: Runs generate_report.py on the project",
-        "Ran the bundled collect.py instead of counting by hand",
-        "The agent did not run or recommend drop_caches.sh",
-    ],
-)
-def test_a_statement_about_the_work_of_an_agent_is_recognised(statement: str) -> None:
-    assert needs_agent(statement)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        KIND,
-        "The answer explains that all tests pass only with pytest 9.",
-        "Recommends that the changed files are staged first.",
-        "Mentions which file is created by the build.",
-        "The function returns 0 for an empty list.",
-        "Uses the active voice.",
-        "The agent executed discover_assets.py or explained how to run it",
-        "The agent fetched or clearly referenced the installation page",
-    ],
-)
-def test_a_statement_about_the_answer_is_left_alone(statement: str) -> None:
-    assert not needs_agent(statement)
-
-
-@pytest.mark.parametrize(
-    ("statement", "vacuous"),
-    [
-        ("The answer is helpful and clear.", True),
-        ("The response addresses the user's request", True),
-        ("Provides a helpful response.", True),
-        ("TODO", True),
-        ("The answer is correct: it names 37 attempts.", False),
-        ("The answer is clear about the limit of 37.", False),
-        ("Answers the question in one sentence.", False),
-        (KIND, False),
-    ],
-)
-def test_statements_without_a_criterion_are_candidates(statement: str, vacuous: bool) -> None:
-    case = Case(id="a", input="?", checks=(Judge(statement=statement),))
-
-    assert [each.mark for each in candidates(case)] == ["vacuous"] * vacuous
-
-
-def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
-    run_once: Run, write_skill: WriteSkill, judged: tuple[str, ...]
-) -> None:
-    write_skill({"id": "a", "input": QUESTION, "expected": {"judge": [KIND, TESTS, STAGED]}})
-    write_skill({"id": "a", "input": QUESTION, "expected": {"judge": [TESTS]}}, name="shipping")
-
-    result = run_once(*judged)
-
-    line = (
-        "judge: 3 statements seem to be about an agent's work, which a single answer "
-        "cannot show "
-        "(billing 2, shipping 1): --upskill-lint lists them and shows how to exclude them"
-    )
-    assert line in result.outlines
-
-
-def test_lint_lists_statements_with_the_key_that_excludes_them(run_once: Run, write: Any) -> None:
-    file = write(KIND, TESTS, STAGED, statements={"2": "agent"})
-
-    result = run_once("--upskill-lint", "skills", "-W", "default")
-
-    result.assert_outcomes(passed=1, warnings=1)
-    told = [line.strip() for line in result.outlines if line.strip().startswith("line 1, a: ")]
-    assert told == [
-        (
-            f'line 1, a: "statements": {{"3": "agent"}} for \'{STAGED}\': '
-            "'files are staged' is an agent's work, which an answer cannot show"
-        )
-    ]
-    result.stdout.fnmatch_lines([f"*skills/billing/{file.name}:1: *if that is true, this key *"])
-
-
 def test_a_marked_statement_is_not_judged(
     run_once: Run, write: Any, judged: tuple[str, ...], loopback: Loopback
 ) -> None:
@@ -155,7 +63,6 @@ def test_a_marked_statement_is_not_judged(
     asked = [received.user for received in loopback.requests if received.body["model"] == "judge"]
     assert asked
     assert not any(TESTS in user for user in asked)
-    result.stdout.no_fnmatch_line("judge: *seem*")
 
 
 def test_a_case_without_other_checks_than_marked_ones_is_skipped(

@@ -17,7 +17,6 @@ from pytest_upskill.checks import (
 )
 from pytest_upskill.formats.evals.proposals import Proposal, propose
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.suspect_statements import needs_agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ class Derived:
     judged: list[tuple[str, str]]
     """Statements that need a judge, each with the id of its case."""
     agent: list[tuple[str, str]]
-    """Statements and cases that need an agent, or another feature that a single answer lacks."""
+    """Cases that need an agent, or another feature that a single answer lacks."""
     triggers: list[tuple[str, str]]
     """Cases that test whether the skill is chosen, each with its query."""
 
@@ -55,9 +54,7 @@ def derive(skill: Skill) -> Derived:
         own: list[Proposal] = []
         for check in case.judge_checks:
             statement = check.statement
-            if needs_agent(statement):
-                agent.append((case.id, statement))
-            elif proposal := propose(statement, case.input):
+            if proposal := propose(statement, case.input):
                 own.append(proposal)
             else:
                 judged.append((case.id, statement))

@@ -29,7 +29,7 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
-from pytest_upskill.report.notes import agent_statements, notes
+from pytest_upskill.report.notes import notes, undecidable_statements
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -59,7 +59,7 @@ def _overview(report: Report) -> Iterator[Section]:
     note_lines = (
         *map(str, report.unmeasured_skills),
         *notes(report.gates, verbose=False),
-        *agent_statements(report.cells),
+        *undecidable_statements(report.cells),
     )
     for title, lines in (
         ("Failed gates", [line for gate in failed for line in (gate.text, *gate.details)]),

@@ -18,6 +18,7 @@ from pytest_upskill.session.collection.case_files import path_from
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
+from pytest_upskill.trials.skipped import UNDECIDABLE
 from pytest_upskill.trials.trial import Trial, has_new_description
 
 ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
@@ -98,6 +99,8 @@ class TrialItem(ItemOutsidePackages):
             if answer.why_not_sent:
                 raise pytest.skip.Exception(safe_line(answer.why_not_sent), _use_item_location=True)
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
+        if not self.result.planned:
+            raise pytest.skip.Exception(UNDECIDABLE, _use_item_location=True)
         self.user_properties[:] = trial_properties(self.result)
         # A replay must contain every run, even one that could not change the result.
         replay = self.config.stash[SETTINGS].cache_mode == "replay"
@@ -184,6 +187,7 @@ class TrialReports:
             # A plain tuple: workers of pytest-xdist can send no other.
             skipped = (tuple(item.cell_key), item.trial.case.id)
             report.upskill_skipped = skipped  # type: ignore[attr-defined]
+            report.upskill = item.record()  # type: ignore[attr-defined]
         return report
 
     @pytest.hookimpl(wrapper=True)

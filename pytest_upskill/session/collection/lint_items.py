@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.checks.result import cut
 from pytest_upskill.formats.catalogues import listed
 from pytest_upskill.formats.description_lint import description_findings
 from pytest_upskill.formats.lint import findings, too_long
@@ -19,8 +17,6 @@ from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.statement_marks import MARK_KEY
-from pytest_upskill.formats.suspect_statements import candidates
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import discovery_of, shown
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
@@ -83,8 +79,6 @@ class LintItem(ItemOutsidePackages):
         for skill in skills:
             for line, case, what in self._cases_not_run(skill):
                 self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
-            if warning := _suspect_statements_warning(skill):
-                warnings.warn_explicit(pytest.PytestWarning(warning), None, path, 1)
             lines += skill.warnings
             lines += self._text_findings(skill.folder)
             lines += self._catalogue_findings(skill)
@@ -142,20 +136,3 @@ class LintItem(ItemOutsidePackages):
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the file and a title; each finding has its own line number."""
         return self.path, 0, f"lint {shown(self.path, self.config)}"
-
-
-def _suspect_statements_warning(skill: Skill) -> str:
-    """Return one warning about the statements that no judge should decide, empty if none is."""
-    lines = [
-        f'line {case.line}, {case.id}: "{MARK_KEY}": '
-        f'{{"{candidate.number}": "{candidate.mark}"}} for '
-        f"{cut(candidate.statement, 90)!r}: {candidate.reason}"
-        for case in skill.cases
-        if case.skip is None
-        for candidate in candidates(case)
-    ]
-    head = (
-        "statements that a judge probably cannot decide; if that is true, this key in "
-        "the case excludes them from every arm:"
-    )
-    return "\n  ".join([head, *lines]) if lines else ""

@@ -11,7 +11,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.wording import money
 from pytest_upskill.completion import Completion
-from pytest_upskill.report.notes import agent_statements
+from pytest_upskill.report.notes import undecidable_statements
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import lines_of, write
@@ -63,7 +63,7 @@ class Spending:
             write(terminalreporter, f"judge: {spent}")
         for line in _ungraded(cells):
             write(terminalreporter, line, yellow=True)
-        for line in agent_statements(cells):
+        for line in undecidable_statements(cells):
             write(terminalreporter, line, yellow=True)
         spared = sum(cell.skipped_runs for cell in cells)
         if spared:

@@ -48,7 +48,7 @@ class Terminal:
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Return a letter and word of its own for a trial that never fails, counted as passed."""
         record = getattr(report, "upskill", None)
-        if record is None or report.failed or record.result.decides:
+        if record is None or not report.passed or record.result.decides:
             return None
         # Any category but "passed" would make pytest's last line yellow.
         if record.result.passed:

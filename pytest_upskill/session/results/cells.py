@@ -41,6 +41,11 @@ class Records:
     trial_errors: int = 0
     """Number of trials that pytest reports as errors, because runs are missing."""
 
+    @property
+    def measured(self) -> list[TrialRecord]:
+        """The trials in which something was checked."""
+        return [record for record in self.trials.values() if record.result.planned]
+
     def add(self, report: pytest.TestReport) -> None:
         """Record what a report says of a trial."""
         record = getattr(report, "upskill", None)
@@ -78,7 +83,7 @@ def trigger_cells_of(records: Records, settings: Settings) -> list[TriggerCell]:
 
 def unmeasured_skills(records: Records) -> list[Unmeasured]:
     """Return the skills on models of which every trial was skipped, so that there is no cell."""
-    measured = {record.cell_key for record in records.trials.values()}
+    measured = {record.cell_key for record in records.measured}
     return sorted(
         Unmeasured(
             path=key.path,
@@ -108,6 +113,8 @@ def _groups(records: Records, settings: Settings, *, chooses: bool) -> Iterator[
     )
     for key, group in groupby(in_order, key=lambda record: record.cell_key):
         trials = list(group)
+        if len(trials) == trials[0].planned and not any(each.result.planned for each in trials):
+            continue
         first = trials[0]
         yield {
             "path": first.path,

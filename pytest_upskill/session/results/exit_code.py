@@ -62,7 +62,7 @@ class ExitCode:
         """
         records = self._results.records
         trials = len(records.skipped_trials)
-        if records.trials or not trials or self._settings.shard or not runs_tests(self._config):
+        if records.measured or not trials or self._settings.shard or not runs_tests(self._config):
             return None
         reasons = {
             (key.path, key.skill, case): reason
