@@ -3,6 +3,9 @@
 CASE_FILE = "skill_meta.json"
 """Name of the file that holds a skill's cases, beside its ``SKILL.md``."""
 
+STATE = ".upskill"
+"""Name of the folder of recordings, baselines and history in a project."""
+
 LABELS_FILE = "judge_labels.json"
 """Name of the file beside a case file in which a person checks the judge."""
 

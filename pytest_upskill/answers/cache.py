@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,14 +18,11 @@ from pytest_upskill.answers import run_record
 from pytest_upskill.answers.identity import address, identity, lines_of, request_fields
 from pytest_upskill.completion import AgentRun, Completion, Request
 from pytest_upskill.model import Model
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import read_state, write_file
 from pytest_upskill.wire.reasoning import without_reasoning
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
-
-_MAX_BYTES = 1 << 26
-"""Maximum size of a recording: four times that of a reply."""
 
 _GITIGNORE = """\
 # Made by pytest-upskill. To commit recordings, choose another folder: --upskill-cache-dir.
@@ -121,8 +117,7 @@ class Cache:
             return ahead
         file = self._file(request, url)
         try:
-            limit = _MAX_BYTES if request.task is None else run_record.MAX_RECORD_BYTES
-            recording = _RECORDING.validate_json(_read(file, limit))
+            recording = _RECORDING.validate_json(read_state(file))
             if recording.request == request_fields(request, url):
                 completion = _completion(recording)
                 self._note_replacements(recording, completion.agent_run, request.model, url)
@@ -155,7 +150,7 @@ class Cache:
         try:
             data = _RECORDING.dump_json(recording, indent=1) + b"\n"
             self._write_gitignore()
-            write_whole(self._file(request, url), data, mode=0o666)
+            write_file(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
         except ValueError as error:  # such as a text that is not Unicode
@@ -231,7 +226,7 @@ class Cache:
             files += sorted(self.folder.glob(f"{run_record.FOLDER}/??/*.json"))
         for file in files:
             with suppress(OSError, ValidationError):
-                yield file, _RECORDING.validate_json(_read(file, _MAX_BYTES))
+                yield file, _RECORDING.validate_json(read_state(file))
 
     def agent_runs(self, model: Model, url: str) -> AgentRuns:
         """Read the recorded runs of a model's agent, of whatever skills and cases."""
@@ -262,22 +257,8 @@ class Cache:
             return
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
-            write_whole(ignore, _GITIGNORE.encode())
+            write_file(ignore, _GITIGNORE.encode())
         self._needs_gitignore = False
-
-
-def _read(file: Path, max_bytes: int) -> bytes:
-    """Read a recording's file.
-
-    Raises:
-        OSError: It cannot be read, or is larger than any recording.
-    """
-    with file.open("rb") as opened:
-        # Not read(max_bytes), which reserves that much memory.
-        size = os.fstat(opened.fileno()).st_size
-        if size > max_bytes:
-            raise OSError(errno.EFBIG, "too large for a recording")
-        return opened.read(size)
 
 
 def _recorded_fields(completion: Completion) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.repository.atomic_write import write_whole
+from pydantic_core import from_json
+
+from pytest_upskill.repository.files import read_state, write_file
 
 FORMAT = 2
 """Version of the file format; older versions can be read, newer ones cannot.
@@ -27,12 +29,17 @@ class BaselineError(Exception):
     """A baseline file cannot be used; the message has its name and the cure."""
 
 
+_MAX_RUNS = 1000
+"""Maximum number of runs of a case: a test of a million takes hours."""
+
+
 @dataclass(frozen=True, slots=True)
 class ArmCounts:
     """Passes and valid runs of one case in one arm.
 
     Raises:
-        ValueError: There is no run, there are more passes than runs, or a count is not an integer.
+        ValueError: There is no run or too many, there are more passes than runs, or a count is not
+            an integer.
     """
 
     passes: int
@@ -40,7 +47,7 @@ class ArmCounts:
 
     def __post_init__(self) -> None:
         whole = all(type(count) is int for count in (self.passes, self.runs))
-        if not whole or not 0 <= self.passes <= self.runs or not self.runs:
+        if not whole or not 0 <= self.passes <= self.runs or not 1 <= self.runs <= _MAX_RUNS:
             raise ValueError(f"{self.passes!r} passes of {self.runs!r} runs")
 
     def __str__(self) -> str:
@@ -98,7 +105,7 @@ def read_baseline(file: Path, case_file: str) -> Baseline | None:
         BaselineError: The file cannot be read, is not a baseline, or has a newer format.
     """
     try:
-        value = json.loads(file.read_text("utf-8"))
+        value = from_json(read_state(file))
         if type(value["format"]) is int and value["format"] > FORMAT:
             raise BaselineError(
                 f"{file}: format {value['format']} is newer than this pytest-upskill reads "
@@ -138,7 +145,7 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
         raise BaselineError(f"{file}: belongs to {old.case_file}: move or delete it")
     if old and replace(baseline, date=old.date, version=old.version) == old:
         return False
-    write_whole(file, _text(baseline).encode(), mode=0o644)
+    write_file(file, _text(baseline).encode(), mode=0o644)
     return True
 
 

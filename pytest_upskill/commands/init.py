@@ -17,7 +17,7 @@ from pytest_upskill.commands.terminal import say, warn
 from pytest_upskill.formats.evals.derived import Derived, derive
 from pytest_upskill.formats.first_cases import commented_file
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import write_file
 from pytest_upskill.sanitize.plural import counted
 
 _SHOWN = 10
@@ -68,7 +68,7 @@ def _comment(derived: Sequence[tuple[Path, Derived]]) -> list[str]:
 def _write(target: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
-        write_whole(target, text.encode(), mode=0o644)
+        write_file(target, text.encode(), mode=0o644)
     except OSError as error:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 

@@ -15,7 +15,7 @@ from pytest_upskill.commands.terminal import say
 from pytest_upskill.formats.judge_labels import LabelsFile, write_labels
 from pytest_upskill.grading.draw import STRATA, Drawing, draw
 from pytest_upskill.report.document import ANSWER_LIMIT
-from pytest_upskill.report.files.json import ReportError, read_json
+from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 from pytest_upskill.repository.project import project_folder
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.stats import MIN_LABELS
@@ -80,7 +80,7 @@ COMMAND = Command(
 
 def _draw(options: argparse.Namespace) -> int:
     try:
-        report = read_json(options.report.read_bytes())
+        report = read_report(options.report, NAMED_BYTES)
     except ReportError as error:
         raise CommandError(f"{options.report}: {error}") from None
     drawn = 0

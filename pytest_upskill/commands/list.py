@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from pytest_upskill import STATE
 from pytest_upskill.cells.wording import lift
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
 from pytest_upskill.commands.skill_folder import own_cases
@@ -16,9 +17,10 @@ from pytest_upskill.commands.terminal import can_print, cut, say
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.report.history.points import Subject, read_history
 from pytest_upskill.report.history.terminal import rate
-from pytest_upskill.repository.project import RUNS, STATE, project_folder
+from pytest_upskill.repository.project import RUNS, project_folder
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 
@@ -94,7 +96,7 @@ def _describe(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[
     except SkillError as error:
         return folder.name, "", str(error).splitlines()
     with_cases, problems = own_cases(folder)
-    text = (folder / "SKILL.md").read_text("utf-8-sig")
+    text = read_text(folder / "SKILL.md")
     description = read_skill_text(text, folder=folder.name).description
     lines = [*map(_cases_line, with_cases), *problems]
     if not with_cases and not problems:

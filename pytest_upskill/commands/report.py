@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from pytest_upskill import STATE
 from pytest_upskill.cells.baseline import BaselineError
 from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
 from pytest_upskill.cells.gate import NOT_MEASURED
@@ -17,7 +18,7 @@ from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.terminal import say
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.files.github import write_for_github
-from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
+from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write
 from pytest_upskill.report.merge import merge
@@ -36,7 +37,7 @@ from pytest_upskill.report.terminal.trigger_table import (
     trigger_notes,
     trigger_table,
 )
-from pytest_upskill.repository.project import STATE, TRIGGER_BASELINES
+from pytest_upskill.repository.project import TRIGGER_BASELINES
 
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
 """Exit codes, the same as of a single session with all trials."""
@@ -138,7 +139,7 @@ def _merge_files(options: argparse.Namespace) -> Report:
 
 def _read(file: Path) -> Report:
     try:
-        return read_json(file.read_bytes())
+        return read_report(file, NAMED_BYTES)
     except ReportError as error:
         raise ReportError(f"{file}: {error}") from None
 

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number_type
 from pytest_upskill.commands.terminal import can_print, say, warn
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.html import write_history_html
 from pytest_upskill.report.history.points import History, read_history
 from pytest_upskill.report.history.terminal import BLOCKS, lines
-from pytest_upskill.repository.project import RUNS, STATE, project_folder
+from pytest_upskill.repository.files import write_file
+from pytest_upskill.repository.project import RUNS, project_folder
 from pytest_upskill.sanitize.suggestion import closest
 
 _LAST = 10
@@ -116,8 +118,7 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        write_file(path, text.encode(), mode=0o666)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
     warn(f"written: {path}")

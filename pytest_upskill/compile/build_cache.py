@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.compile.toolchain import Built
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import read_state, write_file
 
 
 class BuildCache:
@@ -27,7 +27,7 @@ class BuildCache:
         """Return the result stored under ``name``, None if there is none that can be read."""
         if self._folder is not None:
             with suppress(OSError, ValidationError):
-                return self._adapter.validate_json((self._folder / f"{name}.json").read_bytes())
+                return self._adapter.validate_json(read_state(self._folder / f"{name}.json"))
         return None
 
     def keep(self, name: str, built: Built) -> None:
@@ -35,7 +35,7 @@ class BuildCache:
         if self._folder is None or not built.lasting:
             return
         with suppress(OSError):  # such as a full disk: the next session builds it again
-            write_whole(self._folder / f"{name}.json", self._adapter.dump_json(built))
+            write_file(self._folder / f"{name}.json", self._adapter.dump_json(built))
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Built]:

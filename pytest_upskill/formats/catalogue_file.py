@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import read_state, write_file
 
 _FORMAT = 1
 
@@ -32,7 +33,7 @@ def read_catalogue(file: Path) -> Catalogue:
     """
     cure = "restore it from git, or write it again with --upskill-catalogue-update"
     try:
-        found = _File.model_validate_json(file.read_bytes())
+        found = _File.model_validate_json(read_state(file))
     except OSError as error:
         raise CatalogueError(f"{file}: cannot be read: {error.strerror}: {cure}") from None
     except ValidationError:
@@ -55,7 +56,8 @@ def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
         "  " + json.dumps(asdict(skill), ensure_ascii=False) for skill in catalogue.skills
     )
     text = f'{{\n "format": {_FORMAT},\n "skills": [\n{lines}\n ]\n}}\n'.encode()
-    if file.exists() and file.read_bytes() == text:
-        return False
-    write_whole(file, text, mode=0o644)
+    with suppress(FileNotFoundError):
+        if read_state(file) == text:
+            return False
+    write_file(file, text, mode=0o644)
     return True

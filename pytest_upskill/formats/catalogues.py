@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replace_skill
 from pytest_upskill.formats.skill import Skill, SkillVersion
-from pytest_upskill.formats.skill_md.files import leads_out
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.formats.source.text import read_text
+from pytest_upskill.repository.files import leads_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ from pytest_upskill.formats.skill_search import (
     SkillSearch,
 )
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.formats.source.text import MAX_BYTES, read_text
+from pytest_upskill.formats.source.text import read_text
+from pytest_upskill.repository.files import MAX_TEXT_BYTES
 
 _CASE_FOLDERS = frozenset(
     {"evals", "eval", "evaluations", "tests", "test", "testing", "benchmark", "benchmarks"}
@@ -199,7 +200,7 @@ def _contains_cases(path: Path) -> bool:
     from pytest_upskill.formats.evals.reader import holds_cases
 
     with suppress(OSError, BadFile):
-        if path.stat().st_size <= MAX_BYTES:
+        if path.stat().st_size <= MAX_TEXT_BYTES:
             return holds_cases(read_text(path), suffix=path.suffix)
         # Too large for the reader, which then says so; only of lines, the first ones can tell.
         if path.suffix == ".jsonl":

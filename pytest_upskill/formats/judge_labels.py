@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,10 +21,8 @@ from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.formats.source.validation import MESSAGES, translate_error
 from pytest_upskill.formats.statement_marks import Mark, marked
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import MAX_STATE_BYTES, write_file
 from pytest_upskill.sanitize.suggestion import did_you_mean
-
-MAX_BYTES = 32 << 20
 
 _MARKED_STATEMENT = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
 """Keys of `LabelsFile.statements`: the id of a case and the number of a statement."""
@@ -129,11 +128,11 @@ def load_labels(folder: Path) -> LabelsFile | None:
         BadFile: It cannot be read or has problems; it lists all of them with their places.
     """
     path = folder / LABELS_FILE
-    return _labels(_document(path)) if path.is_file() else None
+    return _labels(_document(path)) if lexists(path) else None
 
 
 def _document(path: Path) -> Document:
-    return read_json(read_text(path, MAX_BYTES, cure="draw fewer answers"))
+    return read_json(read_text(path, MAX_STATE_BYTES, cure="draw fewer answers"))
 
 
 def _labels(document: Document) -> LabelsFile:
@@ -196,7 +195,7 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
     """
     path = folder / LABELS_FILE
     text = json.dumps(file.model_dump(), indent=1, ensure_ascii=False)
-    write_whole(path, f"{text}\n".encode(), mode=0o644)
+    write_file(path, f"{text}\n".encode(), mode=0o644)
     return path
 
 

@@ -19,11 +19,12 @@ from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.discovery import CaseDiscovery, folder_of_cases
 from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
-from pytest_upskill.formats.skill_md.files import leads_out, read_files
+from pytest_upskill.formats.skill_md.files import read_files
 from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.text import read_text
+from pytest_upskill.repository.files import leads_out
 
 if TYPE_CHECKING:
     from pytest_upskill.formats.evals.owner import Owner

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_upskill.formats.evals.named_skills import title_of
 from pytest_upskill.formats.evals.owner import plain_name
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 
 PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
 _HOMES = (".", *PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
@@ -78,6 +79,5 @@ def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
     shared = {folder: len(parts.intersection(folder.parts)) for folder in sorted(folders)}
     most = max(shared.values())
     first, *others = (folder for folder, count in shared.items() if count == most)
-    if others and len({(folder / "SKILL.md").read_bytes() for folder in (first, *others)}) > 1:
-        return None
-    return first
+    texts = {read_file(folder / "SKILL.md", MAX_TEXT_BYTES) for folder in (first, *others)}
+    return None if others and len(texts) > 1 else first

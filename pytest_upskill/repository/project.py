@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-STATE = ".upskill"
-"""Name of the folder of recordings and baselines."""
+from pytest_upskill import STATE
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 
 TRIGGER_BASELINES = "trigger-baselines"
 """Name of the folder in it with the baseline files of triggers."""
@@ -76,8 +76,15 @@ def unused_settings(project: Path, rootdir: Path, used: Collection[Path]) -> Ite
 def _is_submodule(folder: Path) -> bool:
     """Return whether a repository is a submodule: its data is in ``.git/modules`` of another."""
     link = folder / ".git"
-    return link.is_file() and "/modules/" in link.read_text("utf-8", "replace")
+    return "/modules/" in _text_of(link)
 
 
 def _mentions_us(file: Path) -> bool:
-    return "upskill_" in file.read_text("utf-8", "replace")
+    return "upskill_" in _text_of(file)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return read_file(file, MAX_TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

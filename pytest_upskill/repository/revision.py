@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_upskill import STATE
 from pytest_upskill.repository.git_command import GitError, git_output
-from pytest_upskill.repository.project import STATE
 
 _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
 """Pathspec without recordings, baselines and history, which runs themselves write."""

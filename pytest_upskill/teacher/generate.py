@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import write_file
 from pytest_upskill.teacher.generation_log import log_generation
 from pytest_upskill.teacher.generation_plan import (
     DRAFTS,
@@ -153,9 +153,9 @@ class _Generation:
                 folder.parent.mkdir(parents=True, exist_ok=True)
                 with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
                     new = Path(parent, folder.name)
-                    write_whole(new / "SKILL.md", text.encode(), mode=0o666)
+                    write_file(new / "SKILL.md", text.encode(), mode=0o666)
                     if case_file:
-                        write_whole(new / CASE_FILE, case_file, mode=0o666)
+                        write_file(new / CASE_FILE, case_file, mode=0o666)
                     new.rename(folder)
         except OSError as error:
             raise WorkError(f"{folder}: cannot be written: {error.strerror}") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.proof.confirmation import Contest, look_trials
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT
 from pytest_upskill.teacher.proposals.keep import Demand, plan_parts
@@ -124,6 +125,6 @@ def generation_parts(engine: Engine, settings: GenerateSettings, folder: Path) -
 def _have_same_content(file: Path, other: Path) -> bool:
     """Return whether two files exist and are equal."""
     try:
-        return file.read_bytes() == other.read_bytes()
+        return read_file(file, MAX_TEXT_BYTES) == read_file(other, MAX_TEXT_BYTES)
     except OSError:
         return False

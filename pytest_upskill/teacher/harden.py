@@ -14,6 +14,7 @@ from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import parse_json
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.proof.outcome import CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals.keep import FRESH_ANSWERS, refuted_by_teacher
 from pytest_upskill.teacher.proposals.proposals import Answers, Text
@@ -68,7 +69,7 @@ def harden(engine: Engine, skill: Skill) -> CommandOutcome:
     check_models(engine)
     if engine.terms.consent.apply:
         check_clean(file)
-    content = file.read_bytes()
+    content = read_file(file, MAX_TEXT_BYTES)
     text = content.decode("utf-8-sig")
     document = parse_json(text)
     statements, unchanged = find_statements(skill.cases, document)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.proof.acceptance import alpha_of_look, power
 from pytest_upskill.teacher.proof.confirmation import (
     Confirmation,
@@ -60,7 +61,7 @@ def refine(engine: Engine, skill: Skill, *, steps: int, runs: int) -> CommandOut
         WorkError: The command cannot run as it was given.
     """
     file = skill.folder / "SKILL.md"
-    content = file.read_bytes()
+    content = read_file(file, MAX_TEXT_BYTES)
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     given = (text, *engine.terms.names, str(steps), str(runs))
     drafts = engine.terms.drafts(skill.name, "refine", str(file), *given)
@@ -176,7 +177,7 @@ def _train_mark_changes(task: Task) -> Iterator[Change]:
     """Yield the change that marks the train cases in a ``skill_meta.json``, if any is unmarked."""
     file = task.skill.case_file
     if file.name == CASE_FILE:
-        old = file.read_bytes()
+        old = read_file(file, MAX_TEXT_BYTES)
         new = with_train_marks(old, [case.id for case in task.train])
         if new != old:
             yield Change(file=file, old=old, new=new)

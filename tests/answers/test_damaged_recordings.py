@@ -37,7 +37,7 @@ def full_disk() -> Iterator[None]:
         (b"[]", "not a recording"),
         (b"\xff\xfe", "not a recording"),
         (b'{"format": 2}', "not a recording"),
-        (b" " * ((1 << 26) + 1), "too large for a recording"),
+        (b" " * ((1 << 23) + 1), "larger than 8 MiB"),
         (b'{"name": "some other tool"}', "not a recording"),
     ],
 )
@@ -56,20 +56,20 @@ def test_a_file_that_is_no_recording_is_ignored_with_a_warning_and_replaced(
 
 
 @pytest.mark.parametrize(
-    ("figure", "value"),
+    ("figure", "value", "problem"),
     [
-        ("latency_s", "NaN"),
-        ("latency_s", "-1"),
-        ("cost_usd", "Infinity"),
-        ("input_tokens", "9" * 400),
-        ("output_tokens", "-1"),
-        ("cache_read_tokens", "1.5"),
-        ("attempts", "0"),
-        ("stop_reason", '"bored"'),
+        ("latency_s", "NaN", "a number is out of range"),
+        ("latency_s", "-1", "not a recording"),
+        ("cost_usd", "Infinity", "a number is out of range"),
+        ("input_tokens", "9" * 400, "a number is out of range"),
+        ("output_tokens", "-1", "not a recording"),
+        ("cache_read_tokens", "1.5", "not a recording"),
+        ("attempts", "0", "not a recording"),
+        ("stop_reason", '"bored"', "not a recording"),
     ],
 )
 def test_a_recording_with_an_impossible_figure_is_ignored(
-    tmp_path: Path, figure: str, value: str
+    tmp_path: Path, figure: str, value: str, problem: str
 ) -> None:
     cache = recorded(tmp_path)
     file = only_file(tmp_path)
@@ -78,7 +78,7 @@ def test_a_recording_with_an_impossible_figure_is_ignored(
 
     assert changes == 1
     assert cache.load(REQUEST, URL) is None
-    assert list(cache.problems) == [f"{file}: ignored: not a recording"]
+    assert list(cache.problems) == [f"{file}: ignored: {problem}"]
 
 
 def test_a_recording_under_the_name_of_another_is_ignored(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_folder_in_the_place_of_a_recording_is_ignored(tmp_path: Path) -> None
     file.mkdir()
 
     assert cache.load(REQUEST, URL) is None
-    assert list(cache.problems) == [f"{file}: ignored: Is a directory"]
+    assert list(cache.problems) == [f"{file}: ignored: not a regular file"]
 
 
 def test_a_full_disk_costs_the_recording_and_leaves_no_part_of_it(tmp_path: Path) -> None:

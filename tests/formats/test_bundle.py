@@ -97,7 +97,10 @@ def test_a_file_that_does_not_fit_is_left_out_with_a_warning(folder: Path) -> No
 
     assert "<file" not in bundle.text
     assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
-        "SKILL.md:6:5: left out of the context: 'references/api.md' is larger than 128 KiB"
+        (
+            "SKILL.md:6:5: left out of the context: 'references/api.md' cannot be read: "
+            "larger than 128 KiB"
+        )
     ]
 
 

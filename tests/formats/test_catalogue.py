@@ -76,7 +76,7 @@ def test_the_skills_next_to_one_are_its_catalogue_unless_no_agent_can_choose_the
     assert catalogue is catalogues.of(skill_in(tmp_path, "tsv", "Read TSV."))
     assert catalogues.folder(tmp_path).left_out == (
         "bare: missing from the frontmatter",
-        "huge: is larger than 1 MiB: split it",
+        "huge: cannot be read: larger than 1 MiB: split it",
         "own: disable-model-invocation is set",
     )
 

@@ -77,7 +77,7 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
         ("loop", "files: 'loop' is not in the skill's folder"),
         ("a.xlsx", "files: 'a.xlsx' is not UTF-8 text, and only text can be sent"),
         ("nul.txt", "files: 'nul.txt' is not UTF-8 text, and only text can be sent"),
-        ("big.txt", "files: 'big.txt' is larger than 128 KiB"),
+        ("big.txt", "files: 'big.txt' cannot be read: larger than 128 KiB"),
         ("half", "files: over 256 KiB in total"),
         ("many", "files: 'many' contains over 100 files"),
     ],

@@ -85,7 +85,7 @@ def test_cases_without_a_skill_are_refused(folder: Path) -> None:
     [
         (b"ab\n\xc3\xa9\xe9\n", ":2:2: byte 5 (0xe9) is not UTF-8: save the file as UTF-8"),
         ("a".encode("utf-16"), ":1:1: byte 0 (0xff) is not UTF-8: save the file as UTF-8"),
-        (b" " * (5 << 20), ": is larger than 1 MiB: split it"),
+        (b" " * (5 << 20), ": cannot be read: larger than 1 MiB: split it"),
     ],
     ids=["Latin-1", "UTF-16", "5 MiB"],
 )
@@ -101,23 +101,23 @@ def test_a_folder_in_the_place_of_a_file_is_refused(folder: Path) -> None:
     (folder / "SKILL.md").unlink()
     (folder / "SKILL.md").mkdir()
 
-    assert refusal(folder) == ["skills/csv/SKILL.md: is not a file"]
+    assert refusal(folder) == ["skills/csv/SKILL.md: cannot be read: not a regular file"]
 
 
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder: Path) -> None:
     (folder / "SKILL.md").unlink()
     os.mkfifo(folder / "SKILL.md")
 
-    assert refusal(folder) == ["skills/csv/SKILL.md: is not a file"]
+    assert refusal(folder) == ["skills/csv/SKILL.md: cannot be read: not a regular file"]
 
 
 def test_a_file_that_may_not_be_read_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def deny(_path: Path, _mode: str) -> None:
+    def deny(_path: Path, _flags: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", deny)
+    monkeypatch.setattr(os, "open", deny)
 
     assert refusal(folder) == [
         "skills/csv/SKILL.md: cannot be read: Permission denied",

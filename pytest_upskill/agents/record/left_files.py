@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +9,7 @@ from pathlib import Path
 
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.completion import AgentRun, Request
+from pytest_upskill.repository.files import open_regular
 from pytest_upskill.sandbox.workspace import entries_below
 
 _MAX_ENTRIES = 20_000
@@ -90,10 +89,6 @@ def _read(path: Path, max_bytes: int) -> bytes | None:
         path: The file.
         max_bytes: One byte more than this is read, so that the caller sees that there is more.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with suppress(OSError):
-        file = os.open(path, flags)
-        with open(file, "rb") as opened:  # noqa: PTH123  a descriptor, not a path
-            if stat.S_ISREG(os.fstat(file).st_mode):
-                return opened.read(max_bytes + 1)
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(max_bytes + 1)
     return None

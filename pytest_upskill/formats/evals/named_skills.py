@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_upskill.formats.evals.keys import OWNER_HINT_KEYS, OWNER_KEYS
 from pytest_upskill.formats.evals.owner import is_sentence, names_in
+from pytest_upskill.repository.files import open_regular
 
 _START = 64 << 10
 """Characters at the start of a file that are searched."""
@@ -26,10 +28,8 @@ _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
 
 def start_of(path: Path) -> str:
     """Return the start of a file, "" if it cannot be read."""
-    with suppress(OSError):
-        if path.is_file():  # not a pipe, which might never end
-            with path.open(encoding="utf-8", errors="replace") as file:
-                return file.read(_START)
+    with suppress(OSError), open_regular(Path(os.path.realpath(path))) as file:
+        return file.read(_START).decode("utf-8", "replace")
     return ""
 
 

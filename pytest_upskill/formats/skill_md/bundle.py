@@ -14,7 +14,7 @@ from pytest_upskill.formats.skill_md.files import (
     MAX_TOTAL_BYTES,
     BinaryError,
     Unreadable,
-    read_file,
+    read_text_inside,
 )
 from pytest_upskill.formats.skill_md.frontmatter import SkillText
 from pytest_upskill.formats.source.problems import Problem
@@ -57,7 +57,7 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
     left = MAX_TOTAL_BYTES
     for name, at in _named_files(folder, skill.text, skill.body_at):
         try:
-            content = read_file(folder, folder / name, shown=name)
+            content = read_text_inside(folder, folder / name, shown=name)
         except BinaryError as error:
             if PurePosixPath(name).suffix in _TEXT:
                 warnings.append(_left_out_problem(skill.text, at, str(error)))
@@ -115,7 +115,7 @@ def _is_of_another_skill(folder: Path, name: str) -> bool:
 
 def _readable(folder: Path, name: str) -> str:
     try:
-        return "" if _ANSWERS.match(name) else read_file(folder, folder / name, shown=name)
+        return "" if _ANSWERS.match(name) else read_text_inside(folder, folder / name, shown=name)
     except Unreadable:
         return ""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.files import MAX_FILES as WORKSPACE_FILES
+from pytest_upskill.repository.files import is_inside, read_file
 
 MAX_FILE_BYTES = 128 << 10
 """Maximum size of a file that is sent to a model."""
@@ -55,7 +55,7 @@ def read_files(
                 break
     home = _enclosing_folder(path, homes) or root
     if not path.is_dir():
-        return {name: read_file(home, path, shown=name)}
+        return {name: read_text_inside(home, path, shown=name)}
     _stay_inside(path, home, shown=name)
     inner = {
         (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
@@ -64,7 +64,7 @@ def read_files(
     }
     if len(inner) > MAX_FILES:
         raise Unreadable(f"{name!r} contains over {MAX_FILES} files")
-    return {shown: read_file(home, file, shown=shown) for shown, file in inner.items()}
+    return {shown: read_text_inside(home, file, shown=shown) for shown, file in inner.items()}
 
 
 def read_workspace(root: Path, name: str) -> tuple[WorkspaceFile, ...]:
@@ -78,7 +78,7 @@ def read_workspace(root: Path, name: str) -> tuple[WorkspaceFile, ...]:
         ValueError: It is no folder inside ``root``, or it holds what a workspace must not.
     """
     folder = root / name
-    if not _is_inside(folder, root):
+    if not is_inside(folder, root):
         raise ValueError(f"{name!r} leads outside the folder of the case file: move it inside")
     if not folder.is_dir():
         raise ValueError(f"{name!r} is not a folder beside the case file")
@@ -122,31 +122,11 @@ def read_folder(
                         f"{folder.name!r} contains over {MAX_BYTES >> 20} MiB or "
                         f"{WORKSPACE_FILES:,} files"
                     )
-                found.append(WorkspaceFile.of(name, path.read_bytes()))
+                found.append(WorkspaceFile.of(name, read_file(path, MAX_BYTES)))
     return tuple(sorted(found, key=lambda file: file.name))
 
 
-def leads_out(path: Path, root: Path | None) -> Path | None:
-    """Return the target of a path if a symbolic link leads it out of its project, else None.
-
-    A project is a git repository, or the folder ``root``. Links above the project are ignored.
-
-    Args:
-        path: An absolute path.
-        root: Another folder that counts as a project; None for none.
-    """
-    for link in (path, *path.parents):
-        if not link.is_symlink():
-            continue
-        above = link.parents
-        tops = [top for top in above if top == root or (top / ".git").exists()]
-        target = Path(os.path.realpath(path))
-        if tops and not any(_is_inside(target, top) for top in tops):
-            return target
-    return None
-
-
-def read_file(root: Path, path: Path, *, shown: str) -> str:
+def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
     """Read one text file.
 
     Raises:
@@ -156,21 +136,19 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     _stay_inside(path, root, shown=shown)
     if not path.is_file():
         raise Unreadable(f"{shown!r} is not in the skill's folder")
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise Unreadable(f"{shown!r} is larger than {MAX_FILE_BYTES >> 10} KiB")
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_file(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
         raise BinaryError(f"{shown!r} is not UTF-8 text, and only text can be sent")
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
-    if not _is_inside(path, root):
+    if not is_inside(path, root):
         what = "leads outside"
         if shown.startswith("/"):
             what = "is an absolute path: write it relative to"
@@ -178,9 +156,4 @@ def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
 
 
 def _enclosing_folder(path: Path, homes: list[Path]) -> Path | None:
-    return next((home for home in homes if _is_inside(path, home)), None)
-
-
-def _is_inside(path: Path, root: Path) -> bool:
-    # Unlike Path.resolve, realpath does not raise for a link to itself.
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+    return next((home for home in homes if is_inside(path, home)), None)

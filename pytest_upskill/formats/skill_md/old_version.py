@@ -12,6 +12,7 @@ from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.repository.git import deleted_skills, extract, is_changed, starting_commit
 
 
@@ -62,7 +63,7 @@ def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
 
 
 def _read(folder: Path, skill: Skill) -> SkillVersion:
-    content = (folder / "SKILL.md").read_text("utf-8-sig")
+    content = read_text(folder / "SKILL.md")
     text = read_skill_text(content, folder=skill.folder.absolute().name)
     return SkillVersion(
         name=text.name,

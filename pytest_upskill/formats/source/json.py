@@ -27,6 +27,9 @@ class Offsets(NamedTuple):
 MAX_DEPTH = 100
 """Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
 
+_MAX_VALUES = 60_000
+"""Maximum number of values in a document: each takes up to a kilobyte of memory."""
+
 THOUSANDS = "a number has thousands of digits: write it as a string"
 """Message for a number that Python refuses to read."""
 
@@ -122,8 +125,9 @@ def parse_json(text: str) -> Document:
     """Read a JSON document, and collect its flaws.
 
     Raises:
-        BadFile: It has a syntax error, or is nested too deeply.
+        BadFile: It has a syntax error, too many values, or is nested too deeply.
     """
+    _refuse_many_values(text)
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     offsets: dict[JsonPath, Offsets] = {}
     flaws: list[tuple[JsonPath, Problem]] = []
@@ -152,7 +156,11 @@ def parse_json_lines(text: str) -> Document:
     """Read a file with one JSON document per line as a list; blank lines are ignored.
 
     A line that is not valid JSON is a flaw, and None in the list.
+
+    Raises:
+        BadFile: It has too many values.
     """
+    _refuse_many_values(text)
     lines = text.split("\n")
     line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
     offsets: dict[JsonPath, Offsets] = {(): Offsets(0, 0)}
@@ -191,6 +199,11 @@ def unusable(text: str) -> str:
 def too_deep(levels: int) -> str:
     """Return the message for a document with more nested levels than ``levels``."""
     return f"nested more than {levels} levels deep: flatten it"
+
+
+def _refuse_many_values(text: str) -> None:
+    if sum(map(text.count, ",[{")) > _MAX_VALUES:
+        raise BadFile([Problem(what=f"has more than {_MAX_VALUES:,} values: split it")])
 
 
 def _loads(text: str) -> Any:

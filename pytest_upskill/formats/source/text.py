@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
-from stat import S_ISREG
 
 from pytest_upskill.formats.source.problems import BadFile, Problem
-
-MAX_BYTES = 1 << 20
-"""Maximum size of a file."""
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 
 
-def read_text(path: Path, max_bytes: int = MAX_BYTES, cure: str = "split it") -> str:
+def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it") -> str:
     """Read a text file in UTF-8, with or without a byte order mark.
 
     Args:
@@ -23,15 +21,10 @@ def read_text(path: Path, max_bytes: int = MAX_BYTES, cure: str = "split it") ->
         BadFile: The file cannot be read, is no regular file, or is larger than ``max_bytes``.
     """
     try:
-        status = path.stat()
-        if not S_ISREG(status.st_mode):
-            raise BadFile([Problem(what="is not a file")])
-        if status.st_size > max_bytes:
-            raise BadFile([Problem(what=f"is larger than {max_bytes >> 20} MiB: {cure}")])
-        with path.open("rb") as file:
-            content = file.read()
+        content = read_file(path, max_bytes)
     except OSError as error:
-        raise BadFile([Problem(what=f"cannot be read: {error.strerror}")]) from None
+        hint = f": {cure}" if error.errno == errno.EFBIG else ""
+        raise BadFile([Problem(what=f"cannot be read: {error.strerror}{hint}")]) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

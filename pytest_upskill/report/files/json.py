@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from pytest_upskill.cells.agent import AgentFigures
 from pytest_upskill.cells.arm import ArmFigures
@@ -16,6 +19,7 @@ from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.document import Report, Session
+from pytest_upskill.repository.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.stats import Agreement, Correction, Estimate, TokenRatio
 
 FORMAT: Final = 1
@@ -136,6 +140,12 @@ class Document:
 
 _DOCUMENT = TypeAdapter(Document)
 
+NAMED_BYTES = 64 << 20
+"""Maximum size of a report that a command names, which may have all answers."""
+
+_BYTES_PER_VALUE = 20
+"""Fewer than in any report that `write_json` wrote."""
+
 T = TypeVar("T", GateDecision, Figures, JudgeFigures, TriggerDecision, TriggerFigures)
 
 
@@ -150,6 +160,22 @@ def write_json(report: Report) -> str:
     return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
 
 
+def read_report(file: Path, max_bytes: int = MAX_STATE_BYTES) -> Report:
+    """Read the file of a report.
+
+    Args:
+        file: The file.
+        max_bytes: Its maximum size.
+
+    Raises:
+        ReportError: It cannot be read, or is not a report of this format.
+    """
+    try:
+        return read_json(read_state(file, max_bytes, max_values=max_bytes // _BYTES_PER_VALUE))
+    except OSError as error:
+        raise ReportError(f"cannot be read: {error.strerror}") from None
+
+
 def read_json(text: str | bytes) -> Report:
     """Read a report that `write_json` wrote.
 
@@ -157,7 +183,7 @@ def read_json(text: str | bytes) -> Report:
         ReportError: The text is not a report of this format.
     """
     try:
-        document = _DOCUMENT.validate_json(text)
+        document: Document = _reader().validate_json(text)
     except ValidationError as error:
         raise ReportError(_one_line(error)) from None
     return Report(
@@ -192,6 +218,21 @@ def generate_schema() -> str:
         "title": "Report of pytest-upskill, format 1",
     }
     return json.dumps(schema, indent=1) + "\n"
+
+
+@cache
+def _reader() -> SchemaValidator:
+    """Return a validator that stops at the first problem: a million take a gigabyte of memory."""
+    return SchemaValidator(_stop_early(_DOCUMENT.core_schema))
+
+
+def _stop_early(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_stop_early(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    stop = {"fail_fast": True} if schema.get("type") in {"dict", "list", "tuple"} else {}
+    return {name: _stop_early(part) for name, part in schema.items()} | stop
 
 
 def _entry(gate: Gate) -> Entry:

@@ -7,6 +7,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from pytest_upskill.repository.files import write_file
+
 if TYPE_CHECKING:
     from pytest_upskill.report.document import Report
 
@@ -25,12 +27,11 @@ def write(report: Report, wanted: str, file: Path) -> list[Path]:
     Raises:
         OSError: A file cannot be written.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
     render = resolve_name(f"{__package__}.{REPORTS[wanted]}")
     texts = render(report, file) if wanted in _SEVERAL else [(file, render(report))]
     written = []
     for path, text in texts:
-        path.write_text(text, "utf-8")
+        write_file(path, text.encode(), mode=0o666)
         written.append(path)
     return written
 

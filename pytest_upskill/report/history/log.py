@@ -12,7 +12,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import write_json
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import write_file
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 Group = TypeVar("Group", bound=TrialGroup)
@@ -37,7 +37,7 @@ def log_run(report: Report, folder: Path) -> list[Path]:
     date = report.sessions[-1].date
     digest = hashlib.sha256(text).hexdigest()[:8]
     file = folder / f"{date:%Y%m%dT%H%M%SZ}-{digest}.json"
-    write_whole(file, text, mode=0o644)
+    write_file(file, text, mode=0o644)
     return [file]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.report.files.json import ReportError, read_json
+from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.repository.revision import Revision
 
 Group = TypeVar("Group", bound=TrialGroup)
@@ -129,7 +129,7 @@ def read_history(folder: Path) -> History:
     files = 0
     for file in sorted(folder.glob("*.json")):
         try:
-            report = read_json(file.read_bytes())
+            report = read_report(file)
         except ReportError as error:
             unreadable.append(f"{file.name}: {error}")
             continue

@@ -31,7 +31,7 @@ from pydantic import TypeAdapter
 from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import write_file
 from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
 from pytest_upskill.session.collection.items import TrialItem, needing_answers
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
@@ -196,7 +196,7 @@ class Handover:
         }
         pickled = BytesIO()
         _TrialPickler(pickled).dump(safe)
-        write_whole(self._trials_file, pickled.getvalue())
+        write_file(self._trials_file, pickled.getvalue())
 
     def read_trials(
         self, models: Iterable[Model], judge: Model | None
@@ -225,7 +225,7 @@ class Handover:
             OSError: The file cannot be written.
             ValueError: An answer cannot be written as JSON.
         """
-        write_whole(self._answers_file(key), _ANSWERS.dump_json([*answers]))
+        write_file(self._answers_file(key), _ANSWERS.dump_json([*answers]))
 
     def wait_for_answers(self, key: str) -> list[Answer] | None:
         """Wait for a trial's answers and return them; None if they will not come."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill import STATE
 from pytest_upskill.formats.catalogues import Catalogues
-from pytest_upskill.repository.project import CATALOGUE, STATE, project_folder
+from pytest_upskill.repository.project import CATALOGUE, project_folder
 
 _CATALOGUES = pytest.StashKey[Catalogues]()
 

@@ -17,6 +17,7 @@ from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import discovery_of, shown
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
@@ -116,7 +117,7 @@ class LintItem(ItemOutsidePackages):
 
     def _text_findings(self, folder: Path) -> Iterator[str]:
         """Yield the findings about the ``SKILL.md`` itself."""
-        content = (folder / "SKILL.md").read_text("utf-8-sig")
+        content = read_text(folder / "SKILL.md")
         text = read_skill_text(content, folder=folder.name)
         # body_at is at the line break before the line that closes the frontmatter.
         body = text.text[text.body_at + 1 :].partition("\n")[2]

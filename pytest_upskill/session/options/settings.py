@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill import STATE
 from pytest_upskill.answers.cache import MODES, Mode
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.model import Model
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
+from pytest_upskill.repository.files import leads_out
 from pytest_upskill.repository.git import merge_base
 from pytest_upskill.repository.git_command import GitError
-from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
+from pytest_upskill.repository.project import RUNS, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
 from pytest_upskill.session.options.models import models_and_judge, own_prices
 from pytest_upskill.session.options.values import (
@@ -266,6 +268,10 @@ def _cache_dir(config: pytest.Config, project: Path) -> Path:
     folder = path(config, "cache_dir") or project / STATE / "cache"
     if folder.exists() and not folder.is_dir():
         raise pytest.UsageError(f"--upskill-cache-dir: {folder} is not a folder: name another")
+    if target := leads_out(folder.absolute()):
+        raise pytest.UsageError(
+            f"--upskill-cache-dir: {folder}: a link leads out of the project: name {target} itself"
+        )
     return folder
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import read_state, write_file
 from pytest_upskill.teacher.proof.holdout import digest
 
 STRIDE = 1000
@@ -95,12 +95,12 @@ class Ledger:
         holdout = digest(look.comparison.cases)
         name = f"{look.look:03}-{look.comparison.digest}.json"
         data = _LOOK.dump_json(look, indent=1) + b"\n"
-        write_whole(self.folder / holdout / name, data, mode=0o666)
+        write_file(self.folder / holdout / name, data, mode=0o666)
 
     def _read_all(self) -> Iterator[Look]:
         for file in sorted(self.folder.glob("*/*.json")):
             with suppress(OSError, ValidationError):
-                yield _LOOK.validate_json(file.read_bytes())
+                yield _LOOK.validate_json(read_state(file))
 
 
 def next_look_number(looks: Sequence[Look], recorded: Iterable[RecordedLook]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.repository.files import read_file
 from pytest_upskill.teacher.sources.cut import cut
 from pytest_upskill.teacher.sources.events import Event, events_of
 from pytest_upskill.teacher.sources.secrets import redact
@@ -103,9 +104,7 @@ def _text_of(path: Path) -> str:
     if path.is_dir() and not file.is_file():
         raise WorkError(f"--from: {path}: a folder without a SKILL.md: name the files themselves")
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise WorkError(f"--from: {file}: larger than {MAX_BYTES >> 20} MiB: split it")
-        data = file.read_bytes()
+        data = read_file(file, MAX_BYTES)
     except OSError as error:
         raise WorkError(f"--from: {file}: cannot be read: {error.strerror}") from None
     try:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import open_lock, write_file
 
 _UNSAFE = re.compile(r"[^\w-]+")
 _LONGEST_NAME = 64
@@ -49,7 +49,7 @@ class Drafts:
             return
         self._make_parent()
         # The system releases the lock when the process ends, however that happens.
-        with self._lock.open("ab") as file:
+        with open_lock(self._lock) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -68,10 +68,10 @@ class Drafts:
         """
         self._make_parent()
         file = self.folder / name
-        write_whole(file, text.encode("utf-8", "replace"))
+        write_file(file, text.encode("utf-8", "replace"))
         return file
 
     def _make_parent(self) -> None:
         ignore = self._parent / ".gitignore"
         if not ignore.exists():
-            write_whole(ignore, _GITIGNORE)
+            write_file(ignore, _GITIGNORE)

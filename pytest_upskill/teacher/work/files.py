@@ -13,7 +13,7 @@ from typing import Any
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
-from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file, write_file
 from pytest_upskill.repository.git import is_dirty
 from pytest_upskill.repository.git_command import GitError
 
@@ -43,7 +43,7 @@ def read_content(file: Path) -> bytes | None:
         WorkError: It cannot be read.
     """
     try:
-        return file.read_bytes()
+        return read_file(file, MAX_TEXT_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -81,9 +81,9 @@ def replace_files(changes: Iterable[Change]) -> None:
         target = change.file.resolve()
         try:
             if change.old is None:
-                write_whole(target, change.new, mode=0o666)
+                write_file(target, change.new, mode=0o666)
             else:
-                write_whole(target, change.new, like=target)
+                write_file(target, change.new, like=target)
         except OSError as error:
             raise WorkError(f"{change.file}: cannot be written: {error.strerror}") from None
 

@@ -1,0 +1,211 @@
+"""Reading and writing of a project's files, which may come from a stranger's pull request.
+
+A file that is read is a regular one of limited size; no link in a project leads out of it, for
+reading or for writing; and nothing waits for the other end of a pipe.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+import sys
+from contextlib import suppress
+from functools import partial
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+
+from pytest_upskill import STATE
+
+MAX_TEXT_BYTES = 1 << 20
+"""Maximum size of a file that people write."""
+
+MAX_STATE_BYTES = 8 << 20
+"""Maximum size of a file that this program writes."""
+
+_MAX_VALUES = 100_000
+"""Maximum number of values in JSON: a reader needs several hundred bytes for each."""
+
+_MAX_INTEGER = 10**15
+
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+# Digits of an exponent are often in a digest too, so what is found is looked at again.
+_EXTREME_NUMBER = re.compile(rb"(?<![\d.])\d{16}|\d[eE]\+?\d{3}|NaN|Infinity")
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file, and neither a link to one nor a pipe.
+
+    Raises:
+        OSError: It is no regular file, or cannot be opened.
+    """
+    opened = os.open(path, _FLAGS)
+    if stat.S_ISREG(os.fstat(opened).st_mode):
+        return os.fdopen(opened, "rb")
+    os.close(opened)
+    raise OSError(errno.EINVAL, "not a regular file")
+
+
+def read_file(path: Path, max_bytes: int) -> bytes:
+    """Read a whole file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        OSError: It cannot be read, is no regular file, is larger than ``max_bytes``, or a link
+            leads out of the project; ``strerror`` says which.
+    """
+    refuse_way_out(path)
+    with open_regular(Path(os.path.realpath(path))) as file:
+        # Not read(max_bytes), which reserves that much memory.
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise OSError(errno.EFBIG, f"larger than {size_limit(max_bytes)}")
+        return file.read(size)
+
+
+def read_state(
+    path: Path, max_bytes: int = MAX_STATE_BYTES, max_values: int = _MAX_VALUES
+) -> bytes:
+    """Read a JSON file whose parsing takes little memory, and whose numbers can be calculated with.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        OSError: As of `read_file`, or there are more than ``max_values``, or too large numbers.
+    """
+    data = read_file(path, max_bytes)
+    if sum(map(data.count, (b",", b"[", b"{"))) > max_values:
+        raise OSError(errno.EFBIG, f"more than {max_values:,} values")
+    if _EXTREME_NUMBER.search(data) and _has_extreme_number(data):
+        raise OSError(errno.ERANGE, "a number is out of range")
+    return data
+
+
+def open_lock(path: Path) -> BufferedWriter:
+    """Open a file for locking, and create it if it does not exist.
+
+    Raises:
+        OSError: It cannot be opened, or a link leads out of the project.
+    """
+    refuse_way_out(path)
+    return os.fdopen(os.open(path, _FLAGS | os.O_WRONLY | os.O_CREAT, 0o600), "wb")
+
+
+def size_limit(max_bytes: int) -> str:
+    """Return a maximum size for messages."""
+    return f"{max_bytes >> 20} MiB" if max_bytes >> 20 else f"{max_bytes >> 10} KiB"
+
+
+def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None = None) -> None:
+    """Write a file atomically, and create its folder if it does not exist.
+
+    Args:
+        file: The file to create or replace; a device or pipe, such as ``/dev/stdout``, is written
+            to.
+        data: Its whole content.
+        mode: Its permissions, before the umask is applied.
+        like: A file whose permissions and, if allowed, owner it gets instead.
+
+    Raises:
+        OSError: The file could not be written and is unchanged, or a link leads out of the project.
+    """
+    refuse_way_out(file)
+    if file.exists() and not file.is_file() and not file.is_dir():
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_NONBLOCK), "wb") as stream:
+            os.set_blocking(stream.fileno(), True)
+            stream.write(data)
+        return
+    temporary = file.parent / f"{os.urandom(8).hex()}.tmp"
+    try:
+        created = _create(temporary, mode)
+    except FileNotFoundError:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        created = _create(temporary, mode)
+    try:
+        with created:
+            created.write(data)
+        if like is not None:
+            _copy_owner(like, temporary)
+            shutil.copymode(like, temporary)
+        temporary.replace(file)
+    except BaseException:  # also Ctrl-C
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def refuse_way_out(path: Path) -> None:
+    """Refuse a path that a link leads out of its project.
+
+    Raises:
+        OSError: ``strerror`` has the target of the link.
+    """
+    if target := leads_out(path.absolute()):
+        raise OSError(errno.ELOOP, f"a link leads out of the project, to {target}")
+
+
+def leads_out(path: Path, root: Path | None = None) -> Path | None:
+    """Return the target of a path if a symbolic link leads it out of its project, else None.
+
+    A project is a git repository, a folder with ``.upskill``, or ``root``. Links above the project
+    are ignored.
+
+    Args:
+        path: An absolute path.
+        root: Another folder that counts as a project; None for none.
+    """
+    for link in (path, *path.parents):
+        if not link.is_symlink():
+            continue
+        tops = [top for top in link.parents if top == root or _is_project(top)]
+        target = Path(os.path.realpath(path))
+        if tops and not any(is_inside(target, top) for top in tops):
+            return target
+    return None
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path is in a folder, wherever links lead."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _is_project(folder: Path) -> bool:
+    return os.path.lexists(folder / ".git") or os.path.lexists(folder / STATE)
+
+
+def _has_extreme_number(data: bytes) -> bool:
+    # Imported here, because few files need it.
+    from pydantic_core import from_json
+
+    try:
+        pending = [from_json(data)]
+    except ValueError:  # not JSON, or nested too deeply, as its reader will say
+        return False
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, (int, float)) and not -_MAX_INTEGER < value < _MAX_INTEGER:
+            return True
+    return False
+
+
+def _copy_owner(source: Path, target: Path) -> None:
+    if sys.platform != "win32":
+        status = source.stat()
+        with suppress(OSError):  # only root may give a file away
+            os.chown(target, status.st_uid, status.st_gid)
+
+
+def _create(file: Path, mode: int) -> BufferedWriter:
+    return open(file, "xb", opener=partial(os.open, mode=mode))

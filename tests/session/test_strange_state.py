@@ -1,0 +1,70 @@
+"""State files of a stranger's pull request, as a session of pytest meets them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.repository.files import leads_out
+from tests.conftest import Run, WriteSkill
+
+RUN = ("--upskill-models", "offline", "--upskill-runs", "2")
+
+
+def put(kind: str, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_baseline_that_is_no_file_stops_the_session_in_one_line(
+    pytester: pytest.Pytester, run_once: Run, write_skill: WriteSkill, kind: str
+) -> None:
+    (pytester.path / ".git").mkdir()
+    folder = write_skill().relative_to(pytester.path)
+    put(kind, pytester.path / ".upskill/baselines" / folder / "skill_meta.json/offline.json")
+
+    result = run_once(*RUN, "--upskill-compare", "baseline")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert len([line for line in result.errlines if line.startswith("ERROR: ")]) == 1
+
+
+def test_a_folder_of_recordings_that_leads_out_is_refused(
+    pytester: pytest.Pytester, run_once: Run, write_skill: WriteSkill
+) -> None:
+    outside = pytester.mkdir("home")
+    project = pytester.mkdir("project")
+    (project / ".git").mkdir()
+    (project / ".upskill").mkdir()
+    (project / ".upskill/cache").symlink_to(outside)
+    write_skill().rename(project / "skill")
+    os.chdir(project)
+
+    result = run_once(*RUN, "--rootdir", project, project)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert line.endswith(f"a link leads out of the project: name {outside} itself")
+    assert leads_out(project / ".upskill/cache") == outside
+    assert list(outside.iterdir()) == []
+
+
+def test_a_report_is_not_written_through_a_link_out_of_the_project(
+    pytester: pytest.Pytester, run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    (pytester.path / ".git").mkdir()
+    victim = pytester.path.parent / "victim"
+    victim.write_text("mine", "utf-8")
+    (pytester.path / "r.json").symlink_to(victim)
+
+    result = run_once(*RUN, "--upskill-json", "r.json")
+
+    result.stdout.fnmatch_lines(["*r.json*a link leads out of the project*"])
+    assert victim.read_text("utf-8") == "mine"
