@@ -164,7 +164,7 @@ def test_a_threshold_that_no_lift_can_reach_is_refused(
     ("arguments", "problem"),
     [
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
-        (["missing.json"], "ERROR: missing.json: No such file or directory\n"),
+        (["missing.json"], "ERROR: missing.json: cannot be read: No such file or directory\n"),
         (["bad.json"], "ERROR: bad.json: not a report of format 1: the file: Invalid JSON: *\n"),
         (["a.json", "--fail-on", "hurt"], "ERROR: argument --fail-on: unknown word 'hurt': *\n"),
     ],
