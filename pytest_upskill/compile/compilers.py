@@ -21,8 +21,7 @@ from pytest_upskill.compile.cuda.nvcc import Cuda
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.language import Language
 from pytest_upskill.compile.message import describe, found_languages, result, unbuilt
-from pytest_upskill.compile.python.bytecode import Python
-from pytest_upskill.compile.python.runner import PythonRunner
+from pytest_upskill.compile.python.python import Python, PythonRunner
 from pytest_upskill.compile.single_flight import SingleFlight
 from pytest_upskill.compile.toolchain import (
     Built,

@@ -112,6 +112,7 @@ class Sandbox:
         readable: Sequence[Path] = (),
         path: Sequence[Path] = (),
         limits: Limits = _DEFAULT_LIMITS,
+        files: Sequence[int] = (),
     ) -> Outcome:
         """Run a program in a workspace until it ends or reaches a limit.
 
@@ -121,6 +122,7 @@ class Sandbox:
             readable: Folders that it may read besides the system's.
             path: Folders to put on ``PATH`` before the system's.
             limits: Its resource limits.
+            files: File descriptors that it inherits.
 
         Raises:
             SandboxError: The program cannot be started.
@@ -138,7 +140,7 @@ class Sandbox:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    pass_fds=start.files,
+                    pass_fds=(*start.files, *files),
                 )
         except OSError as error:
             raise SandboxError(f"cannot start {program[0]}: {error.strerror}") from None

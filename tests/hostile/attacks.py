@@ -117,6 +117,12 @@ HARMS = {
 }
 """Python that changes what is not its own."""
 
+READING = (
+    "import os, threading\ndef read(fd):\n    try:\n        while os.read(fd, 1 << 16): pass\n"
+    "    except OSError: pass\ndef read_all():\n    for fd in range(3, 99):\n"
+    "        threading.Thread(target=read, args=[fd], daemon=True).start()\n"
+)
+
 DECEITS = {
     "exit": "import sys; sys.exit()",
     "exit at once": "import os; os._exit(0)",
@@ -139,6 +145,27 @@ DECEITS = {
     "sys.meta_path.insert(0, F()); sys.modules.pop('json', None)",
     "an audit hook": "import os, sys\n"
     "sys.addaudithook(lambda e, _: os._exit(0) if e in {'compile', 'exec'} else None)",
+    "a newline to each descriptor": "import os\nfor d in range(3, 99):\n    try: os.write(d, b'\\n')\n"
+    "    except OSError: pass",
+    "a thread that reads": READING + "read_all()",
+    "a fork that reads": READING + "if not os.fork(): read_all(); threading.Event().wait()",
+    "guessing in forks": "import os\ndef works():\n    for n in range(9):\n        p = os.fork()\n"
+    "        if not p: return n\n        os.waitpid(p, 0)\n    os._exit(0)",
+    "a kind of xfail": "def works():\n    import pytest\n"
+    "    raise type('Later', (pytest.xfail.Exception,), {})",
+    "a kind of skip": "def works():\n    import pytest\n"
+    "    raise type('Later', (pytest.skip.Exception,), {})",
+    "a mock that skips": "import unittest.mock\ntry: import pytest\nexcept ImportError: raise SystemExit\n"
+    "works = unittest.mock.Mock(side_effect=pytest.skip.Exception)",
+    "a false name of a file": "def works():\n    import pytest, sys\n"
+    "    exec(compile('pytest.skip()', sys._getframe(1).f_code.co_filename, 'exec'))",
+    "a folder with options": "import os\nfor n in 'b', 'check': os.makedirs('../tmp/a/' + n)\n"
+    "os.chdir('../tmp/a/b'); open('../check/test.py', 'w').close()\n"
+    "open('../check/pytest.ini', 'w').write('[pytest]\\npython_functions = no\\n')",
+    "other code of a method": "import unittest\n"
+    "unittest.TestCase.assertEqual.__code__ = (lambda *_: None).__code__",
+    "another inspect": "import inspect\ninspect.iscoroutinefunction = lambda _: True\n"
+    "def works(): pass",
 }
 """Python that ends well without doing what the test wants."""
 

@@ -1,12 +1,11 @@
 """Import an answer, then run test code on it, with pytest if the tests need it.
 
-Run by `run_supervisor` as ``python -I -S -c SOURCE TESTS REPORT PRELOADED FILE…``. TESTS and REPORT
-are file descriptors; PRELOADED names the modules to import before the answer can replace them. Each
-report is a line: the secret that came with the test code, the event, and the name of the test.
+Run in the sandbox by `python.py` as ``python -I -S -c SOURCE SOCKET PRELOADED FILE…``. SOCKET is a
+file descriptor; PRELOADED names the modules to import before the answer can replace them.
 
-The answer runs in this process, so an answer that targets this file can forge reports. It cannot
-bypass the supervisor, print a verdict, or read the test code while it is imported. What decides a
-verdict is bound here before the answer is imported, which may replace whatever it can name.
+The answer runs in this process, so an answer that targets this file can forge reports. What other
+answers do on their own must not change a verdict: whatever decides one is bound here before the
+answer is imported, and pytest has read its options, variables, paths and plugins by then.
 """
 
 from __future__ import annotations
@@ -14,79 +13,145 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import linecache
+import math  # noqa: F401 - before the answer can replace its functions
+import operator  # noqa: F401 - the same
 import os
 import sys
 import traceback
 from collections.abc import Iterator
-from os import _exit, read, write
-from types import ModuleType
-from typing import Any
+from hashlib import sha256
+from os import _exit, getpid, read, write
+from types import CodeType, ModuleType
+from typing import Any, NoReturn
 
-TEST = "../check/test.py"
-_SOURCES = os.path.abspath("../src") + "/"  # noqa: PTH100 - pathlib is slow to import
+_ROOT = os.path.dirname(os.getcwd())  # noqa: PTH109, PTH120 - pathlib is slow to import
+_SOURCES = f"{_ROOT}/src/"
+_TEST = f"{_ROOT}/check/test.py"
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy", "asyncio"})
-_GUARDED = _FRAMEWORKS | {"builtins", "operator", "math"}
-_TOOLS = 6
-"""Tools that `sys.monitoring` knows."""
-_SECRET = 32
-"""Characters of the secret."""
+_GUARDED = _FRAMEWORKS | {"builtins", "operator", "math", "inspect"}
 
 
-class Reporter:
-    """A writer of reports to the supervisor."""
+class Supervisor:
+    """The connection to the process outside that counts the tests and decides."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self.secret = ""
+        self._process = getpid()
+        self._nonce, self._digest = read(descriptor, 1 << 10).decode().split()
 
     def report(self, event: str, name: str = "") -> None:
         """Write one report."""
-        write(self._descriptor, f"{self.secret} {event} {name}\n".encode("utf-8", "replace"))
+        if getpid() == self._process:
+            report = f"{self._nonce} {event} {name[:1000]}\n"
+            write(self._descriptor, report.encode("utf-8", "replace"))
+
+    def receive_test_code(self) -> str:
+        """Return the test code, which the supervisor sends once the answer is imported."""
+        self.report("imported")
+        received = b""
+        while chunk := read(self._descriptor, 1 << 16):
+            received += chunk
+        if sha256(received).hexdigest() != self._digest:
+            _fail("the answer reads the test code or replaces it")
+        return received.decode("utf-8", "surrogatepass")
+
+
+class Tests:
+    """The test code of a case, and the answer that it tests."""
+
+    def __init__(self, files: list[str], supervisor: Supervisor, *, uses_pytest: bool) -> None:
+        self._files = files
+        self._supervisor = supervisor
+        self._uses_pytest = uses_pytest
+        self._definitions: dict[tuple[str, str], tuple[object, object]] = {}
+        self._own: set[CodeType] = set()
+        """The code of the tests."""
+
+    def load(self) -> ModuleType:
+        """Import the answer and run the module of the tests; exit if that fails."""
+        module = ModuleType("test")
+        self._definitions = dict(_definitions())
+        try:
+            names = _import_answer(self._files)
+            self._refuse_replaced(_GUARDED)
+            text = self._supervisor.receive_test_code()
+            linecache.cache[_TEST] = (len(text), None, text.splitlines(keepends=True), _TEST)
+            names |= {"__name__": "test" if self._uses_pytest else "__main__", "__file__": _TEST}
+            before = dict(names)
+            code = compile(text, _TEST, "exec")
+            self._own.update(_codes(code))
+            exec(code, names)  # noqa: S102 - running it is the purpose
+        except BaseException as error:  # noqa: BLE001 - whatever an answer raises
+            if not self._uses_pytest or not _is_skip(error) or not self._raised(error):
+                _fail_with_traceback(error)
+            self._supervisor.report("skipped_all")
+            return module
+        # The answer's own test functions are not the case's.
+        new = {key: value for key, value in names.items() if value is not before.get(key)}
+        vars(module).update(new)
+        return module
+
+    def finish(self) -> NoReturn:
+        """Report that all tests were run, and exit."""
+        self._refuse_replaced(_FRAMEWORKS)
+        self._supervisor.report("done")
+        _exit(0)
+
+    def _refuse_replaced(self, packages: frozenset[str]) -> None:
+        """Fail an answer that replaced a definition that tests rely on, or its code."""
+        now = dict(_definitions())
+        for key, (value, code) in self._definitions.items():
+            found, its_code = now.get(key, (None, None))
+            # Not by ==, which the answer can define.
+            if key[0] in packages and (found is not value or its_code is not code):
+                _fail(f"the answer replaces {key[1]}")
+
+    def refuse_skip(self, item: Any, raised: Any) -> None:
+        """Fail an answer that skips a test, or expects it to fail; a test may do so itself."""
+        if raised and _is_skip(raised.value) and not self._raised(raised.value):
+            _fail(f"the answer skips {item.nodeid.partition('::')[2]}")
+
+    def report_phase(self, item: Any, raised: Any, report: Any) -> None:
+        """Report the result of the setup, call or teardown of a test; exit if it failed."""
+        if raised and report.failed:
+            _fail_with_traceback(raised.value)
+        if report.skipped and (report.when == "setup" or not hasattr(report, "wasxfail")):
+            self._supervisor.report("skipped", item.nodeid)
+        elif report.when == "call":
+            self._supervisor.report("ran", item.nodeid)
+
+    def _raised(self, error: BaseException | None) -> bool:
+        """Return whether the tests skip, by themselves or by their marks, and not the answer."""
+        import unittest
+
+        skipping = {unittest.TestCase.skipTest.__code__}
+        for (package, _), (_, code) in self._definitions.items():
+            if package in {"_pytest", "pluggy"}:
+                skipping.update(_codes(code))
+        while error:
+            codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+            origin = next((code for code in reversed(codes) if code not in skipping), None)
+            if _is_skip(error) and origin and origin not in self._own:
+                return False
+            # pytest raises another exception in place of one that unittest caught.
+            error = error.__context__
+        return True
 
 
 def main() -> None:
     """Run everything; exit with 0 if no test failed."""
-    tests_in, report_out, preloaded, *files = sys.argv[1:]
+    descriptor, preloaded, *files = sys.argv[1:]
     del sys.argv[1:], sys.orig_argv[1:]
-    sys.path += [os.path.abspath("../lib"), "../src"]  # noqa: PTH100 - as above
+    sys.path += [f"{_ROOT}/lib", _SOURCES.rstrip("/")]
     for name in filter(None, preloaded.split(",")):
         importlib.import_module(name)
-    reporter = Reporter(int(report_out))
     sys.modules["__main__"] = ModuleType("__main__")  # not this one, which the answer could import
-    guarded = dict(_definitions(_GUARDED))
-    try:
-        names = _import_answer(files)
-        _stop_tracing()
-        _refuse_replaced(guarded)
-        reporter.report("imported")
-        received = b""
-        while chunk := read(int(tests_in), 1 << 16):
-            received += chunk
-        text = received.decode("utf-8", "surrogatepass")
-        reporter.secret, code = text[:_SECRET], text[_SECRET:]
-        linecache.cache[TEST] = (len(code), None, code.splitlines(keepends=True), TEST)
-        _run_tests(code, names, reporter, uses_pytest="pytest" in preloaded)
-        _refuse_replaced({key: value for key, value in guarded.items() if key[0] in _FRAMEWORKS})
-        if sys.gettrace() or sys.getprofile():
-            _fail("the answer traces the tests")
-    except BaseException as error:  # noqa: BLE001 - whatever an answer raises
-        _fail_with_traceback(error)
-    sys.stdout.flush()
-    reporter.report("done")
-    _exit(0)
-
-
-def _stop_tracing() -> None:
-    """Remove the tracers that the answer has set, also those of Python 3.12 and later."""
-    sys.settrace(None)
-    sys.setprofile(None)
-    monitoring: Any = getattr(sys, "monitoring", None)
-    for tool in range(_TOOLS if monitoring else 0):
-        if monitoring.get_tool(tool) is not None:
-            monitoring.set_events(tool, 0)
-            for event in vars(monitoring.events).values():
-                if isinstance(event, int) and event.bit_count() == 1:
-                    monitoring.register_callback(tool, event, None)
+    supervisor = Supervisor(int(descriptor))
+    tests = Tests(files, supervisor, uses_pytest="pytest" in preloaded)
+    if "pytest" in preloaded:
+        _run_pytest(tests, supervisor)
+    tests.load()
+    tests.finish()
 
 
 def _import_answer(files: list[str]) -> dict[str, Any]:
@@ -95,15 +160,12 @@ def _import_answer(files: list[str]) -> dict[str, Any]:
     for file in files:
         path = _SOURCES + file.removeprefix("../src/")
         name = file.removeprefix("../src/").removesuffix(".py").replace("/", ".")
-        # A file called json.py must not replace the module json.
-        own = name.partition(".")[0] not in sys.stdlib_module_names | _GUARDED
-        module = sys.modules.get(name) if own else None
+        module = sys.modules.get(name)
         if path != getattr(module, "__file__", None):
-            spec = importlib.util.spec_from_file_location(name, path)
-            assert spec is not None
-            assert spec.loader is not None
+            spec: Any = importlib.util.spec_from_file_location(name, path)
             module = importlib.util.module_from_spec(spec)
-            if own:
+            # A file called json.py must not replace the module json.
+            if name.partition(".")[0] not in sys.stdlib_module_names | _GUARDED:
                 sys.modules[name] = module
             sys.modules.setdefault("answer", module)
             spec.loader.exec_module(module)
@@ -111,67 +173,52 @@ def _import_answer(files: list[str]) -> dict[str, Any]:
     return names
 
 
-def _run_tests(code: str, names: dict[str, Any], reporter: Reporter, *, uses_pytest: bool) -> None:
-    names |= {"__name__": "test" if uses_pytest else "__main__", "__file__": TEST}
-    before = dict(names)
-    try:
-        exec(compile(code, TEST, "exec"), names)  # noqa: S102 - running it is the purpose
-    except BaseException as error:
-        if uses_pytest and _is_skip(error) and _is_from_tests(error):
-            reporter.report("skipped_all")
-            return
-        raise
-    if uses_pytest:
-        module = ModuleType("test")
-        # The answer's own test functions are not the case's.
-        new = {key: value for key, value in names.items() if value is not before.get(key)}
-        vars(module).update(new)
-        _run_pytest(module, reporter)
-
-
-def _run_pytest(module: ModuleType, reporter: Reporter) -> None:
+def _run_pytest(tests: Tests, supervisor: Supervisor) -> NoReturn:
+    """Run pytest, which imports the answer when it collects, with everything else in place."""
     import pytest
-
-    hookimpl = pytest.hookimpl
 
     class Plugin:
         """A plugin that collects from a module object, runs coroutines, and reports results."""
 
         def pytest_pycollect_makemodule(self, module_path: Any, parent: Any) -> pytest.Module:
             collector: pytest.Module = pytest.Module.from_parent(parent, path=module_path)
-            collector.obj = module
+            collector.obj = tests.load()
             return collector
 
-        @hookimpl(tryfirst=True)
+        def pytest_collection_finish(self, session: pytest.Session) -> None:
+            for item in session.items:
+                supervisor.report("found", item.nodeid)
+
+        @pytest.hookimpl(tryfirst=True)
         def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool | None:
             return _run_coroutine(pyfuncitem)
 
-        @hookimpl(wrapper=True)
+        @pytest.hookimpl(wrapper=True)
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[Any]:
-            raised = call.excinfo
+            raised = call.excinfo  # pytest replaces a SkipTest
+            tests.refuse_skip(item, raised)
             report = yield
-            # pytest replaces a SkipTest, and sets the excinfo of a TestCase only now.
-            raised = raised or call.excinfo
-            _report_phase(item, raised and raised.value, report, reporter)
+            raised = raised or call.excinfo  # pytest sets that of a TestCase only now
+            tests.refuse_skip(item, raised)
+            tests.report_phase(item, raised, report)
             return report
 
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.failed:  # a subtest
                 _fail(report.longreprtext)
 
-        def pytest_collectreport(self, report: Any) -> None:
-            if report.failed:
-                _fail(report.longreprtext)
+        pytest_collectreport = pytest_runtest_logreport
 
-    # The answer may have set variables that make it a plugin, or put one on the path.
-    for name in [each for each in os.environ if each.startswith("PYTEST_")]:
-        del os.environ[name]
+        def pytest_sessionfinish(self, exitstatus: int) -> None:
+            if exitstatus not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+                _fail(f"pytest ends with exit code {int(exitstatus)}")
+            tests.finish()
+
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    options = ["-c", "../check/pytest.ini", "--noconftest", "-x", "-s", "-p", "no:terminal"]
+    options = ["-c", f"{_ROOT}/check/pytest.ini", "--noconftest", "-s", "-p", "no:terminal"]
     options += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-p", "no:faulthandler"]
-    status = pytest.main([*options, TEST], plugins=[Plugin()])
-    if status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
-        _fail(f"pytest ends with exit code {int(status)}")
+    pytest.main([*options, _TEST], plugins=[Plugin()])
+    _fail("pytest did not end its session")
 
 
 def _run_coroutine(item: Any) -> bool | None:
@@ -185,75 +232,49 @@ def _run_coroutine(item: Any) -> bool | None:
     return True
 
 
-def _report_phase(item: Any, error: BaseException | None, report: Any, reporter: Reporter) -> None:
-    """Report the result of the setup, call or teardown of a test; exit if it failed."""
-    name = getattr(item, "originalname", None) or item.name
-    if item.cls:
-        name = f"{item.cls.__name__}.{name}"
-    if error and report.failed:
-        _fail_with_traceback(error)
-    if error and _is_skip(error) and not _is_from_tests(error) and report.when == "call":
-        _fail(f"the answer skips {name}")
-    if report.skipped and not hasattr(report, "wasxfail"):
-        reporter.report("skipped", name)
-    elif report.when == "call":
-        reporter.report("ran", name)
-
-
-def _definitions(packages: frozenset[str]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Yield the functions and classes of packages, and the members of these classes."""
+def _definitions() -> Iterator[tuple[tuple[str, str], tuple[object, object]]]:
+    """Yield functions and classes that tests rely on, with their code, and the classes' members."""
     for name, module in list(sys.modules.items()):
         package = name.partition(".")[0]
-        if package not in packages:
+        if package not in _GUARDED:
             continue
         for key, value in list(vars(module).items()):
             if callable(value):
-                yield (package, name, key), value
-            if isinstance(value, type) and value.__module__.partition(".")[0] in packages:
+                yield (package, f"{name}.{key}"), (value, _code_of(value))
+            if isinstance(value, type) and value.__module__.partition(".")[0] in _GUARDED:
                 for attribute, inner in list(vars(value).items()):
                     if callable(inner) or hasattr(inner, "__get__"):
-                        yield (package, name, f"{key}.{attribute}"), inner
+                        yield (package, f"{name}.{key}.{attribute}"), (inner, _code_of(inner))
 
 
-def _refuse_replaced(guarded: dict[tuple[str, ...], object]) -> None:
-    """Fail an answer that replaced a definition that tests rely on."""
-    now = dict(_definitions(_GUARDED))
-    for key, value in guarded.items():
-        if now.get(key) is not value:
-            _fail(f"the answer replaces {key[1]}.{key[2]}")
+def _code_of(value: Any) -> object:
+    return getattr(getattr(value, "__func__", value), "__code__", None)
+
+
+def _codes(code: object) -> Iterator[CodeType]:
+    """Yield the code of a function or module, and of the functions in it."""
+    if isinstance(code, CodeType):
+        yield code
+        for constant in code.co_consts:
+            yield from _codes(constant)
 
 
 def _is_skip(error: BaseException) -> bool:
-    return type(error).__name__ in {"Skipped", "SkipTest", "XFailed"}
+    import unittest
+
+    import pytest
+
+    skips = pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
+    return isinstance(error, skips)
 
 
-def _is_from_tests(error: BaseException | None) -> bool:
-    """Return whether only test code, pytest and unittest raised an exception, not the answer."""
-    libraries = tuple(
-        os.path.dirname(sys.modules[name].__file__ or "")  # noqa: PTH120 - as above
-        for name in _loaded_libraries()
-    )
-    while error:
-        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-        inside = files[files.index(TEST) :] if TEST in files else files
-        if not all(file == TEST or file.startswith(libraries) for file in inside):
-            return False
-        # pytest raises another exception in place of one that unittest caught.
-        error = error.__context__
-    return True
-
-
-def _loaded_libraries() -> list[str]:
-    return [name for name in ("_pytest", "pluggy", "unittest") if name in sys.modules]
-
-
-def _fail_with_traceback(error: BaseException) -> None:
+def _fail_with_traceback(error: BaseException) -> NoReturn:
     """Print a traceback that starts in the test code or the answer, and exit with 1."""
     if isinstance(error, SystemExit):
         _fail(f"exits with {error.code!r} before the end of the test code")
     traceback_exception = traceback.TracebackException.from_exception(error)
     frames = [frame for frame in traceback_exception.stack if not frame.filename.startswith("<")]
-    while frames and not _is_own(frames[0].filename):
+    while frames and not frames[0].filename.startswith((_TEST, _SOURCES)):
         del frames[0]
     traceback_exception.stack = traceback.StackSummary.from_list(frames)
     *lines, last = traceback_exception.format()
@@ -263,16 +284,9 @@ def _fail_with_traceback(error: BaseException) -> None:
     _fail("".join(lines) + last.rstrip())
 
 
-def _is_own(file: str) -> bool:
-    return file == TEST or file.startswith(_SOURCES)
-
-
-def _fail(message: str) -> None:
-    try:
-        sys.stdout.flush()
-    finally:  # the answer may have replaced it
-        write(2, message.encode("utf-8", "replace") + b"\n")
-        _exit(1)
+def _fail(message: str) -> NoReturn:
+    write(2, message.encode("utf-8", "replace") + b"\n")
+    _exit(1)
 
 
 if __name__ == "__main__":
