@@ -21,6 +21,7 @@ class Cell:
     cases: int
     runs: int
     baseline_runs: int
+    """Of a gate; where runs are added as advised, the most that are."""
     look: str
     rate: float
     change: float
@@ -38,6 +39,10 @@ def cells() -> Iterator[Cell]:
     early = ((20, 5), (10, 10), (20, 3), (10, 5), (3, 5))
     for (cases, runs), (look, rate), change in product(early, rates, (0.0, 0.2, 0.45)):
         yield Cell("early verdict", cases, runs, 0, look, rate, change)
+    for most, (cases, runs), (look, rate), change in product(
+        (100, 30), ((20, 3), (10, 5), (3, 5)), product(LOOKS, (0.5,)), (0.0, 0.1, 0.2)
+    ):
+        yield Cell("advice", cases, runs, most, look, rate, change)
     fixed = ((20, 3), (10, 5), (3, 5), (10, 1))
     for (cases, runs), (look, rate), change in product(fixed, rates, (0.0, 0.2, 0.45)):
         yield Cell("verdict", cases, runs, 0, look, rate, change)

@@ -27,8 +27,11 @@ from pytest_upskill.stats import (
     last_look_alpha,
     lift,
     lift_test,
+    look_alpha,
     regression_test,
+    runs_needed,
     significant,
+    verdict,
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
 
@@ -63,6 +66,7 @@ def main() -> None:
     print(f"{suites} suites per cell, seed {args.seed}")
     print_verdicts([each for each in shares if each.cell.kind == "verdict"], suites)
     print_early_stops([each for each in shares if each.cell.kind == "early verdict"])
+    print_advice([each for each in shares if each.cell.kind == "advice"])
     print_gates([each for each in shares if each.cell.kind == "gate"])
     print_suites([each for each in shares if each.cell.kind == "suite"])
     print_dependent([each for each in shares if each.cell.kind == "dependent"])
@@ -72,7 +76,7 @@ def simulate(cell: Cell, suites: int, seed: int) -> Shares:
     """Draw ``suites`` suites of one cell and judge each."""
     rng = random.Random(f"{seed} {cell}")
     judge = JUDGES[cell.kind]
-    if cell.kind == "early verdict":
+    if cell.kind in {"early verdict", "advice"}:
         suites = max(1, suites // 8)
     elif cell.kind == "suite":
         suites = max(1, suites // cell.models)
@@ -93,7 +97,7 @@ def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     error = abs((lift(cases) or 0.0) - truth)
     # lift_interval is the set of lifts that pass this; a property test holds it to that.
     covered = error <= Z95 * sqrt(score_variance(cases, truth)) + 1e-12
-    return significant(lift_test(cases)), covered, 0.0
+    return significant(lift_test(cases), look_alpha(1)), covered, 0.0
 
 
 def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
@@ -111,10 +115,34 @@ def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, flo
             hits[index] += rng.random() < with_[index]
             misses[index] += rng.random() < without[index]
         cases = [CaseCounts(x1, done, x0, done) for x1, x0 in zip(hits, misses, strict=True)]
-        if early_verdict(cases, done, cell.runs):
+        if early_verdict(cases, done, cell.runs, look_alpha(1)):
             return True, (lift(cases) or 0.0) < truth + 0.1, 1 - done / cell.runs
-    found = significant(lift_test(cases), last_look_alpha(cell.runs))
+    found = significant(lift_test(cases), last_look_alpha(cell.runs, look_alpha(1)))
     return found, (lift(cases) or 0.0) < truth + 0.1, 0.0
+
+
+def judge_advice(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
+    """Return whether any look finds an effect, and the number of looks.
+
+    Runs are added as advised, up to ``cell.baseline_runs``.
+    """
+    without = pass_rates(cell, rng)
+    with_ = improved(without, cell, rng)
+    counts = [(0, 0)] * cell.cases
+    look, done, planned = 0, 0, cell.runs
+    while planned and planned <= cell.baseline_runs:
+        more, done, look = planned - done, planned, look + 1
+        counts = [
+            (x1 + passes(p1, more, rng), x0 + passes(p0, more, rng))
+            for (x1, x0), p1, p0 in zip(counts, with_, without, strict=True)
+        ]
+        cases = [CaseCounts(x1, done, x0, done) for x1, x0 in counts]
+        found = verdict(cases, look_alpha(look))
+        if found != "too few runs":
+            return found != "no effect", True, look
+        needed = runs_needed(cases, look_alpha(look + 1))
+        planned = max(needed, done + 1) if needed else 0
+    return False, True, look
 
 
 def judge_gate(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
@@ -171,12 +199,13 @@ def judge_dependent(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
             for _ in range(2)
         )
         cases.append(CaseCounts(one, cell.runs, other, cell.runs))
-    return significant(lift_test(cases)), True, 0.0
+    return significant(lift_test(cases), look_alpha(1)), True, 0.0
 
 
 JUDGES: dict[str, Callable[[Cell, random.Random], tuple[bool, bool, float]]] = {
     "verdict": judge_verdict,
     "early verdict": judge_early_verdict,
+    "advice": judge_advice,
     "gate": judge_gate,
     "suite": judge_suite,
     "dependent": judge_dependent,
@@ -206,6 +235,20 @@ def print_early_stops(shares: list[Shares]) -> None:
             f"{design:12}  {power(group, 0.0):11.1%}   {power(group, 0.2):14.0%}  "
             f"{saved(group, 0.2):5.0%}  {too_high(group, 0.2):8.0%}   {power(group, 0.45):14.0%}  "
             f"{saved(group, 0.45):5.0%}"
+        )
+
+
+def print_advice(shares: list[Shares]) -> None:
+    """Print how often anybody who adds runs as advised is told of an effect."""
+    print("\nRuns added as advised: cases x (runs, most runs), an eighth of the suites per cell")
+    print("design        ever helps or hurts without effect, mean  worst  looks   +10   +20")
+    for design, group in by_design(shares):
+        null = [each for each in group if not each.cell.change]
+        ever = [each.significant for each in null]
+        print(
+            f"{design:12}  {fmean(ever):41.1%}  {max(ever):5.1%}  "
+            f"{fmean(each.saved for each in null):5.2f}  {power(group, 0.1):4.0%}  "
+            f"{power(group, 0.2):4.0%}"
         )
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers import run_record
 from pytest_upskill.answers.identity import address, identity, lines_of, request_fields
-from pytest_upskill.completion import AgentRun, Completion, Request
+from pytest_upskill.completion import AgentRun, Completion, Look, Request
 from pytest_upskill.model import Model
 from pytest_upskill.repository.files import read_state, write_file
 from pytest_upskill.wire.reasoning import without_reasoning
@@ -115,13 +115,24 @@ class Cache:
         # Hashing a request takes time, so it is not done where nothing was loaded ahead.
         if self._loaded_ahead and (ahead := self._loaded_ahead.pop((request, url), None)):
             return ahead
+        if (found := self._recorded(request, url)) is None:
+            return None
+        recording, completion = found
+        self._note_replacements(recording, completion.agent_run, request.model, url)
+        return completion
+
+    def look(self, request: Request, url: str) -> Look | None:
+        """Return the look that a recorded answer was requested for, None if it is not recorded."""
+        found = self._recorded(request, url) if self.mode == "auto" else None
+        return found[1].look if found else None
+
+    def _recorded(self, request: Request, url: str) -> tuple[Recording, Completion] | None:
+        """Read a recording; one that cannot be read is a problem."""
         file = self._file(request, url)
         try:
             recording = _RECORDING.validate_json(read_state(file))
             if recording.request == request_fields(request, url):
-                completion = _completion(recording)
-                self._note_replacements(recording, completion.agent_run, request.model, url)
-                return completion
+                return recording, _completion(recording)
             problem = "a recording of another request"
         except FileNotFoundError:
             return None

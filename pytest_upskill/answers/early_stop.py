@@ -23,8 +23,11 @@ from pytest_upskill.trials.trial import Arm, Trial
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
 
-IsClear = Callable[[Sequence[CaseCounts], int, int], bool]
-"""Returns whether a cell needs no further round, by its counts, rounds done and rounds planned."""
+IsClear = Callable[[Sequence[CaseCounts], int, int, int], bool]
+"""Returns whether a cell needs no further round.
+
+By its counts, the number of rounds done and of those planned, and the number of its look.
+"""
 
 _FAST = (Contains, ContainsAny, NotContains)
 """Checks that need no time limit."""
@@ -116,12 +119,20 @@ class _CellRounds:
         done = run + 1
         if self._pending[run] or done == self._planned:
             return
-        if self._is_clear(self._counts(), done, self._planned):
+        if self._is_clear(self._counts(), done, self._planned, self._look()):
             self.rounds_to_run = done
             for event in self.round_decided[done:]:
                 event.set()
         else:
             self.round_decided[done].set()
+
+    def _look(self) -> int:
+        """Return the last look that an answer with the skill was requested for."""
+        answered = chain.from_iterable(
+            answers for (_, arm), answers in self._answers.items() if arm == "with_skill"
+        )
+        looks = [each.completion.look for each in answered if each.completion]
+        return max((look.number for look in looks if look), default=1)
 
     def _counts(self) -> list[CaseCounts]:
         return [

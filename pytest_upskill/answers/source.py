@@ -14,10 +14,12 @@ from pytest_upskill.answers.identity import identity
 from pytest_upskill.answers.prompt_cache import PromptCacheWarmup
 from pytest_upskill.answers.resources import AgentRunner, Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.completion import Client, Completion, ProviderError, Request
+from pytest_upskill.completion import Client, Completion, Look, ProviderError, Request
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.trials.trial import Trial
+from pytest_upskill.trials.trial import request as first_request
 from pytest_upskill.wire.reasoning import without_reasoning
 
 _CHANGED_BY = MappingProxyType(
@@ -79,11 +81,24 @@ class CompletionSource:
         host = self.hosts[request.model]
         return self._cache.load(request, host.url) if host.records_answers else None
 
+    def look(self, trial: Trial, run: int) -> Look:
+        """Return the look at the verdict that a run of a trial is requested for.
+
+        It is the look that planned the run, if its answer is missing, else a new one. The trial's
+        own recordings decide, so that it does not depend on which other trials are selected.
+        """
+        url = self.hosts[trial.model].url
+        for earlier in reversed(range(run)):
+            if look := self._cache.look(first_request(trial, earlier), url):
+                return look if run < look.runs else Look(look.number + 1, trial.runs)
+        return Look(1, trial.runs)
+
     async def answer(
         self,
         request: Request,
         subject: str,
         *,
+        look: Callable[[], Look | None] = lambda: None,
         is_usable: Callable[[Completion], bool] = lambda _: True,
         judging: bool = False,
     ) -> Answer:
@@ -92,13 +107,14 @@ class CompletionSource:
         Args:
             request: The request.
             subject: Whose answer it is, in the words of the node id.
+            look: Returns the look to record; called if the answer is requested.
             is_usable: Returns whether an answer is worth recording; if not, it is requested once
                 more.
             judging: Whether the request is to a judge; those are billed separately.
         """
         host = self.hosts[request.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
-        send = partial(self._send_and_record, request, subject, is_usable, bill)
+        send = partial(self._send_and_record, request, subject, look, is_usable, bill)
         if not host.records_answers or self._cache.mode == "off":
             return await send()
         # Two labels of one model, or two skills without their blocks, make equal requests.
@@ -144,6 +160,7 @@ class CompletionSource:
         self,
         request: Request,
         subject: str,
+        look: Callable[[], Look | None],
         is_usable: Callable[[Completion], bool],
         bill: list[Completion],
     ) -> Answer:
@@ -158,6 +175,7 @@ class CompletionSource:
             if isinstance(error, BudgetError):
                 return Answer(completion=None, why_not_sent=str(error))
             return Answer(completion=None, error=str(error))
+        completion = replace(completion, look=look())
         host, run = self.hosts[request.model], completion.agent_run
         # A run in which the agent's skill was not in place measures nothing; a new one may.
         is_broken = run is not None and bool(run.broken)

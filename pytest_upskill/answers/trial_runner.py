@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_upskill.answers.resources import Resources
@@ -93,10 +94,11 @@ class TrialRunner:
     async def _complete(self, trial: Trial, run: int, subject: str) -> Answer:
         """Make the requests of a run, most often a single one, and return its answer."""
         completions: list[Completion] = []
+        look = partial(self._source.look, trial, run)
         step: Request | None = request(trial, run)
         while step is not None:
             number = f", request {len(completions) + 1}" if completions else ""
-            answer = await self._source.answer(step, f"{subject}{number}")
+            answer = await self._source.answer(step, f"{subject}{number}", look=look)
             if answer.completion is None:
                 return answer
             completions.append(answer.completion)

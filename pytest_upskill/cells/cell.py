@@ -37,13 +37,19 @@ class Cell(TrialGroup):
     """Labels of answers that apply to this cell; None without a labels file."""
 
     @cached_property
+    def look(self) -> int:
+        """Number of the look at the verdict: one more each time that runs were added."""
+        return max((trial.look for trial in self.trials), default=1)
+
+    @cached_property
     def alpha(self) -> float:
-        """Significance level of the verdict, corrected for the looks of an early stop."""
+        """Significance level of the verdict at this look, less what an early stop spent of it."""
+        level = stats.look_alpha(self.look)
         if self.skipped_runs:
             # The cell stopped at an interim look, whose own test is far stricter than this level.
-            return stats.last_look_alpha(planned=1)
-        looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
-        return stats.last_look_alpha(looks)
+            return level
+        rounds = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
+        return stats.last_look_alpha(rounds, level)
 
     @property
     def skipped_runs(self) -> int:
@@ -220,7 +226,21 @@ class Cell(TrialGroup):
         # More runs do not help where the judge is the problem.
         if self.judged and self.judged.uncorrected_verdict != "too few runs":
             return None
-        return stats.runs_needed(self.counts)
+        needed = stats.runs_needed(self.counts, self._next_alpha)
+        # The exact test can need more runs where its approximation needs none.
+        return needed and max(needed, 1 + max(len(trial.runs) for trial in self.trials))
+
+    @property
+    def chance_of_enough(self) -> float | None:
+        """Probability that ``runs_needed`` will be enough; None without it."""
+        if self.runs_needed is None:
+            return None
+        return stats.chance_of_effect(self.counts, self.runs_needed, self._next_alpha)
+
+    @property
+    def _next_alpha(self) -> float:
+        """Significance level of the look that adds runs to these."""
+        return stats.look_alpha(self.look + 1)
 
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:

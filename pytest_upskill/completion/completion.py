@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from pytest_upskill.checks.files import WorkspaceFile
 
@@ -81,9 +81,14 @@ class AgentRun:
     """Why the run measures nothing, such as a skill that was called but not loaded; "" if not."""
 
 
-def _named_call(call: object) -> object:
-    """Return the fields of a tool call; recordings of older versions have only its name."""
-    return {"name": call} if isinstance(call, str) else call
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The look at a verdict for which an answer was requested."""
+
+    number: Annotated[int, Field(ge=1)]
+    """1 for the first, and one more each time that runs are added to recorded ones."""
+    runs: Annotated[int, Field(ge=1)]
+    """Number of runs that each trial was to have then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +106,7 @@ class Completion:
     stop_reason: StopReason = "end"
     reasoning: str = ""
     """The visible reasoning before the answer."""
-    tool_calls: tuple[Annotated[ToolCall, BeforeValidator(_named_call)], ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
     """Calls of tools, also if the request offered none."""
     assistant_blocks: Annotated[tuple[Mapping[str, Any], ...], Field(exclude=True, repr=False)] = (
         field(default=(), hash=False)
@@ -123,6 +128,8 @@ class Completion:
     """Whether the answer is a cache hit, with the tokens, cost and seconds of the recording."""
     agent_run: AgentRun | None = None
     """What the agent did before its last message, which is ``text``; None for a single request."""
+    look: Look | None = None
+    """The look that it was requested for; None for what is no run of a trial."""
 
     @property
     def tokens(self) -> int | None:

@@ -9,7 +9,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cases import case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.wording import bounds, money, points
+from pytest_upskill.cells.wording import bounds, money, percent, points
 from pytest_upskill.report.judge_notes import judge_notes, judge_warning, unusable_judgements
 from pytest_upskill.sanitize.plural import counted
 
@@ -24,10 +24,14 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     for gate in gates:
         yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
     too_few = [gate.cell for gate in gates if gate.verdict == "too few runs"]
-    needed = sorted(cell.runs_needed for cell in too_few if cell.runs_needed)
-    if needed:
-        span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
-        yield f"too few runs: --upskill-runs {span} would probably be enough"
+    if needed := sorted(cell.runs_needed for cell in too_few if cell.runs_needed):
+        chances = sorted(
+            percent(cell.chance_of_enough or 0.0) for cell in too_few if cell.runs_needed
+        )
+        yield (
+            f"too few runs: --upskill-runs {_span(needed)} would be enough with a probability of "
+            f"{_span(chances)} %"
+        )
     if warning := judge_warning(gate.cell for gate in gates):
         yield warning
     yield from unusable_judgements([gate.cell for gate in gates])
@@ -71,6 +75,11 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         yield from _uninformative_cases(gate)
 
 
+def _span(values: Sequence[object]) -> str:
+    """Return the first and the last of sorted values, or the only one."""
+    return " to ".join(dict.fromkeys(map(str, (values[0], values[-1]))))
+
+
 def _remarks(gate: Gate) -> Iterator[str]:
     cell = gate.cell
     if cell.agent is not None:
@@ -90,6 +99,15 @@ def _remarks(gate: Gate) -> Iterator[str]:
     is_by_code = gate.outcome != "skipped" and cell.judged is None
     if is_by_code and (explanation := _explain_verdict(cell)):
         yield explanation
+    yield from _about_runs(cell)
+
+
+def _about_runs(cell: Cell) -> Iterator[str]:
+    if cell.look > 1 and not cell.skipped_runs:
+        yield (
+            f"runs were added to recorded ones (look {cell.look}), so p must be at most "
+            f"{cell.alpha:.2g} for helps or hurts"
+        )
     if cell.train:
         cases = "1 train case is" if len(cell.train) == 1 else f"{len(cell.train)} train cases are"
         yield f"{cases} left out of the lift"

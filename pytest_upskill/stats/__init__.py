@@ -13,7 +13,7 @@ from __future__ import annotations
 from pytest_upskill.stats.agreement import Agreement, agreement, weighted_agreement
 from pytest_upskill.stats.correction import Correction, correct_lift, corrected_verdict
 from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift
-from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha
+from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha, look_alpha
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
 from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
 from pytest_upskill.stats.labels import (
@@ -43,6 +43,7 @@ from pytest_upskill.stats.triggers import (
 from pytest_upskill.stats.verdicts import (
     MIN_RUNS,
     Verdict,
+    chance_of_effect,
     missing_in_arm_reason,
     missing_runs_reason,
     mixed,
@@ -68,6 +69,7 @@ __all__ = [
     "Verdict",
     "agreement",
     "answers_of",
+    "chance_of_effect",
     "correct_lift",
     "corrected_verdict",
     "early_verdict",
@@ -77,6 +79,7 @@ __all__ = [
     "lift",
     "lift_interval",
     "lift_test",
+    "look_alpha",
     "missing_in_arm_reason",
     "missing_runs_reason",
     "mixed",

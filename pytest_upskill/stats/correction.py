@@ -24,7 +24,7 @@ from pytest_upskill.stats.labels import (
     count_in,
 )
 from pytest_upskill.stats.numerics import student_t_quantile
-from pytest_upskill.stats.verdicts import MIN_RUNS, Verdict, fewest_runs
+from pytest_upskill.stats.verdicts import MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +114,17 @@ def corrected_verdict(
     """Return the verdict by the corrected interval.
 
     It is ``helps`` or ``hurts`` if the ``1 - alpha`` interval excludes 0, else ``no effect`` if the
-    ``1 - 2 alpha`` interval lies within ±margin, else ``too few runs``.
+    90 % interval lies within ±margin, else ``too few runs``.
 
     Args:
         cases: The runs as judged, one entry for each case.
         labels: The labels, in any order.
-        alpha: Error rate of each verdict, from 0 to 1.
+        alpha: Error rate of ``helps`` and ``hurts``, from 0 to 1.
         margin: The largest lift that is too small to matter, as a fraction.
         sampled: As of ``correct_lift``.
     """
     wide = correct_lift(cases, labels, 1 - alpha, sampled=sampled)
-    narrow = correct_lift(cases, labels, 1 - 2 * alpha, sampled=sampled)
+    narrow = correct_lift(cases, labels, 1 - 2 * NO_EFFECT_ALPHA, sampled=sampled)
     counts = [case.counts for case in cases if case.counts.usable]
     if wide is None or narrow is None or fewest_runs(counts) < MIN_RUNS:
         return "too few runs"

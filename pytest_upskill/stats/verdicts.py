@@ -10,14 +10,20 @@ from typing import Literal
 
 from pytest_upskill.stats.counts import CaseCounts, lift, usable
 from pytest_upskill.stats.exact_test import holm, mid_p_tails, significant
-from pytest_upskill.stats.intervals import lift_interval, two_sided_z
+from pytest_upskill.stats.intervals import lift_interval, score_variance, two_sided_z
 
 Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
 
 MIN_RUNS = 5
 """Minimum number of valid runs per arm, over all cases, for a verdict."""
 
+NO_EFFECT_ALPHA = 0.05
+"""Error rate of ``no effect`` at every look, as looks hardly add to it."""
+
 _MAX_MISSING_SHARE = 0.2
+
+_LIFT_SD = 0.1
+"""Standard deviation of lifts that skills may have, before any run."""
 
 
 def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.15) -> Verdict:
@@ -25,13 +31,13 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
 
     With fewer than ``MIN_RUNS`` runs in an arm, it is ``too few runs``. It is ``helps`` or
     ``hurts`` if ``lift_test`` is significant and the lift has that sign, and ``no effect`` if the
-    ``1 - 2 alpha`` interval lies within ±margin, that is, by two one-sided tests at alpha
-    (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680). In all other cases, also if the test and
+    90 % interval lies within ±margin, that is, by two one-sided tests at 0.05 (Schuirmann 1987, J
+    Pharmacokinet Biopharm 15:657-680). In all other cases, also if the test and
     the lift contradict each other, it is ``too few runs``.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
-        alpha: Error rate of each verdict, from 0 to 1.
+        alpha: Error rate of ``helps`` and ``hurts``, from 0 to 1.
         margin: The largest lift that is too small to matter, as a fraction.
     """
     cases = usable(cases)
@@ -47,7 +53,7 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
     if significant(2 * min(less, more), alpha):
         # Very unequal numbers of runs gave test and lift opposite signs.
         return "too few runs"
-    interval = lift_interval(cases, 1 - 2 * alpha)
+    interval = lift_interval(cases, 1 - 2 * NO_EFFECT_ALPHA)
     if interval is not None and -margin < interval.low and interval.high < margin:
         return "no effect"
     return "too few runs"
@@ -77,8 +83,40 @@ def runs_needed(cases: Sequence[CaseCounts], alpha: float = 0.05, power: float =
     if z * estimate <= 0:
         return None
     z_wanted = two_sided_z(1 - alpha) + NormalDist().inv_cdf(power)
-    mean_runs = sum(case.runs_with + case.runs_without for case in cases) / (2 * len(cases))
-    return ceil(max(mean_runs * (z_wanted / z) ** 2, MIN_RUNS / len(cases)))
+    return ceil(max(_mean_runs(cases) * (z_wanted / z) ** 2, MIN_RUNS / len(cases)))
+
+
+def chance_of_effect(cases: Sequence[CaseCounts], runs: int, alpha: float = 0.05) -> float | None:
+    """Estimate the probability that more runs will show that the skill helps or hurts.
+
+    It is the predictive power, by a normal approximation (Spiegelhalter, Freedman & Blackburn 1986,
+    Control Clin Trials 7:8-17). An observed lift is too large on average where it was almost
+    significant, so it is shrunk: before the first run, a lift is thought to be 0 ± 10 points.
+
+    Args:
+        cases: Counts per case; cases with an empty arm are left out.
+        runs: Number of runs per case and arm, the recorded ones included.
+        alpha: Error rate of the two-sided test of all runs, from 0 to 1.
+
+    Returns:
+        The probability, or None if the lift or its variance is unknown.
+    """
+    cases = usable(cases)
+    estimate = lift(cases)
+    variance = score_variance(cases, 0.0) if cases else 0.0
+    if estimate is None or not variance:
+        return None
+    shrinkage = _LIFT_SD**2 / (_LIFT_SD**2 + variance)
+    # Information is the inverse of a variance; that of the lift grows with the number of runs.
+    information = 1 / variance
+    total = max(1.0, runs / _mean_runs(cases)) * information
+    more = total - information
+    z = (estimate * information + shrinkage * estimate * more) / sqrt(total)
+    spread = sqrt((more + shrinkage * variance * more**2) / total)
+    limit = two_sided_z(1 - alpha)
+    if not spread:
+        return float(abs(z) >= limit)
+    return NormalDist(z, spread).cdf(-limit) + 1 - NormalDist(z, spread).cdf(limit)
 
 
 def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
@@ -167,6 +205,11 @@ def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:
         excess += case.passes_with - case.runs_with * rate
         variance += case.runs_with * case.runs_without * rate * (1 - rate) / (runs - 1)
     return float(excess) / sqrt(variance) if variance else 0.0
+
+
+def _mean_runs(cases: Sequence[CaseCounts]) -> float:
+    """Return the mean number of runs per case and arm."""
+    return sum(case.runs_with + case.runs_without for case in cases) / (2 * len(cases))
 
 
 def fewest_runs(cases: Sequence[CaseCounts]) -> int:

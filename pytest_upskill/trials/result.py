@@ -159,6 +159,15 @@ class TrialResult:
         return sum(run.passed for run in self.runs)
 
     @property
+    def look(self) -> int:
+        """The last look at the verdict that a run with the skill was requested for, 1 without.
+
+        Answers without the skill serve several versions of it, and so looks at several verdicts.
+        """
+        looks = [run.completion.look for run in self.runs if self.arm == "with_skill"]
+        return max((look.number for look in looks if look), default=1)
+
+    @property
     def passed(self) -> bool:
         """Whether enough of the valid runs passed."""
         return bool(self.runs) and self.passes >= self.required_passes(len(self.runs))

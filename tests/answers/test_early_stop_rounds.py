@@ -71,7 +71,7 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
     asked = trials(runs=5)
     looks: list[tuple[int, int]] = []
 
-    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: int) -> bool:
         looks.append((rounds, planned))
         assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
         return rounds == 2
@@ -107,7 +107,7 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
     asked = trials(cases=1, runs=2)
     seen: list[CaseCounts] = []
 
-    def clear(counts: Sequence[CaseCounts], _: int, __: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], *_: int) -> bool:
         seen.extend(counts)
         return True
 

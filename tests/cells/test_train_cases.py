@@ -72,8 +72,8 @@ def test_train_cases_do_not_stop_the_runs_early() -> None:
     trials = planned(case, replace(case, id="train", train=True), runs=2, early_stop=True)
     seen: list[int] = []
 
-    def clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
-        del done, planned
+    def clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> bool:
+        del done, planned, look
         seen.append(len(cases))
         return False
 

@@ -33,7 +33,7 @@ def test_a_case_that_passed_with_the_old_skill_is_not_called_uninformative() -> 
         (
             [(1, 0)] * 4 + [(0, 0)],
             1,
-            "the interval excludes 0, but the exact test decides: p = 0.062, over 0.05",
+            "the interval excludes 0, but the exact test decides: p = 0.062, over 0.04",
         ),
         ([(5, 0)] * 4, 5, None),
         ([(1, 1)] * 5, 1, None),
@@ -60,5 +60,5 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
-    assert said == ["too few runs: --upskill-runs 8 would probably be enough"]
+    assert said == ["too few runs: --upskill-runs 11 would be enough with a probability of 8 %"]
     assert of_copies == ["too few runs: haiku answers the same in every run: add cases, not runs"]

@@ -26,7 +26,7 @@ from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.stats import CaseCounts, early_verdict
+from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
@@ -120,9 +120,9 @@ def stop_service(config: pytest.Config, service: Service) -> None:
                 config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
 
 
-def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
+def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> bool:
     """Return whether the verdict is certain without further rounds."""
-    return early_verdict(cases, done, planned) is not None
+    return early_verdict(cases, done, planned, look_alpha(look)) is not None
 
 
 def _request_problems(
