@@ -13,6 +13,9 @@ from pytest_upskill.cells.wording import bounds, money, percent, points
 from pytest_upskill.report.judge_notes import judge_notes, judge_warning, unusable_judgements
 from pytest_upskill.sanitize.plural import counted
 
+_MIN_CASES_FOR_NEW_PROMPTS = 10
+"""The interval for new prompts is too narrow with fewer."""
+
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     """Yield the notes about all cells.
@@ -156,7 +159,8 @@ def _figures(cell: Cell) -> Iterator[str]:
     if cell.token_ratio is not None and (sentence := _token_sentence(cell)):
         yield sentence
     interval = stats.population_interval(cell.counts)
-    if interval is not None and cell.lift is not None:
+    enough_cases = sum(case.usable for case in cell.counts) >= _MIN_CASES_FOR_NEW_PROMPTS
+    if interval is not None and cell.lift is not None and enough_cases:
         lift = f"{points(cell.lift.estimate)} points {bounds(interval)}"
         yield f"on new prompts like these: lift {lift}"
 

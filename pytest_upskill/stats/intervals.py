@@ -53,7 +53,9 @@ def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval 
     It contains all δ with ``|lift - δ| <= z √V(δ)``, where V is ``score_variance``. Each case is a
     stratum, and all have the same weight (Miettinen & Nurminen 1985, Stat Med 4:213-226; R
     ``ratesci::scoreci(contrast="RD", stratified=TRUE, wt=1, skew=FALSE, bcf=TRUE)``). Its width is
-    positive even if every run passes. If the arms of cases have very unequal numbers of runs, such
+    positive even if every run passes. It is too narrow where nearly all runs of an arm agree: with
+    true rates of 0 without and 0.99 with the skill, 95 % intervals contain the lift in 85 % of the
+    suites of 3 cases with 5 runs, and in 91 % of those of 10 cases. If the arms of cases have very unequal numbers of runs, such
     as 1 and 4, the set may have a gap at 0; the interval is then the part around the estimate.
 
     Args:
@@ -81,6 +83,8 @@ def population_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Int
 
     It is Student's t interval of the differences per case, ``mean ± t(C-1) s/√C``. It is a
     secondary figure: more runs of the same cases hardly narrow it (Miller 2024, arXiv 2411.00640).
+    With five to nine cases it is too narrow: 95 % intervals contain the lift in 82 to 93 % of the
+    suites.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.

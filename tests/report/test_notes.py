@@ -62,3 +62,12 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
 
     assert said == ["too few runs: --upskill-runs 11 would be enough with a probability of 8 %"]
     assert of_copies == ["too few runs: haiku answers the same in every run: add cases, not runs"]
+
+
+@pytest.mark.parametrize(("cases", "shown"), [(9, False), (10, True)])
+def test_the_lift_on_new_prompts_is_shown_from_ten_cases_on(cases: int, shown: bool) -> None:  # noqa: FBT001
+    measured = counted([(5, 0), (4, 1)] * (cases // 2) + [(5, 1)] * (cases % 2), of=5)
+
+    said = notes([Gate(cell=measured, outcome="passed", text="")], verbose=True)
+
+    assert any("on new prompts like these" in line for line in said) is shown
