@@ -55,8 +55,9 @@ def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval 
     ``ratesci::scoreci(contrast="RD", stratified=TRUE, wt=1, skew=FALSE, bcf=TRUE)``). Its width is
     positive even if every run passes. It is too narrow where nearly all runs of an arm agree: with
     true rates of 0 without and 0.99 with the skill, 95 % intervals contain the lift in 85 % of the
-    suites of 3 cases with 5 runs, and in 91 % of those of 10 cases. If the arms of cases have very unequal numbers of runs, such
-    as 1 and 4, the set may have a gap at 0; the interval is then the part around the estimate.
+    suites of 3 cases with 5 runs, and in 91 % of those of 10 cases. If the arms of cases have very
+    unequal numbers of runs, such as 1 and 4, the set may have a gap at 0; the interval is then the
+    part around the estimate.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.

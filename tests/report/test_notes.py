@@ -64,10 +64,13 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     assert of_copies == ["too few runs: haiku answers the same in every run: add cases, not runs"]
 
 
-@pytest.mark.parametrize(("cases", "shown"), [(9, False), (10, True)])
-def test_the_lift_on_new_prompts_is_shown_from_ten_cases_on(cases: int, shown: bool) -> None:  # noqa: FBT001
-    measured = counted([(5, 0), (4, 1)] * (cases // 2) + [(5, 1)] * (cases % 2), of=5)
+def test_the_lift_on_new_prompts_is_shown_from_ten_cases_on() -> None:
+    nine = [(5, 0), (4, 1), (5, 1)] * 3
 
-    said = notes([Gate(cell=measured, outcome="passed", text="")], verbose=True)
+    few, enough = (
+        " ".join(notes([Gate(cell=counted(cases, of=5), outcome="passed", text="")], verbose=True))
+        for cases in (nine, [*nine, (5, 0)])
+    )
 
-    assert any("on new prompts like these" in line for line in said) is shown
+    assert "on new prompts like these" not in few
+    assert "on new prompts like these" in enough
