@@ -60,7 +60,7 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
-    assert said == ["too few runs: --upskill-runs 11 would be enough with a probability of 8 %"]
+    assert said == ["too few runs: --upskill-runs 11 would be enough with a probability of 4 %"]
     assert of_copies == ["too few runs: haiku answers the same in every run: add cases, not runs"]
 
 

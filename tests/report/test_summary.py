@@ -60,12 +60,12 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
     result = run_once("--upskill-models", "offline", "-v", "--upskill-runs", "3", "skills")
 
     assert summary(result)[1:7] == [
-        "model      pass rate  lift [95 %]   verdict  checks        tokens",
+        "model      pass rate  lift [95 %]   verdict       checks        tokens",
         "billing",
-        "  offline  0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->127 x2.15",
-        "    green  0/3->3/3   +100                   0.0->1.0/1.0  59->127 x2.15",
+        "  offline  0->50%     +50 [+4,+83]  too few runs  0.0->1.0/1.5  59->127 x2.15",
+        "    green  0/3->3/3   +100                        0.0->1.0/1.0  59->127 x2.15",
         "    half-of-the-checks",
-        "           0/3->0/3   +0                     0.0->1.0/2.0  59->127 x2.15",
+        "           0/3->0/3   +0                          0.0->1.0/2.0  59->127 x2.15",
     ]
 
 
