@@ -24,6 +24,7 @@ from pytest_upskill.teacher.proof.confirmation import Confirmation, Contest, con
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, split_cases
 from pytest_upskill.teacher.proof.outcome import NO_EVAL, CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals.keep import keep_cases
+from pytest_upskill.teacher.versions.additions import listed_code
 from pytest_upskill.teacher.versions.draft import Draft, check_name, read_draft
 from pytest_upskill.teacher.versions.search import Task, search, skill_version
 from pytest_upskill.teacher.work.drafts import Drafts
@@ -147,6 +148,7 @@ class _Generation:
         If the folder exists, an earlier run of the same command wrote it.
         """
         is_new = not folder.exists()
+        self.engine.say(*listed_code(text))
         try:
             if is_new:
                 self.drafts.write(SAVED, text)

@@ -32,8 +32,8 @@ from pytest_upskill.teacher.proof.holdout import (
     split_cases,
 )
 from pytest_upskill.teacher.proof.outcome import CommandOutcome, record, run_and_record
+from pytest_upskill.teacher.versions.additions import listed_code, marked_diff
 from pytest_upskill.teacher.versions.edits import byte_limit
-from pytest_upskill.teacher.versions.literals import marked_diff
 from pytest_upskill.teacher.versions.search import (
     Task,
     longest_question,
@@ -163,6 +163,7 @@ class _Refinement:
         """Show the change, and return whether the user agreed and it was written."""
         task, say = self.task, self.engine.say
         say(*marked_diff(task.text, text, (*task.train, *task.holdout), name="SKILL.md"))
+        say(*listed_code(text, task.text))
         # The marks are written first, so that an interrupted command cannot leave too high a lift.
         changes = [*_train_mark_changes(task)]
         if changes:

@@ -10,6 +10,7 @@ import pytest
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.teacher.versions.additions import marked_diff
 from pytest_upskill.teacher.versions.edits import (
     Edit,
     apply_edits,
@@ -17,7 +18,6 @@ from pytest_upskill.teacher.versions.edits import (
     check_candidate,
     read_edits,
 )
-from pytest_upskill.teacher.versions.literals import marked_diff
 from pytest_upskill.teacher.work.reply import Refused, complete_text
 
 SKILL = (

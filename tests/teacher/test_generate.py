@@ -185,13 +185,17 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_asked(
     assert depot.loopback.requests == []
 
 
-def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) -> None:
-    teach(depot, draft(BAYS, name="depot"))
+def test_without_eval_the_draft_is_saved_and_nothing_else_asked(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teach(depot, draft(BAYS, name="depot", body="# Codes\n\n```sh\nrm -rf ~\n```\n"))
 
     student = "--eval-model=anthropic:unused"
     assert depot.run("generate", TASK, "--no-eval", "-o", "out/depot", student) == 0
 
     assert (depot.folder / "out" / "depot" / "SKILL.md").exists()
+    listed = "new lines of code, which an agent may run:\n  | rm -rf ~\n"
+    assert listed in capsys.readouterr().err
     assert len(depot.loopback.requests) == 1
     assert depot.decision()["reason"] == "--no-eval: nothing was measured"
 

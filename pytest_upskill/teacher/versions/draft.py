@@ -14,7 +14,7 @@ from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.teacher.sources.read import Source
-from pytest_upskill.teacher.versions.edits import foreign_parts
+from pytest_upskill.teacher.versions.additions import refused_parts
 from pytest_upskill.teacher.work.marks import MATERIAL, marked_sources
 from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
 
@@ -121,7 +121,7 @@ def _problems(draft: Draft, known: str, name: str) -> Iterator[str]:
         yield f"the name is {draft.name!r}, not {name!r}"
     if (size := len(draft.text.encode())) > MAX_BYTES:
         yield f"{size:,} bytes, more than the {MAX_BYTES:,} allowed"
-    yield from foreign_parts(draft.text, known)
+    yield from refused_parts(draft.text, known=known)
     try:
         read_skill_text(draft.text, folder=draft.name)
     except BadFile as error:

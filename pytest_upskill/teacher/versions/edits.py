@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
+from pytest_upskill.teacher.versions.additions import refused_parts
 from pytest_upskill.teacher.work.copies import copies_words
 from pytest_upskill.teacher.work.marks import MATERIAL, marked
 from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
@@ -43,12 +43,7 @@ GROWTH = 1.5
 HEADROOM = 400
 """Bytes by which any skill may grow."""
 
-_URL = re.compile(r"\b(?:https?|ftp|file|ssh|data):[^\s)>\]\"'`]+", re.IGNORECASE)
-_COMMAND = re.compile(r"!`[^`\n]+`|^```!", re.MULTILINE)
-"""What Claude Code runs when it loads a skill (https://code.claude.com/docs/en/skills)."""
 _FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
-_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs"})
-"""Unicode categories of characters that a reader of a diff does not see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,17 +158,6 @@ def estimate_tokens(text: str) -> int:
     return len(text.encode()) // BYTES_PER_TOKEN
 
 
-def foreign_parts(new: str, known: str) -> Iterator[str]:
-    """Yield new URLs, commands and invisible characters that a known text does not contain."""
-    if found := _first_new_match(_URL, new, known):
-        yield f"a new URL: {found}"
-    if found := _first_new_match(_COMMAND, new, known):
-        yield f"a new command that agents run when they load the skill: {found}"
-    hidden = {char for char in new if char != "\n" and unicodedata.category(char) in _HIDDEN}
-    if hidden := hidden - {"\t"} - set(known):
-        yield f"an invisible character: U+{ord(min(hidden)):04X}"
-
-
 def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator[str]:
     try:
         read = read_skill_text(new, folder="")
@@ -187,14 +171,9 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
     if (size := len(new.encode())) > limit:
         most = limit // BYTES_PER_TOKEN
         yield f"{estimate_tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
-    yield from foreign_parts(new, old)
-    if found := _first_new_match(_FILE, new, old):
-        yield f"names a program that the skill did not name: {found}"
+    yield from refused_parts(new, old)
+    programs = set(_FILE.findall(old))
+    if found := next((name for name in _FILE.findall(new) if name not in programs), ""):
+        yield f"names a program that the skill did not name: {found[:80]}"
     if any(copies_words(new, case.input) and not copies_words(old, case.input) for case in cases):
         yield "copies the question of a case"
-
-
-def _first_new_match(pattern: re.Pattern[str], new: str, old: str) -> str:
-    """Return the first match of a pattern that the old text does not hold, "" if none."""
-    known = set(pattern.findall(old))
-    return next((found[:80] for found in pattern.findall(new) if found not in known), "")

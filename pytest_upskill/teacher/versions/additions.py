@@ -1,0 +1,155 @@
+"""What a teacher's text adds to a skill: what is refused, and what is shown before consent.
+
+Nothing is known because a source says it, as whoever wrote the source may be an attacker: only the
+URLs of sources may be repeated.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from pytest_upskill.checks import CheckError, Contains, ContainsAny, Regex, ValueAtPath
+from pytest_upskill.formats.skill import Case
+
+_SHORTEST = 3
+_NAMED = 3
+"""Cases that are named at a line."""
+
+_URL = re.compile(r"\b(?:https?|ftp|file|ssh|data|javascript):[^\s)>\]\"'`]+", re.IGNORECASE)
+_HOST_ONLY = re.compile(
+    r"(?<![:/\w\\])//[\w-]+(?:\.[\w-]+)+"
+    r"|(?:\]\(|\]:|\b(?:src|srcset|href|poster|data|action)\s*=)\s*[<\"']?\s*[/\\]\s*[/\\]",
+    re.IGNORECASE,
+)
+"""A link to another host without a scheme; in HTML a backslash is a slash."""
+_LOADED_COMMAND = re.compile(r"!`|^[^\w\n]*(?:\d+[.)]\s*)?(?:`{3}|~{3})[^\n]*!", re.MULTILINE)
+"""What Claude Code runs when it loads a skill (https://code.claude.com/docs/en/skills)."""
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters that are shown as nothing, although their category is of visible ones."""
+
+_FENCE = re.compile(r"[\s>*+-]*(?:\d+[.)]\s+)?(`{3,}|~{3,})")
+_PROGRAMS = (
+    "apt apt-get bash brew cargo chmod curl docker eval gem git iex iwr npm npx perl pip pip3 pipx"
+    " pnpm powershell python python3 rm ruby sh sudo uv uvx wget yarn"
+)
+_CODE = re.compile(
+    r"^(?: {4}|\t)|`|<\w|(?:^|\s)(?:[$%]\s|--?\w)|&&|[|;>]\s*\w|\$\(|\w\("
+    rf"|\b(?:{'|'.join(_PROGRAMS.split())})\s+\S",
+    re.IGNORECASE,
+)
+"""Code that is indented or in a line, markup, and what looks like a command in prose."""
+
+
+def refused_parts(new: str, old: str = "", known: str = "") -> Iterator[str]:
+    """Yield what a teacher may not add to a skill.
+
+    Args:
+        new: The ``SKILL.md``.
+        old: The version before, "" if there is none.
+        known: Task and sources, whose URLs may be repeated.
+    """
+    readable, before = html.unescape(new), html.unescape(old)
+    allowed = {*_URL.findall(old), *_URL.findall(before), *_URL.findall(known)}
+    for url in (*_URL.findall(new), *_URL.findall(readable)):
+        if url not in allowed:
+            yield f"a new URL: {url[:80]}"
+    old_lines = {*old.split("\n"), *before.split("\n")}
+    for line in (*new.split("\n"), *readable.split("\n")):
+        if line in old_lines:
+            continue
+        if _HOST_ONLY.search(line):
+            yield f"a link to a host without its scheme: {line[:80]}"
+        if _LOADED_COMMAND.search(line):
+            yield f"a new command that agents run when they load the skill: {line[:80]}"
+        if hidden := next(filter(_is_hidden, line), ""):
+            yield f"an invisible character: U+{ord(hidden):04X}"
+
+
+def new_code(new: str, old: str = "") -> list[str]:
+    """Return the lines of a text that are or look like code, without those of an older version."""
+    known = {line.strip() for line in _code_lines(old)}
+    return [line for line in _code_lines(new) if line.strip() not in known]
+
+
+def listed_code(new: str, old: str = "") -> Iterator[str]:
+    """Yield the lines that list new code before the user consents; none if there is none."""
+    if code := new_code(new, old):
+        yield "new lines of code, which an agent may run:"
+        yield from (f"  | {line}" for line in code)
+
+
+def _code_lines(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if fence:
+            # A longer fence ends a block too, if nothing follows it.
+            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
+                fence = ""
+            elif line.strip():
+                yield line
+        elif mark:
+            fence = mark[1]
+        elif _CODE.search(line):
+            yield line
+
+
+def _is_hidden(character: str) -> bool:
+    if character == "\t":
+        return False
+    return unicodedata.category(character) in _HIDDEN_CATEGORIES or bool(_HIDDEN.match(character))
+
+
+def marked_diff(old: str, new: str, cases: Sequence[Case], *, name: str) -> Iterator[str]:
+    """Yield the lines of a unified diff, those marked that newly say what a check looks for."""
+    lines = difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm="", n=2
+    )
+    for line in lines:
+        added = line[1:] if line.startswith("+") and not line.startswith("+++") else ""
+        case_ids = sorted({case.id for case in cases if added and _reveals_check(added, case, old)})
+        yield line + (
+            f"    <- a check of {_join_names(case_ids)} looks for this" if case_ids else ""
+        )
+
+
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _reveals_check(line: str, case: Case, old: str) -> bool:
+    """Return whether a line says what a check of a case looks for, and the old text does not."""
+    for check in case.checks:
+        match check:
+            case Contains():
+                texts: Sequence[str] = [check.text]
+            case ContainsAny():
+                texts = check.texts
+            case ValueAtPath() if isinstance(check.value, str):
+                texts = [check.value]
+            case Regex():
+                with suppress(CheckError):
+                    if check.check(line).passed and not check.check(old).passed:
+                        return True
+                continue
+            case _:
+                continue
+        for text in texts:
+            folded = text.casefold()
+            if (
+                len(text) >= _SHORTEST
+                and folded in line.casefold()
+                and folded not in old.casefold()
+            ):
+                return True
+    return False
