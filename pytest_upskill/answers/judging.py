@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.checks import CheckError, Judge
+from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, meaning_of
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.judge import Reader, judge_request
 from pytest_upskill.model import Model
@@ -29,35 +30,75 @@ class JudgeTask:
     """A reference answer; "" for none."""
 
 
-async def judge_answer(
-    answer: Answer, task: JudgeTask, judge: Model, source: CompletionSource
-) -> Answer:
-    """Return an answer with the judge's results, or with the reason why there are none.
+class Judgements:
+    """Asks a judge about answers, until it gives nothing usable three times in a row.
 
-    An unusable reply is requested once more.
+    Used on one event loop. Before its first usable judgement, no more answers are with the judge at
+    a time than it may fail at.
 
     Args:
-        answer: The answer, to which the results are added.
-        task: What the judge is to decide.
         judge: The judge.
-        source: The source of the judge's completions.
+        source: The source of its completions.
     """
-    reader = Reader(task.statements, task.text)
-    request = judge_request(
-        judge,
-        task.statements,
-        question=task.question,
-        answer=task.text,
-        reference=task.reference,
-    )
-    reply = await source.answer(request, task.subject, is_usable=reader.usable, judging=True)
-    answer = replace(answer, judgement=reply.completion)
-    if reply.completion is None:
-        return replace(answer, error=reply.error, why_not_sent=reply.why_not_sent)
-    try:
-        return replace(answer, judged=reader.results(reply.completion))
-    except CheckError as error:
-        return replace(answer, error=str(error))
+
+    def __init__(self, judge: Model, source: CompletionSource) -> None:
+        self._judge = judge
+        self._source = source
+        self._works = False
+        self._unusable = 0
+        """Number of answers in a row without a usable judgement."""
+        self._given_up = ""
+        self._asking = 0
+        self._changed = asyncio.Condition()
+
+    async def judge(self, answer: Answer, task: JudgeTask) -> Answer:
+        """Return an answer with the judge's results, or with the reason why there are none.
+
+        Args:
+            answer: The answer, to which the results are added.
+            task: What the judge is to decide.
+        """
+        async with self._changed:
+            await self._changed.wait_for(self._may_ask)
+            self._asking += 1
+        try:
+            return await self._ask(answer, task)
+        finally:
+            async with self._changed:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    def _may_ask(self) -> bool:
+        settled = self._works or bool(self._given_up)
+        return settled or self._asking + self._unusable < MOST_UNUSABLE
+
+    async def _ask(self, answer: Answer, task: JudgeTask) -> Answer:
+        """Request a judgement, once more if it is unusable."""
+        reader = Reader(task.statements, task.text)
+        request = judge_request(
+            self._judge,
+            task.statements,
+            question=task.question,
+            answer=task.text,
+            reference=task.reference,
+        )
+        if self._given_up and self._source.load_recorded(request) is None:
+            return replace(answer, error=self._given_up)
+        reply = await self._source.answer(
+            request, task.subject, is_usable=reader.usable, judging=True
+        )
+        answer = replace(answer, judgement=reply.completion)
+        if reply.completion is None:
+            return replace(answer, error=reply.error, why_not_sent=reply.why_not_sent)
+        try:
+            judged = reader.results(reply.completion)
+        except CheckError as error:
+            self._unusable += 1
+            if self._unusable >= MOST_UNUSABLE:
+                self._given_up = f"{GIVEN_UP}{meaning_of(str(error))}"
+            return replace(answer, error=str(error))
+        self._works, self._unusable = True, 0
+        return replace(answer, judged=judged)
 
 
 def judge_answers(
@@ -80,8 +121,10 @@ def judge_answers(
         record_command="the same command without --cache replay",
     )
 
+    judgements = Judgements(judge, source)
+
     async def judge_one(task: JudgeTask) -> list[bool] | str:
-        answer = await judge_answer(Answer(completion=None), task, judge, source)
+        answer = await judgements.judge(Answer(completion=None), task)
         if answer.judged is None:
             return answer.error or answer.why_not_sent
         if reasons := [each for each in answer.judged if isinstance(each, str)]:

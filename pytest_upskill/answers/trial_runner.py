@@ -19,6 +19,7 @@ from pytest_upskill.trials.trial import Trial, request
 
 if TYPE_CHECKING:
     from pytest_upskill.answers.builds import Builds
+    from pytest_upskill.answers.judging import Judgements
 
 JUDGEMENT = "judgement of "
 """Prefix of the subject in the recording of a judgement."""
@@ -49,6 +50,7 @@ class TrialRunner:
         self._tool_probe = ToolProbe(source)
         self._builds = _builds_of(trials, resources)
         self._judge = judge
+        self._judgements: Judgements | None = None
 
     def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
@@ -110,8 +112,10 @@ class TrialRunner:
     ) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
         # Imported here: most trials have no statements.
-        from pytest_upskill.answers.judging import JudgeTask, judge_answer
+        from pytest_upskill.answers.judging import Judgements, JudgeTask
 
+        if self._judgements is None:
+            self._judgements = Judgements(judge, self._source)
         assert answer.completion is not None
         task = JudgeTask(
             subject=f"{JUDGEMENT}{subject}",
@@ -120,7 +124,7 @@ class TrialRunner:
             statements=trial.case.judge_checks,
             reference=trial.case.reference,
         )
-        answer = await judge_answer(answer, task, judge, self._source)
+        answer = await self._judgements.judge(answer, task)
         if answer.judgement is None and answer.error:
             return replace(answer, error=f"judge: {answer.error}")
         return answer

@@ -56,11 +56,29 @@ PROMPT_DIGEST = hashlib.sha256(_PROMPT.encode()).hexdigest()[:16]
 UNUSABLE = "judge: no usable judgement: "
 """What the error of a run begins with if its judge did not reply as asked."""
 
-CUT_OFF = "it stopped at max_tokens"
-"""Why a judgement is unusable that reached the output limit."""
+MOST_UNUSABLE = 3
+"""Number of answers in a row without a usable judgement, after which a judge is given up."""
+
+GIVEN_UP = f"given up after {MOST_UNUSABLE} answers in a row without a usable judgement: "
+"""What the error of a run contains if its judge was no longer asked."""
 
 NO_EVIDENCE = ("the quote ", "no evidence for ")
 """What the reason begins with if it quotes nothing, or what the answer does not say."""
+
+_STRONGER = "choose a stronger model with --upskill-judge"
+_MEANINGS = {
+    "it stopped at max_tokens": (
+        "its reply is cut off: raise the limit with --upskill-param judge:max_tokens=16384"
+    ),
+    **dict.fromkeys(NO_EVIDENCE, f"it quotes what the answer does not say: {_STRONGER}"),
+}
+
+
+def meaning_of(error: str) -> str:
+    """Return what the error of an unusable judgement means, and its cure."""
+    reason = error.removeprefix(UNUSABLE)
+    known = (meaning for start, meaning in _MEANINGS.items() if reason.startswith(start))
+    return next(known, f"it does not reply in JSON as asked: {_STRONGER}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

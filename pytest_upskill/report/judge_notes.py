@@ -1,10 +1,9 @@
-"""Notes about a judge: what it decided in a cell, its kinship to models, what was no judgement."""
+"""Notes about a judge: what it decided in a cell, and what was no judgement."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
@@ -16,34 +15,11 @@ from pytest_upskill.cells.wording import (
     judge_accuracy,
     tipping_point,
 )
-from pytest_upskill.checks.judge import CUT_OFF, NO_EVIDENCE, UNUSABLE
+from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
+from pytest_upskill.sanitize.plural import counted
 
 _MAIN_SHARE = 0.5
 """Share of an interval's squared width from which on more labels narrow it most."""
-
-_STRONGER = "choose a stronger model with --upskill-judge"
-_NO_FORMAT = f"it does not reply in JSON as asked: {_STRONGER}"
-_MISQUOTED = f"it quotes what the answer does not say: {_STRONGER}"
-_MEANINGS = {
-    CUT_OFF: "its reply is cut off: raise the limit with --upskill-param judge:max_tokens=16384",
-    **dict.fromkeys(NO_EVIDENCE, _MISQUOTED),
-}
-"""What a reason that begins like this means, and its cure."""
-
-_VENDORS = (
-    ("OpenAI", r"\b(chat)?gpt|\bo[1-9]\b|codex"),
-    ("Anthropic", r"claude"),
-    ("Google", r"gemini|gemma"),
-    ("DeepSeek", r"deepseek"),
-    ("Alibaba", r"qwen|qwq"),
-    ("Mistral", r"(mi|mini|mag|pix|code|dev)stral|mixtral"),
-    ("Meta", r"llama[-_ ]?\d|meta-llama"),
-    ("Zhipu", r"\bglm\b|chatglm"),
-    ("Moonshot", r"kimi|moonshot"),
-    ("xAI", r"grok"),
-    ("Microsoft", r"\bphi[-_]?\d"),
-)
-"""Vendors with patterns of the names of their models."""
 
 
 def judge_notes(gate: Gate) -> Iterator[str]:
@@ -59,24 +35,6 @@ def judge_notes(gate: Gate) -> Iterator[str]:
         yield from _uncalibrated_notes(cell, judged)
 
 
-def judge_warning(cells: Iterable[Cell]) -> str:
-    """Return a warning about a judge that is akin to models under test, empty if it is not."""
-    judged = [cell for cell in cells if cell.judged is not None]
-    judging_itself = [cell.model for cell in judged if _name(cell.judge) == _name(cell.resolved)]
-    vendors = {
-        cell.model: vendor
-        for cell in judged
-        if (vendor := vendor_of(cell.judge)) and vendor == vendor_of(cell.resolved)
-    }
-    if judging_itself:
-        who = f"{_join_names(judging_itself)} judges its own answers"
-    elif vendors:
-        who = f"it is from {next(iter(vendors.values()))}, as is {_join_names(vendors)}"
-    else:
-        return ""
-    return f"warning: judge: {who}: choose a judge from another vendor, or label answers"
-
-
 def unusable_judgements(cells: Sequence[Cell]) -> Iterator[str]:
     """Yield a line for each judge whose judgements could not all be used."""
     for judge in dict.fromkeys(cell.judge for cell in cells):
@@ -85,7 +43,7 @@ def unusable_judgements(cells: Sequence[Cell]) -> Iterator[str]:
         yield from unusable(judge, [error for trial in trials for error in trial.errors], judged)
 
 
-def unusable(judge: str, errors: Iterable[str], judged: int) -> Iterator[str]:
+def unusable(judge: str, errors: Sequence[str], judged: int) -> Iterator[str]:
     """Yield a line about the judgements of one judge that could not be used, if there are any.
 
     Args:
@@ -93,24 +51,16 @@ def unusable(judge: str, errors: Iterable[str], judged: int) -> Iterator[str]:
         errors: Why runs are missing, one line each.
         judged: Number of judgements that could be used.
     """
-    reasons = [error.removeprefix(UNUSABLE) for error in errors if error.startswith(UNUSABLE)]
-    if not reasons:
+    meanings = Counter(meaning_of(error) for error in errors if error.startswith(UNUSABLE))
+    if not meanings:
         return
-    meanings = Counter(
-        next((text for start, text in _MEANINGS.items() if reason.startswith(start)), _NO_FORMAT)
-        for reason in reasons
-    )
+    count, not_asked = meanings.total(), sum(GIVEN_UP in error for error in errors)
+    given_up = f", and was not asked about {counted(not_asked, 'more answer')}" if not_asked else ""
     ((meaning, _),) = meanings.most_common(1)
     yield (
-        f"judge: {judge} gave no usable judgement on {len(reasons)} of {len(reasons) + judged} "
-        f"answers after two attempts; mostly because {meaning}"
+        f"judge: {judge} gave no usable judgement on {count} of {count + judged} "
+        f"answers after two attempts{given_up}; mostly because {meaning}"
     )
-
-
-def vendor_of(model: str) -> str:
-    """Return who made a model, by its full name; empty if the name does not tell."""
-    name = _name(model).lower()
-    return next((vendor for vendor, pattern in _VENDORS if re.search(pattern, name)), "")
 
 
 def _calibrated_notes(cell: Cell, judged: Judged) -> Iterator[str]:
@@ -135,13 +85,3 @@ def _uncalibrated_notes(cell: Cell, judged: Judged) -> Iterator[str]:
         )
     if cell.labels is not None:
         yield from (f"judge: {reason}" for reason in judged.reasons)
-
-
-def _name(model: str) -> str:
-    """Return the name of a model without its host, server and parameters."""
-    name = model.partition(" ")[0].partition(":")[2] or model
-    return name[:1] + name[1:].partition("@")[0]
-
-
-def _join_names(labels: Iterable[str]) -> str:
-    return " and ".join(dict.fromkeys(labels))

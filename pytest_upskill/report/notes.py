@@ -10,7 +10,7 @@ from pytest_upskill.cells.cases import case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.wording import bounds, money, percent, points
-from pytest_upskill.report.judge_notes import judge_notes, judge_warning, unusable_judgements
+from pytest_upskill.report.judge_notes import judge_notes, unusable_judgements
 from pytest_upskill.sanitize.plural import counted
 
 _MIN_CASES_FOR_NEW_PROMPTS = 10
@@ -35,8 +35,6 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
             f"too few runs: --upskill-runs {_span(needed)} would be enough with a probability of "
             f"{_span(chances)} %"
         )
-    if warning := judge_warning(gate.cell for gate in gates):
-        yield warning
     yield from unusable_judgements([gate.cell for gate in gates])
     if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
         yield (

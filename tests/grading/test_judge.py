@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import chain, repeat
 
 import pytest
 
@@ -208,3 +209,61 @@ def test_an_unusable_judgement_is_asked_for_once_more_and_both_are_paid_for(
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["judge: requested 2 answers: *"])
     replayed.assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("usable", [0, 4])
+def test_a_judge_without_a_usable_judgement_three_times_in_a_row_is_given_up(
+    run: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    models: tuple[str, ...],
+    usable: int,
+) -> None:
+    write_skill(*(CASE | {"id": str(n), "input": f"{QUESTION} {n}"} for n in range(15)))
+    judgements = chain(
+        (Reply(text=said(True, True)) for _ in range(usable)), repeat(Reply(text="I am sorry, I"))
+    )
+
+    def answer(received: Received) -> Reply:
+        if is_judgement(received):
+            return next(judgements)
+        return Reply(text=f"{ANSWER} {'With it' if '<skill' in received.system else received.user}")
+
+    loopback.answer = answer
+
+    result = run(*models, "--upskill-concurrency=1" if usable else "--upskill-concurrency=20")
+
+    # Each answer is judged twice; what is in flight when the judge is given up still arrives.
+    in_flight = 2 if usable else 0
+    asked = sum(map(is_judgement, loopback.requests))
+    assert usable + 6 <= asked <= usable + 6 + in_flight
+    assert result.ret == NOT_MEASURED
+    cause = "it does not reply in JSON as asked: choose a stronger model with --upskill-judge"
+    lines = [line for line in result.outlines if line.startswith("judge: openai:judge gave no ")]
+    assert len(lines) == 1
+    assert "after two attempts, and was not asked about " in lines[0]
+    assert lines[0].endswith(f"; mostly because {cause}")
+    given_up = "judge: given up after 3 answers in a row without a usable judgement: "
+    assert f"{given_up}{cause}" in result.stdout.str()
+
+
+def test_a_judge_that_recovers_is_not_given_up(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(*(CASE | {"id": str(n), "input": f"{QUESTION} {n}"} for n in range(4)))
+    bad, good = Reply(text="I am sorry, I"), Reply(text=said(True, True))
+    judgements = chain([bad] * 4, [good], [bad] * 4, repeat(good))
+
+    def answer(received: Received) -> Reply:
+        if is_judgement(received):
+            return next(judgements)
+        return Reply(text=f"{ANSWER} {received.system} {received.user}")
+
+    loopback.answer = answer
+
+    result = run_once(*models, "--upskill-concurrency=1")
+
+    assert "given up" not in result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["judge: openai:judge gave no usable judgement on 4 of 8 answers *"]
+    )

@@ -19,7 +19,6 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.points import Point, difference
-from pytest_upskill.report.judge_notes import judge_warning, vendor_of
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan
@@ -243,38 +242,3 @@ def test_where_code_decides_every_run_no_judge_needs_to_be_checked() -> None:
 
     assert cell(0, 0, trials=trials).judged is None
     assert cell(40, 10, judge="").judged is None
-
-
-@pytest.mark.parametrize(
-    ("judge", "resolved", "said"),
-    [
-        ("openai:model", "openai:model", "m judges its own answers"),
-        ("openai:model temperature=0", "openai:model@host:1", "m judges its own answers"),
-        ("anthropic:claude-opus", "openrouter:anthropic/claude-haiku", "it is from Anthropic, as"),
-        ("openai:gpt-9", "anthropic:claude-haiku", ""),
-        ("openai:mystery", "openai:enigma", ""),
-    ],
-)
-def test_a_judge_of_its_own_kin_gets_one_warning(judge: str, resolved: str, said: str) -> None:
-    cells = [cell(40, 10, judge=judge), cell(30, 10, judge=judge)]
-    cells = [Cell(**(vars(each) | {"resolved": resolved})) for each in cells]
-
-    warning = judge_warning(cells)
-
-    assert said in warning
-    assert warning.count("warning") == bool(said)
-
-
-@pytest.mark.parametrize(
-    ("model", "vendor"),
-    [
-        ("groq:llama-3.3-70b", "Meta"),
-        ("hf:Qwen/Qwen3-8B", "Alibaba"),
-        ("openai:o4-mini", "OpenAI"),
-        ("mistral:ministral-8b", "Mistral"),
-        ("gemini:gemini-3-pro", "Google"),
-        ("openai:my-model", ""),
-    ],
-)
-def test_the_vendor_is_that_of_the_models_name_not_of_its_host(model: str, vendor: str) -> None:
-    assert vendor_of(model) == vendor

@@ -19,7 +19,6 @@ from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, excerpts, phrases
 from pytest_upskill.report.files.confusion import confusion_matrices
-from pytest_upskill.report.judge_notes import judge_warning
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe
@@ -94,7 +93,6 @@ def environment() -> Environment:
         "mistakes": mistakes,
         "rate_text": rate_text,
         "icons": _ICONS,
-        "judge_warning": judge_warning,
         "notes_of": notes_of,
         "outcome": outcome,
         "phrases": phrases,
