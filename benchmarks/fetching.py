@@ -16,7 +16,12 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
     """120 completions of 300 ms, with both SDKs."""
     behavior, trials = Behavior(latency=0.3), 120
     root = bench.skills(trials)
-    for sdk in ("openai", "anthropic"):
+    url = bench.backend.url
+    for sdk, model in (
+        ("openai", f"m=model@{url}/v1"),
+        ("openai", "m=openai:model"),
+        ("anthropic", "m=anthropic:model"),
+    ):
         for width in (20, 50, 120):
             ours, floor = interleaved(
                 bench.repeats,
@@ -25,7 +30,7 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
                     root,
                     behavior,
                     concurrency=width,
-                    model=f"m={sdk}:model",
+                    model=model,
                     trials=trials,
                 ),
                 partial(bench.bare, sdk, behavior, requests=trials, concurrency=width),
@@ -33,14 +38,14 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
             beyond = wall(ours) - math.ceil(trials / width) * behavior.latency
             ratio = wall(ours) / wall(floor)
             # The bar on seconds is the openai SDK's: anthropic's takes one more to import.
-            bar = "≤ ideal + 1.1 s, ≤ 1.2" if sdk == "openai" else "≤ 1.2"
+            bar = "≤ ideal + 1.1 s, ≤ 1.15" if sdk == "openai" else "≤ 1.15"
             yield Row(
-                work=f"120 x 300 ms, {sdk}, concurrency {width}",
+                work=f"120 x 300 ms, {model.replace(url, 'URL')}, concurrency {width}",
                 measured=f"{wall(ours):.2f} s (ideal + {beyond:.2f} s; CPU {cpu(ours):.2f} s)",
                 floor=f"{wall(floor):.2f} s bare script (CPU {cpu(floor):.2f} s)",
                 ratio=f"{ratio:.2f}",
                 bar=bar,
-                met=ratio <= 1.2 and (sdk != "openai" or beyond <= 1.1),
+                met=ratio <= 1.15 and (sdk != "openai" or beyond <= 1.1),
             )
 
 

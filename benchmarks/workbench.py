@@ -85,8 +85,7 @@ class Bench:
     ) -> Cost:
         """Run the skills of ``root``, recording into ``cache`` or a fresh one.
 
-        The server stands for the vendor of the model: one of the user's own gets few requests at
-        first, and is asked which model it serves.
+        The server stands for the vendor of the model, unless the model names its URL.
         """
         self.backend.reset(behavior)
         return pytest_run(

@@ -9,7 +9,7 @@ import httpx2
 
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.providers.call import Call
-from pytest_upskill.providers.connections import Connections
+from pytest_upskill.providers.connections import open_sdk
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.wire.messages import messages_body, read_message
 
@@ -25,7 +25,7 @@ class AnthropicClient:
         self._endpoint = endpoint
         # The SDK adds /v1 itself.
         url = None if endpoint.uses_sdk_environment else endpoint.url.removesuffix("/v1")
-        self._connections = Connections(
+        self._sdk = open_sdk(
             endpoint,
             sdk=partial(anthropic.AsyncAnthropic, base_url=url),
             http=anthropic.DefaultAsyncHttpxClient,
@@ -40,10 +40,9 @@ class AnthropicClient:
         call = Call(request=request, endpoint=self._endpoint)
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
-        with self._connections.borrow() as sdk:
-            sent = sdk.post("/v1/messages", body=messages_body(request), cast_to=httpx2.Response)
-            return await call.complete(sent, anthropic, read_message)
+        sent = self._sdk.post("/v1/messages", body=messages_body(request), cast_to=httpx2.Response)
+        return await call.complete(sent, anthropic, read_message)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._connections.aclose()
+        await self._sdk.close()

@@ -1,18 +1,17 @@
-"""A pool of SDK clients for one endpoint, each with a single connection."""
+"""The HTTP client below an SDK: which headers it sends, and how much of a reply it reads."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
 
-Sdk = TypeVar("Sdk", bound="_Closable")
+Sdk = TypeVar("Sdk")
 
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Errors that occur before any part of a request is sent."""
@@ -74,65 +73,29 @@ class _BoundedClient(httpx2.AsyncClient):
         )
 
 
-class _Closable(Protocol):
-    async def close(self) -> None: ...
-
-
-class Connections(Generic[Sdk]):
-    """A pool of SDK clients for one endpoint, one per request in flight, with a connection each.
-
-    A single client would scan all its connections for every request, which takes a fifth of a
-    request's CPU time at a hundred connections. The clients share the TLS context, because it is
-    slow to build.
+def open_sdk(endpoint: Endpoint, *, sdk: Callable[..., Sdk], http: type[httpx2.AsyncClient]) -> Sdk:
+    """Open an SDK client for an endpoint.
 
     Args:
         endpoint: The endpoint of all requests.
-        sdk: Makes an SDK client from the arguments that both SDKs share.
+        sdk: Makes the client from the arguments that both SDKs share.
         http: The SDK's ``DefaultAsyncHttpxClient``.
     """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        sdk: Callable[..., Sdk],
-        http: type[httpx2.AsyncClient],
-    ) -> None:
-        # Only connecting has a timeout here; the caller limits the time of the whole request.
-        timeout = httpx2.Timeout(None, connect=_CONNECT_S)
-        if endpoint.uses_sdk_environment:
-            api_key, hook = endpoint.key, _learn_keys
-        else:
-            api_key, hook = NO_KEY, _replace_headers
-        self._new_sdk = partial(sdk, api_key=api_key, max_retries=0, timeout=timeout)
-        self._new_http = partial(
-            type("BoundedClient", (_BoundedClient, http), {}),
-            verify=httpx2.create_ssl_context(),
-            timeout=timeout,
-            limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
-            # Prompts and keys must only reach the named host, not the target of a redirect.
-            follow_redirects=False,
-            event_hooks={"request": [partial(hook, endpoint)]},
-        )
-        # The first client is made now, to report errors in environment variables early.
-        self._idle = [self._new_client()]
-
-    def _new_client(self) -> Sdk:
-        return self._new_sdk(http_client=self._new_http())
-
-    @contextmanager
-    def borrow(self) -> Iterator[Sdk]:
-        """Yield an idle client, the most recently used one, or a new one."""
-        client = self._idle.pop() if self._idle else self._new_client()
-        try:
-            yield client
-        finally:
-            self._idle.append(client)
-
-    async def aclose(self) -> None:
-        """Close all idle clients."""
-        for client in self._idle:
-            await client.close()
+    # Only connecting has a timeout here; the caller limits the time of the whole request.
+    timeout = httpx2.Timeout(None, connect=_CONNECT_S)
+    if endpoint.uses_sdk_environment:
+        api_key, hook = endpoint.key, _learn_keys
+    else:
+        api_key, hook = NO_KEY, _replace_headers
+    bounded = type("BoundedClient", (_BoundedClient, http), {})
+    client = bounded(
+        timeout=timeout,
+        limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+        # Prompts and keys must only reach the named host, not the target of a redirect.
+        follow_redirects=False,
+        event_hooks={"request": [partial(hook, endpoint)]},
+    )
+    return sdk(api_key=api_key, max_retries=0, timeout=timeout, http_client=client)
 
 
 async def _learn_keys(endpoint: Endpoint, request: httpx2.Request) -> None:

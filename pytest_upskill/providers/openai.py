@@ -10,7 +10,7 @@ import httpx2
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.providers.call import Call
-from pytest_upskill.providers.connections import Connections
+from pytest_upskill.providers.connections import open_sdk
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.lazy_import import lazy_import
 from pytest_upskill.wire.chat import Dialect, chat_body, read_chat
@@ -35,7 +35,7 @@ class OpenAIClient:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._connections = Connections(
+        self._sdk = open_sdk(
             endpoint,
             sdk=partial(openai.AsyncOpenAI, base_url=endpoint.url),
             http=openai.DefaultAsyncHttpxClient,
@@ -66,12 +66,11 @@ class OpenAIClient:
         body = chat_body(request, dialect)
         # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
         # aliases of keys, and this body has none.
-        with self._connections.borrow() as sdk:
-            sent = sdk.post(
-                "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
-            )
-            return await call.complete(sent, openai, read_chat)
+        sent = self._sdk.post(
+            "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
+        )
+        return await call.complete(sent, openai, read_chat)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._connections.aclose()
+        await self._sdk.close()
