@@ -224,20 +224,6 @@ def test_a_recorded_call_is_replayed_with_its_blocks(loopback: Loopback, tmp_pat
     assert Cache(tmp_path, "replay").load(asked, "u") == replace(completion, replayed=True)
 
 
-def test_a_call_recorded_by_name_alone_is_still_read(tmp_path: Path) -> None:
-    completion = Completion(text="", input_tokens=1, output_tokens=1)
-    Cache(tmp_path, "auto").store(plain(), "u", completion, "a")
-    (file,) = tmp_path.glob("*/*.json")
-    recording = json.loads(file.read_text("utf-8"))
-    recording["completion"]["tool_calls"] = ["look_up"]
-    file.write_text(json.dumps(recording), "utf-8")
-
-    replayed = Cache(tmp_path, "replay").load(plain(), "u")
-
-    assert replayed is not None
-    assert replayed.tool_calls == (ToolCall(name="look_up"),)
-
-
 def test_the_most_that_a_conversation_costs_covers_all_of_it() -> None:
     turn = Turn(assistant_blocks=(MESSAGE,), results=(ToolResult(call_id="t1", text="x" * 5000),))
 
