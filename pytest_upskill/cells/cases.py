@@ -52,6 +52,11 @@ class CaseLine:
         return [trial for trial in arms if trial is not None]
 
     @property
+    def failed(self) -> bool:
+        """Whether the case failed with the skill."""
+        return self.with_skill is not None and self.with_skill.failed
+
+    @property
     def counts(self) -> CaseCounts:
         """Passes and valid runs with and without the skill."""
         with_, without = self.with_skill, self.without_skill

@@ -43,6 +43,11 @@ class CellGate:
         return f"{self.kind}[{self.cell.model}]"
 
     @property
+    def is_red(self) -> bool:
+        """Whether the gate or one of the cell's cases failed."""
+        return self.outcome == "failed" or bool(self.cell.failed_cases)
+
+    @property
     def regressed(self) -> bool:
         """Whether the cell has become worse since the baseline or the git ref."""
         return self.comparison is not None and self.comparison.regressed

@@ -64,12 +64,22 @@ class Gate(CellGate):
 
     @property
     def details(self) -> list[str]:
-        """Lines below the text of a regression: lift, cases, and advice."""
+        """Lines below the text of a failed gate: of a regression lift and cases; advice."""
         if self.comparison is None or self.verdict != "regression":
-            return []
+            return [self._next_step] if self.outcome == "failed" else []
         lift = f"lift: {cell_sentence(self.cell)}"
         past = [JUDGED_PAST] if self.cell.judged else []
         return [lift, *self.comparison.worse_cases, *past, self.comparison.next_step]
+
+    @property
+    def _next_step(self) -> str:
+        """Advice about a gate that failed without a regression."""
+        if self.cell.verdict == "hurts":
+            return (
+                "next: read the answers that fail only with the skill, and correct or remove what "
+                "misled the model"
+            )
+        return "next: add to the skill what the cases that fail with it ask for, or change the gate"
 
 
 def decide_gates(
@@ -111,19 +121,6 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
     if gate.outcome == "skipped" or not cell.uncalibrated:
         return gate
     return replace(gate, warning=_uncalibrated_warning(thresholds))
-
-
-def uncompared_base(gates: Sequence[CellGate]) -> str | None:
-    """Return what the cells should be compared with if no comparison was possible, else None.
-
-    A skill that is new or unchanged since a git ref needs no comparison. Where there are lifts,
-    they decide: the first trigger cases of a project have no baseline yet.
-    """
-    lifts = [gate.comparison for gate in gates if isinstance(gate, Gate) and gate.comparison]
-    comparisons = lifts or [gate.comparison for gate in gates if gate.comparison]
-    if comparisons and all(comparison.lacking for comparison in comparisons):
-        return comparisons[0].base
-    return None
 
 
 def _problems(

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from pytest_upskill.formats.skill import GateRule
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm
 
@@ -19,6 +20,12 @@ class TrialGroup:
 
     version_arms: ClassVar[tuple[Arm, Arm]]
     """The arm with the current skill, and the arm with the old one."""
+
+    unit: ClassVar[str] = "case"
+    units: ClassVar[str] = "cases"
+    """What its trials are of."""
+    under_test: ClassVar[str] = " with the skill"
+    """The arm that can fail, to follow the verb; empty if there is no other."""
 
     path: str
     """Path of the case file from the rootdir, with which the node ids of its gates begin."""
@@ -53,6 +60,17 @@ class TrialGroup:
     def old_trials(self) -> list[TrialResult]:
         """Trials with the skill at the git ref."""
         return [trial for trial in self.trials if trial.arm == self.version_arms[1]]
+
+    @cached_property
+    def failed_cases(self) -> list[str]:
+        """Cases that fail with the current skill, as too few of their runs passed."""
+        return [trial.case for trial in self.current_trials if trial.failed]
+
+    @property
+    def failed_text(self) -> str:
+        """How many of them there are: ``2 cases failed``; empty for none."""
+        failed = len(self.failed_cases)
+        return f"{counted(failed, self.unit, self.units)} failed" if failed else ""
 
     @property
     def why_undecidable(self) -> str | None:

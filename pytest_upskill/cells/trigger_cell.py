@@ -38,6 +38,8 @@ class TriggerCell(TrialGroup):
     """The trials in which a model chose among skills, for the queries of one skill."""
 
     version_arms = ("trigger", "old_trigger")
+    unit, units = "query", "queries"
+    under_test = ""
 
     @cached_property
     def recall(self) -> Rate | None:

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from pytest_upskill.cells.comparison import Comparison
 
 
+_NEXT_STEP = (
+    "next: say in the description when to use the skill and when not to, in the words of these "
+    "queries, or change the gate"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerGate(CellGate):
     """Decision about one trigger cell."""
@@ -41,10 +47,10 @@ class TriggerGate(CellGate):
 
     @property
     def details(self) -> list[str]:
-        """Lines below the text: wrong choices, and advice about a regression."""
+        """Lines below the text: wrong choices, and advice if the gate failed."""
         lines = [mistakes(self.cell)] if self.cell.mistakes else []
         if self.comparison is None or not self.regressed or self.outcome == "skipped":
-            return lines
+            return [*lines, _NEXT_STEP] if self.outcome == "failed" else lines
         return [*lines, *self.comparison.worse_cases, self.comparison.next_step]
 
 

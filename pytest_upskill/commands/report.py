@@ -12,7 +12,6 @@ from pathlib import Path
 from pytest_upskill import STATE
 from pytest_upskill.cells.baseline import BaselineError
 from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
-from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.terminal import say
@@ -24,12 +23,12 @@ from pytest_upskill.report.files.write import REPORTS, write
 from pytest_upskill.report.merge import merge
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.outcome import (
-    Outcome,
-    cut_short,
+    EXIT_CODES,
     failed_trials,
     missing_shards,
     outcome,
     unmeasured_trials,
+    why_undecided,
 )
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.report.terminal.trigger_table import (
@@ -38,9 +37,7 @@ from pytest_upskill.report.terminal.trigger_table import (
     trigger_table,
 )
 from pytest_upskill.repository.project import TRIGGER_BASELINES
-
-_EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
-"""Exit codes, the same as of a single session with all trials."""
+from pytest_upskill.sanitize.plural import counted
 
 _RATES: Mapping[str, float] = {
     "min_lift": -1.0,
@@ -96,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     problems = write_for_github(merged, os.environ)
     say(*_report_lines(merged), *problems)
-    return _EXIT_CODES[outcome(merged)]
+    return EXIT_CODES[outcome(merged)]
 
 
 COMMAND = Command(
@@ -133,8 +130,18 @@ def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
+    if len(reports) == 1 and _leaves_gates(options):
+        (report,) = reports.values()
+        if not missing_shards(report):
+            return report
     thresholds = _thresholds(options, reports)
     return merge(reports, thresholds, *_read_baselines(options.baselines, reports, thresholds))
+
+
+def _leaves_gates(options: argparse.Namespace) -> bool:
+    """Return whether no argument could change how the session decided its gates."""
+    names = (*_RATES, "fail_on", "baselines")
+    return all(getattr(options, name) is None for name in names)
 
 
 def _read(file: Path) -> Report:
@@ -238,12 +245,11 @@ def _report_lines(report: Report) -> Iterator[str]:
 def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about incomplete data and different versions."""
     yield from map(str, report.unmeasured_skills)
-    if shards := missing_shards(report):
-        yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
-    for session in cut_short(report):
-        yield (
-            f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not run everything: see its output"
-        )
+    yield from why_undecided(report)
+    for session in report.sessions:
+        if session.other_failures:
+            failures = counted(session.other_failures, "failure")
+            yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"
     versions = {session.versions.get("pytest-upskill", "?") for session in report.sessions}
     if len(versions) > 1:
         listed = " and ".join(sorted(versions))

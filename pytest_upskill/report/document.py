@@ -13,7 +13,7 @@ from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.repository.revision import Revision
-from pytest_upskill.trials.result import RunResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
 
 ANSWER_LIMIT = 65_536
@@ -34,10 +34,16 @@ class Session:
     """Full model name by label, without credentials."""
     options: Mapping[str, Option]
     """Options that the results depend on."""
-    sandbox: str | None
-    """Sandbox level of the compilers; None if none ran."""
     complete: bool
     """Whether the session was not stopped early and all files could be read."""
+    other_tests: int = 0
+    """Number of tests that ran besides trials and gates."""
+    other_failures: int = 0
+    """Number of failures besides those of trials and gates, such as of unreadable files."""
+    nothing_changed: str = ""
+    """Why there was nothing to run, as every skill is unchanged; empty if there was."""
+    sandbox: str | None = None
+    """Sandbox level of the compilers; None if none ran."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """Skills on models of which every trial was skipped."""
     recordings: tuple[str, ...] = ()
@@ -75,6 +81,16 @@ class Report:
     def all_cells(self) -> list[Cell | TriggerCell]:
         """Cells of the gates of both kinds."""
         return [gate.cell for gate in self.decisions]
+
+    @property
+    def failed_cases(self) -> list[tuple[Cell | TriggerCell, TrialResult]]:
+        """Cases and queries that failed with the skill, each with its cell."""
+        return [
+            (cell, trial)
+            for cell in self.all_cells
+            for trial in cell.current_trials
+            if trial.failed
+        ]
 
     @property
     def unmeasured_skills(self) -> list[Unmeasured]:

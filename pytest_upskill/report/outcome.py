@@ -1,32 +1,119 @@
-"""The outcome of a merged report, the same as of a single session, and the reasons for it."""
+"""How a session ended: its exit code, and the reasons for it.
+
+A session and the command that merges reports both decide here, so the report of a session leads to
+the exit code of the session.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pytest_upskill.cells.gate import uncompared_base
+from pytest_upskill.cells.gate import NOT_MEASURED, Gate
 from pytest_upskill.report.document import Report, Session
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.skipped import skip_reasons
 
-Outcome = Literal["failed", "undecided", "passed"]
+Outcome = Literal["failed", "undecided", "empty", "passed"]
+
+EXIT_CODES: Mapping[Outcome, int] = {
+    "passed": 0,
+    "failed": 1,
+    "empty": 5,
+    "undecided": NOT_MEASURED,
+}
+"""Exit codes, those of pytest and one more."""
+
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
+_MOST_NAMES = 3
+"""Maximum number of cells that a line names."""
 
 
-def outcome(report: Report) -> Outcome:
-    """Return whether anything failed, else whether anything is undecided."""
-    gates = {gate.outcome for gate in report.gates}
-    gates |= {gate.outcome for gate in report.trigger_gates if not gate.cell.by_words}
-    if failed_trials(report) or "failed" in gates:
+def outcome(report: Report, *, is_part: bool = False) -> Outcome:
+    """Return whether anything failed, else whether anything is undecided.
+
+    Args:
+        report: The report.
+        is_part: Whether it is of one shard, so that the merged report decides the rest.
+    """
+    if _has_failed(report):
         return "failed"
-    if unmeasured_trials(report) or missing_shards(report) or cut_short(report):
+    if any(why_undecided(report, is_part=is_part)):
         return "undecided"
-    # Where offline alone chose among skills, there is nothing to decide.
-    only_by_words = bool(report.trigger_gates) and not gates
-    if gates != {"passed"} and not only_by_words:
-        return "undecided"
-    return "undecided" if uncompared_base(report.decisions) else "passed"
+    return "empty" if _is_empty(report) else "passed"
+
+
+def why_undecided(report: Report, *, is_part: bool = False) -> Iterator[str]:
+    """Yield why nothing or not everything was measured, one line for each reason."""
+    measured = any(trial.planned for _, trial in _trials(report))
+    if not (is_part or measured) and (skills := report.unmeasured_skills):
+        reasons = {
+            (skill.path, skill.skill, case.case): case.reason
+            for skill in skills
+            for case in skill.cases
+        }
+        yield f"nothing was measured: {skip_reasons(reasons.values())}"
+    if base := uncompared_base(report):
+        first, *rest = missing_comparisons(report)
+        more = f" (and {len(rest)} more)" if rest else ""
+        yield f"nothing was compared with {base}: {first}{more}"
+    if trials := unmeasured_trials(report):
+        missing = counted(len(trials), "trial")
+        yield f"{missing} without a usable reply: {trials[0][1].errors[0]}"
+    elif gates := [gate for gate in report.decisions if gate.misses_data]:
+        yield f"{gates[0].cell.name}: {gates[0].text}"
+    if not is_part and (shards := missing_shards(report)):
+        yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
+    for session in cut_short(report):
+        yield f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not run everything: see its output"
+
+
+def _has_failed(report: Report) -> bool:
+    others = any(session.other_failures for session in report.sessions)
+    gates = any(gate.outcome == "failed" for gate in report.decisions)
+    return others or gates or bool(failed_trials(report))
+
+
+def _is_empty(report: Report) -> bool:
+    """Return whether no test ran, though there should have been some."""
+    if report.all_cells or report.unmeasured_skills:
+        return False
+    return not any(session.other_tests or session.nothing_changed for session in report.sessions)
+
+
+def uncompared_base(report: Report) -> str | None:
+    """Return what the cells should be compared with if no comparison was possible, else None.
+
+    A skill that is new or unchanged since a git ref needs no comparison, and none is needed while
+    baselines are recorded. Where there are lifts, they decide: the first trigger cases of a
+    project have no baseline yet.
+    """
+    if any(session.options.get("baseline_update") for session in report.sessions):
+        return None
+    compared = [gate for gate in report.decisions if gate.comparison]
+    compared = [gate for gate in compared if isinstance(gate, Gate)] or compared
+    comparisons = [gate.comparison for gate in compared if gate.comparison]
+    if comparisons and all(comparison.lacking for comparison in comparisons):
+        return comparisons[0].base
+    return None
+
+
+def missing_comparisons(report: Report) -> list[str]:
+    """Return a line for each reason why cells were not compared, with the cells' names."""
+    cell_names = defaultdict[str, list[str]](list)
+    for gate in report.decisions:
+        if gate.comparison is not None:
+            for reason in gate.comparison.gaps:
+                cell_names[reason].append(gate.cell.name)
+    return [f"{_first_names(names)}: {reason}" for reason, names in cell_names.items()]
+
+
+def _first_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
@@ -34,8 +121,7 @@ def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
     return [
         (nodeid, trial)
         for nodeid, trial in _trials(report)
-        if (trial.decides and trial.settled and not trial.passed)
-        or (trial.errors and _is_replay(report))
+        if trial.failed or (trial.errors and _is_replay(report))
     ]
 
 

@@ -90,5 +90,5 @@ def _report_results(config: pytest.Config) -> None:
     if settings.makes_files or settings.cache_mode == "replay" or in_github_actions(os.environ):
         from pytest_upskill.session.output.report_files import Files
 
-        plugins.register(Files(config), "upskill-files")
+        plugins.register(Files(config, exit_code), "upskill-files")
     plugins.register(Spending(config), "upskill-spending")

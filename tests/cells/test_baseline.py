@@ -59,7 +59,7 @@ def test_a_comparison_without_any_baseline_is_not_green_and_says_how_to_record_o
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        [f"nothing was compared with the baseline (exit code 75): {NO_BASELINE}"]
+        [f"exit code 75: nothing was compared with the baseline: {NO_BASELINE}"]
     )
     heading = Path("report.md").read_text("utf-8").splitlines()[1]
     assert (
@@ -103,7 +103,7 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
             "csv on haiku: not compared, changed since the baseline: one",
             "csv on haiku: not compared, new since the baseline: four",
             "csv on haiku: not compared, removed since the baseline: two",
-            "nothing was compared with the baseline (exit code 75): csv on haiku: no case *",
+            "exit code 75: nothing was compared with the baseline: csv on haiku: no case *",
         ]
     )
 

@@ -187,7 +187,7 @@ def test_a_skill_that_may_be_another_one_renamed_is_not_green(
     assert result.ret == NOT_MEASURED
     why = "it did not exist at main (*), and skills/billing is gone: if it was renamed, keep *"
     result.stdout.fnmatch_lines(
-        [f"nothing was compared with main (exit code 75): shipping on offline: not compared: {why}"]
+        [f"exit code 75: nothing was compared with main: shipping on offline: not compared: {why}"]
     )
 
 

@@ -26,7 +26,7 @@ def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_exit_code_75(
     why = "missing data: 3 of 10 runs with the skill are missing, more than 20 %"
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
-    result.stdout.fnmatch_lines(["exit code 75: nothing failed, but not everything was measured"])
+    result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: no decision: {why}"])
     gate = junit.cases_of(Path("junit.xml"))["gate[haiku]"]
     assert junit.properties(gate)["upskill.verdict"] == "missing data"
 
@@ -47,7 +47,7 @@ def test_few_missing_runs_leave_the_verdict_and_are_shown(script: Script, run_on
 
 
 def test_missing_runs_that_could_turn_the_verdict_forbid_it(script: Script, run_once: Run) -> None:
-    args = script(one="+++-! -----", two="----! -----")
+    args = script(one="+++-! -----", two="+---! -----")
 
     result = run_once(*args, "--upskill-min-pass-rate=0")
 

@@ -24,7 +24,7 @@ def judge_only(write_skill: WriteSkill) -> None:
 
 
 @pytest.mark.usefixtures("judge_only")
-@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["", "-q"])
+@pytest.mark.parametrize("quiet", [(), ("-q",), ("-qq",)], ids=["", "-q", "-qq"])
 def test_a_run_of_which_every_trial_is_skipped_is_not_green(
     run: Run, quiet: tuple[str, ...]
 ) -> None:
@@ -32,8 +32,8 @@ def test_a_run_of_which_every_trial_is_skipped_is_not_green(
 
     assert result.ret == NOT_MEASURED
     line = (
-        "nothing was measured (exit code 75): 6 trials skipped: 3 cases only have statements for a "
-        "judge; add --upskill-judge MODEL"
+        "exit code 75: nothing was measured: 3 cases only have statements for a judge; add "
+        "--upskill-judge MODEL"
     )
     assert line in result.outlines
 
@@ -53,7 +53,7 @@ def test_a_test_that_failed_keeps_the_run_red(
     result = run_once(*OFFLINE, ".")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["nothing was measured: 2 trials skipped: 1 case only has *"])
+    result.stdout.fnmatch_lines(["nothing was measured: 1 case only has *"])
 
 
 @pytest.mark.usefixtures("judge_only")

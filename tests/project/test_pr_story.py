@@ -160,4 +160,4 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     assert step in text
     # The case that the branch broke is no case that tells nothing; the other one is.
     assert "never passes (uninformative): port\n" in text
-    assert re.search(r"owner\s+regressed", text)
+    assert re.search(r"owner\s+failed\s+regressed", text)

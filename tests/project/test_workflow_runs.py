@@ -52,7 +52,9 @@ def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     names = {file.name for file in (project / "out").iterdir()}
     assert names == {"report.json", "report.md", "report.html", "junit.xml"}
     outputs = (project / "outputs").read_text("utf-8")
-    assert outputs == "verdict=helps\nlift=1.0000\nfailed-gates=[]\n"
+    assert outputs == (
+        "outcome=passed\nverdict=helps\nlift=1.0000\nfailed-gates=[]\nfailed-cases=[]\n"
+    )
 
 
 def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
@@ -78,7 +80,9 @@ def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
 
     assert process.returncode == 0
     assert "left out 2 skills unchanged since branch, so there is nothing to run" in process.stdout
-    assert (project / "outputs").read_text("utf-8") == "verdict=\nlift=\nfailed-gates=[]\n"
+    assert (project / "outputs").read_text("utf-8") == (
+        "outcome=passed\nverdict=\nlift=\nfailed-gates=[]\nfailed-cases=[]\n"
+    )
 
 
 def test_the_action_is_red_where_a_clone_cannot_tell_what_changed(

@@ -205,9 +205,8 @@ def test_hostile_answers_are_inert(page: Page, tmp_path: Path, width: int) -> No
     page.locator("summary").first.click()
 
     assert not dialogs
-    assert page.title() == (
-        "billing on haiku: missing data, gate passed, 1 trial failed \u2013 pytest-upskill"
-    )
+    title = "1 of 1 case failed with the skill, billing on haiku: missing data, gate passed"
+    assert page.title() == f"{title} \u2013 pytest-upskill"
     assert (
         page.locator("script, img, iframe, [onload], [onerror], a[href^=javascript]").count() == 0
     )

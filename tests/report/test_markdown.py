@@ -33,7 +33,8 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
 
     lines = page.splitlines()
     assert lines[0] == MARKER
-    assert lines[1] == "### ❌ 1 of 2 gates failed (helps 1, hurts 1), 1 trial failed"
+    failed = "1 of 2 gates failed (helps 1, hurts 1), 1 of 2 cases failed with the skill on opus"
+    assert lines[1] == f"### ❌ {failed}"
     assert lines[3].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
 
 
@@ -57,7 +58,12 @@ def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
 def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:
     page = write_markdown(report(counted([(5, 0), (5, 0), (2, 0)])))
 
-    assert page.splitlines()[1] == "### ❌ `billing on haiku: helps, gate passed, 1 trial failed`"
+    failed = "1 of 3 cases failed with the skill; no skill hurts"
+    assert page.splitlines()[1] == f"### ❌ `{failed}, billing on haiku: helps, gate passed`"
+    assert "- `billing::case-3 on haiku: 2 of 5 runs passed; more than half must " in page
+    assert "next: read the answers of the failed cases, and correct the skill or the case" in page
+    assert "| `case-3` | **failed**, better |" in page
+    assert "<br>**1 case failed** |" in page
 
 
 def test_the_matrix_holds_each_skill_on_each_model() -> None:
@@ -72,7 +78,7 @@ def test_the_matrix_holds_each_skill_on_each_model() -> None:
     assert "| skill | `haiku` | `opus` |" in page
     helps = "✅ helps<br>10 → 100 %  +90 [+54, +98]  \N{MULTIPLICATION SIGN}2.22 tok"
     assert f"| `billing` | {helps} | ❌ hurts<br>" in page
-    assert page.count("**gate failed**") == 1
+    assert page.count("**gate failed, 1 case failed**") == 1
     assert f"| `csv` | {helps} | \N{EN DASH} |" in page
 
 
@@ -170,7 +176,9 @@ def test_a_run_writes_the_page_and_the_summary_of_its_job(
     page = (pytester.path / "page.md").read_text("utf-8")
     assert page.startswith(f"{MARKER}\n### ✅ `billing on offline: helps, gate passed`\n")
     assert summary.read_text("utf-8") == f"# Before\n{page}"
-    assert outputs.read_text("utf-8") == "verdict=helps\nlift=1.0000\nfailed-gates=[]\n"
+    assert outputs.read_text("utf-8") == (
+        "outcome=passed\nverdict=helps\nlift=1.0000\nfailed-gates=[]\nfailed-cases=[]\n"
+    )
 
 
 def test_the_outputs_name_what_failed_on_one_line(

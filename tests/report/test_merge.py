@@ -78,9 +78,10 @@ def test_shares_are_held_against_baselines_when_they_are_merged(
 
 def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]) -> None:
     whole = counted([(5, 0), (5, 0)])
-    half = replace(whole, trials=whole.trials[:2])
+    made = report(replace(whole, trials=whole.trials[:2]))
+    half = replace(made.sessions[0], options={**made.sessions[0].options, "shard": "1/2"})
 
-    code = report_command([save("a.json", report(half))])
+    code = report_command([save("a.json", replace(made, sessions=(half,)))])
 
     assert code == 75
     assert "billing on haiku: no decision: 2 of 4 trials ran\n" in capsys.readouterr().out

@@ -65,7 +65,7 @@ def test_a_comparison_of_triggers_without_any_baseline_is_not_green_and_says_how
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["nothing was compared with the baseline (exit code 75): billing on m: no baseline of *"]
+        ["exit code 75: nothing was compared with the baseline: billing on m: no baseline of *"]
     )
     assert "nothing compared with the baseline" in Path("r.md").read_text("utf-8").splitlines()[1]
 
@@ -86,7 +86,7 @@ def test_a_baseline_of_triggers_alone_does_not_stand_for_that_of_the_lift(
     result = run_once(*args, "--upskill-compare", "baseline")
 
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["nothing was compared with the baseline (exit code 75): *"])
+    result.stdout.fnmatch_lines(["exit code 75: nothing was compared with the baseline: *"])
 
 
 def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_changed(

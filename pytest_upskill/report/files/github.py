@@ -49,13 +49,17 @@ def _summary(report: Report, room: int) -> str:
 def _outputs(report: Report, _room: int) -> str:
     """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
     from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
+    from pytest_upskill.report.outcome import outcome
 
     lift = mean_lift(report.cells)
-    failed = [gate.cell.name for gate in report.decisions if gate.outcome == "failed"]
+    gates = [gate.cell.name for gate in report.decisions if gate.outcome == "failed"]
+    cases = [f"{cell.title}::{trial.case} on {cell.model}" for cell, trial in report.failed_cases]
     return (
-        f"verdict={overall_verdict(report.gates)}\n"
+        f"outcome={outcome(report)}\n"
+        f"verdict={overall_verdict(report)}\n"
         f"lift={'' if lift is None else format(lift, '.4f')}\n"
-        f"failed-gates={json.dumps(failed)}\n"
+        f"failed-gates={json.dumps(gates)}\n"
+        f"failed-cases={json.dumps(cases)}\n"
     )
 
 

@@ -20,7 +20,7 @@ from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, excerpts, phrases
 from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.notes import notes_of
-from pytest_upskill.report.outcome import outcome
+from pytest_upskill.report.outcome import outcome, why_undecided
 from pytest_upskill.sanitize.safe_text import safe
 
 MOST_BYTES = 5_000_000
@@ -95,6 +95,7 @@ def environment() -> Environment:
         "icons": _ICONS,
         "notes_of": notes_of,
         "outcome": outcome,
+        "why_undecided": why_undecided,
         "phrases": phrases,
         "share_text": share_text,
     }

@@ -59,6 +59,8 @@ class Figures:
     old_skill: ArmFigures | None
     missing: int
     """Runs without a usable reply."""
+    failed_cases: list[str]
+    """Cases that failed with the skill, as too few of their runs passed."""
     judge: JudgeFigures | None = None
     """What the judge decided; None if it could not change the outcome of a run."""
     agent: AgentFigures | None = None
@@ -75,6 +77,8 @@ class GateDecision:
     text: str
     comparison: Comparison | None
     """Comparison with the baseline or the git ref; None for none."""
+    misses_data: bool = False
+    """Whether missing runs prevent a decision."""
     warning: str = ""
     """What to know about the decision; empty for nothing."""
 
@@ -102,6 +106,8 @@ class TriggerFigures:
     """Queries with a valid run."""
     missing: int
     """Runs without a usable reply."""
+    failed_cases: list[str]
+    """Queries that failed, as too few of their runs were right."""
     confusions: tuple[Confusion, ...]
     """How often each skill was wanted and taken, in runs."""
 
@@ -116,6 +122,8 @@ class TriggerDecision:
     """Whether the right skill is taken less often than before."""
     comparison: TriggerComparison | None
     """Comparison with the baseline or the git ref; None for none."""
+    misses_data: bool = False
+    """Whether missing runs prevent a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +202,7 @@ def read_json(text: str | bytes) -> Report:
                 outcome=entry.gate.outcome,
                 text=entry.gate.text,
                 comparison=entry.gate.comparison,
+                misses_data=entry.gate.misses_data,
                 warning=entry.gate.warning,
             )
             for entry in document.entries
@@ -204,6 +213,7 @@ def read_json(text: str | bytes) -> Report:
                 outcome=entry.gate.outcome,
                 text=entry.gate.text,
                 comparison=entry.gate.comparison,
+                misses_data=entry.gate.misses_data,
             )
             for entry in document.triggers
         ),

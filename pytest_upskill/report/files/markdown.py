@@ -23,14 +23,16 @@ from pytest_upskill.report.files.markdown_parts import (
 )
 from pytest_upskill.report.files.phrases import (
     ICONS,
+    OUTCOME_ICONS,
     costs,
+    failed_case_lines,
     headline,
     matrix,
     matrix_parts,
     scope,
 )
 from pytest_upskill.report.notes import notes, undecidable_statements
-from pytest_upskill.report.outcome import outcome
+from pytest_upskill.report.outcome import outcome, why_undecided
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -52,16 +54,19 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _overview(report: Report) -> Iterator[Section]:
-    icon = {"failed": "\u274c", "undecided": "\u2754", "passed": "\u2705"}[outcome(report)]
-    yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
+    measured = f"{scope(report)}\n\n" if scope(report) else ""
+    icon = OUTCOME_ICONS[outcome(report)]
+    yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{measured}")
     yield _matrix(report)
     failed = (gate for gate in report.decisions if gate.outcome == "failed")
     note_lines = (
-        *map(str, report.unmeasured_skills),
+        *why_undecided(report),
+        *(map(str, report.unmeasured_skills) if report.all_cells else ()),
         *notes(report.gates, verbose=False),
         *undecidable_statements(report.cells),
     )
     for title, lines in (
+        ("Failed cases", list(failed_case_lines(report))),
         ("Failed gates", [line for gate in failed for line in (gate.text, *gate.details)]),
         ("Notes", note_lines),
         (
@@ -104,7 +109,8 @@ def _triggers(report: Report) -> Iterator[Section]:
 
 
 def _outcome(gate: TriggerGate) -> str:
-    return "**failed**" if gate.outcome == "failed" else gate.outcome
+    text = "**failed**" if gate.outcome == "failed" else gate.outcome
+    return f"{text}<br>**{gate.cell.failed_text}**" if gate.cell.failed_text else text
 
 
 def _heading(report: Report) -> str:
@@ -126,7 +132,9 @@ def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
     text = f"{ICONS[gate.verdict]} {gate.verdict}<br>{'  '.join(matrix_parts(gate.cell))}"
-    return f"{text}<br>**gate failed**" if gate.outcome == "failed" else text
+    failed = ["gate failed"] if gate.outcome == "failed" else []
+    failed += [gate.cell.failed_text] if gate.cell.failed_text else []
+    return f"{text}<br>**{', '.join(failed)}**" if failed else text
 
 
 _CASE_HEAD = ("without", "with", "difference", "checks", "tokens")
@@ -151,13 +159,14 @@ def _details(gates: Sequence[Gate]) -> Iterator[Section]:
         )
     for gate in gates:
         for trial in gate.cell.trials:
-            if (trial.arm == "with_skill" and not trial.passed) or trial.errors:
+            if trial.failed or trial.errors:
                 yield _failed_trial_section(gate.cell.title, trial)
 
 
 def _case_rows(gate: Gate) -> Iterator[str]:
     for case in case_lines(gate):
-        yield f"| {code(case.case, table=True)} | {case.status} | {_case_columns(case)} |\n"
+        status = f"**failed**, {case.status}" if case.failed else case.status
+        yield f"| {code(case.case, table=True)} | {status} | {_case_columns(case)} |\n"
 
 
 def _rows_not_run(cell: Cell) -> Iterator[str]:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, ShownVerdict, uncompared_base
+from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
-from pytest_upskill.cells.wording import corrected, estimate, money, percent, times
+from pytest_upskill.cells.wording import (
+    CASE_NEXT_STEP,
+    corrected,
+    estimate,
+    failure,
+    money,
+    percent,
+    times,
+)
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
+    Outcome,
     cut_short,
     failed_trials,
     missing_shards,
+    uncompared_base,
     unmeasured_trials,
 )
 from pytest_upskill.sanitize.plural import counted
@@ -40,31 +50,78 @@ ICONS: Mapping[ShownVerdict, str] = {
     "helps": "\u2705",
 }
 
+OUTCOME_ICONS: Mapping[Outcome, str] = {
+    "failed": "\u274c",
+    "undecided": "\u2754",
+    "empty": "\u2754",
+    "passed": "\u2705",
+}
+
 _NAMED = 3
 """Regressions that a headline names."""
 
 
 def headline(report: Report) -> str:
-    """Return the result in one line: ``1 of 6 gates failed (hurts 1, helps 5), 1 trial failed``."""
+    """Return the result in one line, the worst first.
+
+    ``20 of 36 cases failed with the skill; no skill hurts, 6 gates passed (helps 6)``
+    """
     parts = [_gates(report.gates)] if report.gates else []
+    failed = [text for cells in (report.cells, report.trigger_cells) if (text := _failed(cells))]
+    if any(gate.outcome == "failed" for gate in report.gates):
+        parts += failed
+    else:
+        parts = failed + parts
     if report.trigger_gates:
         parts.append(_trigger_gates(report.trigger_gates))
-    parts = parts or ["No trial ran"]
-    for trials, what in (
-        (failed_trials(report), "failed"),
-        (unmeasured_trials(report), "not measured"),
-    ):
+    parts += _unmeasured(report)
+    if failures := sum(session.other_failures for session in report.sessions):
+        parts.append(f"{counted(failures, 'failure')} of other tests")
+    return ", ".join(parts or ["No trial ran"])
+
+
+def _unmeasured(report: Report) -> Iterator[str]:
+    """Yield what was not measured or not compared."""
+    if not report.all_cells:
+        unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
+        yield from (f"Nothing to measure: {text}" for text in unchanged)
+    not_recorded = [trial for _, trial in failed_trials(report) if not trial.failed]
+    not_measured = unmeasured_trials(report)
+    for trials, what in ((not_recorded, "not recorded"), (not_measured, "not measured")):
         if trials:
-            parts.append(f"{counted(len(trials), 'trial')} {what}")
+            yield f"{counted(len(trials), 'trial')} {what}"
     if skills := len(report.unmeasured_skills):
-        parts.append(f"{counted(skills, 'skill')} not measured")
+        yield f"{counted(skills, 'skill')} not measured"
     if shards := missing_shards(report):
-        parts.append(f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing")
+        yield f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing"
     if runs := cut_short(report):
-        parts.append(f"{counted(len(runs), 'run')} cut short")
-    if base := uncompared_base(report.decisions):
-        parts.append(f"nothing compared with {base}")
-    return ", ".join(parts)
+        yield f"{counted(len(runs), 'run')} cut short"
+    if base := uncompared_base(report):
+        yield f"nothing compared with {base}"
+
+
+def _failed(cells: Sequence[TrialGroup]) -> str:
+    """Return how many cases failed with the skill, or queries; empty if none did."""
+    failed = {(cell.path, case) for cell in cells for case in cell.failed_cases}
+    if not failed:
+        return ""
+    ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
+    what = counted(len(ran), cells[0].unit, cells[0].units)
+    models = dict.fromkeys(cell.model for cell in cells if cell.failed_cases)
+    on = f" on {', '.join(models)}" if len(models) < len({cell.model for cell in cells}) else ""
+    text = f"{len(failed)} of {what} failed{cells[0].under_test}{on}"
+    verdicts = {cell.verdict for cell in cells if isinstance(cell, Cell)}
+    decided = verdicts and verdicts.isdisjoint({"hurts", "missing data"})
+    return f"{text}; no skill hurts" if decided else text
+
+
+def failed_case_lines(report: Report) -> Iterator[str]:
+    """Yield why each failed case or query failed, and what to do."""
+    for cell, trial in report.failed_cases:
+        why, *_ = failure(trial).splitlines()
+        yield f"{cell.title}::{trial.case} on {cell.model}: {why}"
+    if report.failed_cases:
+        yield CASE_NEXT_STEP
 
 
 def _trigger_gates(gates: Sequence[TriggerGate]) -> str:
@@ -97,10 +154,10 @@ def _change(gate: Gate) -> str:
 
 
 def scope(report: Report) -> str:
-    """Return a sentence about the number of cases and runs, and what the intervals mean."""
+    """Return a sentence about the number of cases and runs; empty if there are none."""
     cells = report.cells
-    if report.trigger_gates and not cells:
-        return _trigger_scope(report.trigger_cells)
+    if not cells:
+        return _trigger_scope(report.trigger_cells) if report.trigger_cells else ""
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
     skipped = {(cell.path, case) for cell in cells for case in cell.cases_not_run} - measured
     what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
@@ -159,9 +216,12 @@ def costs(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def overall_verdict(gates: Sequence[Gate]) -> str:
-    """Return the most urgent verdict; empty without cells."""
-    return min((gate.verdict for gate in gates), key=VERDICTS.index, default="")
+def overall_verdict(report: Report) -> str:
+    """Return the most urgent verdict, or that cases failed; empty without cells."""
+    verdict = min((gate.verdict for gate in report.gates), key=VERDICTS.index, default="")
+    if report.failed_cases and verdict not in {"regression", "hurts"}:
+        return "cases failed"
+    return verdict
 
 
 def mean_lift(cells: Sequence[Cell]) -> float | None:

@@ -90,7 +90,8 @@ def gate_properties(gate: Gate | TriggerGate) -> Properties:
 
 def figures(gate: Gate | TriggerGate) -> Properties:
     """Return a cell's figures without the comparison with its past."""
-    named = _lift_figures(gate) if isinstance(gate, Gate) else _trigger_figures(gate.cell)
+    named = [*(_lift_figures(gate) if isinstance(gate, Gate) else _trigger_figures(gate.cell))]
+    named.append((f"{gate.cell.units}.failed", str(len(gate.cell.failed_cases))))
     return [(f"upskill.{name}", value) for name, value in named]
 
 

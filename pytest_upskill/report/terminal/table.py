@@ -85,7 +85,7 @@ def _cell_columns(gate: Gate) -> tuple[str, ...]:
         )
         + "%",
         lift(cell),
-        gate.qualified_verdict,
+        _verdict(gate),
         *_means(cell.without_skill, cell.with_skill),
     )
 
@@ -97,9 +97,15 @@ def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:
         f"    {pair.case}",
         _change(without, with_, lambda arm: f"{arm.passes}/{arm.runs}", old=before),
         points(with_.pass_rate - without.pass_rate),
-        "",
+        "failed" if pair.with_skill.failed else "",
         *_means(without, with_),
     )
+
+
+def _verdict(gate: Gate) -> str:
+    """Return the verdict, and how many cases failed, in as few columns as possible."""
+    failed = len(gate.cell.failed_cases)
+    return f"{gate.qualified_verdict}, {failed} failed" if failed else gate.qualified_verdict
 
 
 def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, str]:

@@ -84,6 +84,6 @@ def _columns(cell: TriggerCell) -> tuple[str, ...]:
 
 def _query(trial: TrialResult) -> tuple[str, ...]:
     """Return the row of a query: how often it was answered rightly."""
-    right = f"{trial.passes}/{len(trial.runs)} right"
+    right = f"{trial.passes}/{len(trial.runs)} right{', failed' if trial.failed else ''}"
     should = trial.trigger is not None and trial.trigger.should
     return (f"  {trial.case}", right if should else "", "" if should else right, "", "")

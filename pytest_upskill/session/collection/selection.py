@@ -34,8 +34,8 @@ class Selection:
         self._settings = config.stash[SETTINGS]
         self._unchanged: set[str] = set()
         """Folders of the skills that were deselected as unchanged."""
-        self._nothing_left = False
-        """Whether these were all that there was to run."""
+        self.nothing_changed = ""
+        """Why there was nothing to run: every skill is unchanged; empty if there was."""
 
     # First: a shard must not depend on what -k or -m deselect, which is not unchanged either.
     @pytest.hookimpl(tryfirst=True)
@@ -57,8 +57,8 @@ class Selection:
             unchanged = [item for item in trials if not changed(*_folders(item.trial.skill))]
             self._deselect(unchanged, items)
             self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
-            self._nothing_left = bool(unchanged) and not items
-            self.may_be_empty |= self._nothing_left
+            if unchanged and not items:
+                self.nothing_changed = self._left_out
 
     def _deselect(self, left_out: list[TrialItem], items: list[pytest.Item]) -> None:
         if left_out:
@@ -70,21 +70,24 @@ class Selection:
     def pytest_testnodedown(self, node: Any) -> None:
         """Read from a worker what it deselected; all workers deselect the same."""
         if output := received_from(node, _KEY):
-            unchanged, self._nothing_left, self.may_be_empty = output
+            unchanged, self.nothing_changed, self.may_be_empty = output
             self._unchanged = set(unchanged)
 
     def pytest_sessionfinish(self) -> None:
         """Send what was deselected to the controller."""
-        output = sorted(self._unchanged), self._nothing_left, self.may_be_empty
+        output = sorted(self._unchanged), self.nothing_changed, self.may_be_empty
         send_to_controller(self._config, _KEY, output)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print how many skills were deselected as unchanged."""
         if self._unchanged:
-            skills = counted(len(self._unchanged), "skill")
-            nothing = ", so there is nothing to run" if self._nothing_left else ""
-            since = self._settings.changed_since
-            terminalreporter.line(f"left out {skills} unchanged since {since}{nothing}")
+            nothing = ", so there is nothing to run" if self.nothing_changed else ""
+            terminalreporter.line(f"left out {self._left_out}{nothing}")
+
+    @property
+    def _left_out(self) -> str:
+        skills = counted(len(self._unchanged), "skill")
+        return f"{skills} unchanged since {self._settings.changed_since}"
 
     def _changed(self, *folders: Path) -> bool:
         try:

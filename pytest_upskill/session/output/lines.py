@@ -7,6 +7,9 @@ import pytest
 from pytest_upskill.cells.wording import wrap
 from pytest_upskill.sanitize.safe_text import safe_line
 
+QUIETEST = -2
+"""Verbosity of -qq, with which pytest prints no summary either."""
+
 
 def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
     """Print a line, broken by ``lines_of``."""

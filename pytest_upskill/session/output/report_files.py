@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -21,25 +18,18 @@ from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.completion import ToolCall
-from pytest_upskill.report.document import ANSWER_LIMIT, Report, Session, runs_of
+from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
 from pytest_upskill.repository.revision import revision
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
+from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results.cells import unmeasured_skills
-from pytest_upskill.session.results.exit_code import fail_unwritten
-from pytest_upskill.session.results.results import RESULTS
+from pytest_upskill.session.results.exit_code import ExitCode, fail_unwritten
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 G = TypeVar("G", Gate, TriggerGate)
 
-_RAN_TO_THE_END = (
-    pytest.ExitCode.OK,
-    pytest.ExitCode.TESTS_FAILED,
-    pytest.ExitCode.NO_TESTS_COLLECTED,
-)
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _SHOWN_RECORDINGS = 11
 """Lines about changed recordings without -v: the total, and ten recordings."""
@@ -48,34 +38,27 @@ _SHOWN_RECORDINGS = 11
 class Files:
     """Plugin that writes the report files and prints their names."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, exit_code: ExitCode) -> None:
         self._config = config
         self._settings = config.stash[SETTINGS]
-        self._results = config.stash[RESULTS]
+        self._exit_code = exit_code
         self._written: list[Path] = []
         self._problems: list[str] = []
-        self._collection_failed = False
         self._recordings: list[str] = []
         """Lines about the recordings of a replay that the branch changed."""
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record that a file could not be collected."""
-        self._collection_failed |= report.failed
-
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the reports; if one cannot be written, set the exit status to an error."""
-        idle = self._settings.dry_run or not runs_tests(self._config)
-        if not idle and self._settings.cache_mode == "replay":
+        if (report := self._exit_code.report) is None:
+            return
+        if self._settings.cache_mode == "replay":
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
         writes_files = self._settings.makes_files or in_github_actions(os.environ)
-        if idle or not writes_files or exitstatus in _RUN_REFUSED:
+        if not writes_files or exitstatus in _RUN_REFUSED:
             return
-        budget_spent = self._config.stash[RESOURCES].budget.stopped
-        # Another status comes from Ctrl-C or from pytest.exit().
-        stopped = exitstatus not in _RAN_TO_THE_END or session.shouldfail or budget_spent
-        report = self._report(complete=not (stopped or self._collection_failed))
+        report = self._presentable(report)
         for name, file in self._settings.reports.items():
             self._write(session, file, partial(write, report, name, file))
         if (folder := self._settings.runs_dir) and (report.gates or report.trigger_gates):
@@ -108,60 +91,29 @@ class Files:
             self._problems.append(f"cannot write {path}: {error.strerror}")
             fail_unwritten(session)
 
-    def _report(self, *, complete: bool) -> Report:
-        """Return the report of the session as a value, from which all formats are written.
-
-        Args:
-            complete: Whether the session was not stopped early and all files could be read.
-        """
+    def _presentable(self, report: Report) -> Report:
+        """Return the report with what only files show, from which all formats are written."""
         root = self._config.rootpath
-        gates = tuple(presentable(gate, str(root)) for gate in self._results.gates)
-        triggers = tuple(presentable(gate, str(root)) for gate in self._results.trigger_gates)
+        gates = tuple(presentable(gate, str(root)) for gate in report.gates)
         built = any(
             check.name in {Compile.name, Run.name}
             for run in runs_of(gate.cell for gate in gates)
             for check in run.checks
         )
-        folders = {(root / gate.cell.path).parent for gate in self._results.decisions}
-        session = Session(
-            date=datetime.now(UTC).replace(microsecond=0),
-            versions={
-                "pytest-upskill": version("pytest-upskill"),
-                "pytest": version("pytest"),
-                "python": platform.python_version(),
-            },
-            models={model.label: model.resolved for model in self._settings.models},
-            options=_options(self._settings),
-            sandbox=self._config.stash[RESOURCES].compilers().level if built else None,
-            complete=complete,
-            unmeasured=tuple(unmeasured_skills(self._results.records)),
-            recordings=tuple(self._recordings),
-            revision=revision(self._settings.project, folders),
+        folders = {(root / gate.cell.path).parent for gate in report.decisions}
+        (session,) = report.sessions
+        return Report(
+            sessions=(
+                replace(
+                    session,
+                    sandbox=self._config.stash[RESOURCES].compilers().level if built else None,
+                    recordings=tuple(self._recordings),
+                    revision=revision(self._settings.project, folders),
+                ),
+            ),
+            gates=gates,
+            trigger_gates=tuple(presentable(gate, str(root)) for gate in report.trigger_gates),
         )
-        return Report(sessions=(session,), gates=gates, trigger_gates=triggers)
-
-
-def _options(settings: Settings) -> dict[str, Any]:
-    """Return the options that a report shows, by name."""
-    return {
-        "runs": settings.runs,
-        "min_pass_rate": settings.min_pass_rate,
-        "min_mean_pass_rate": settings.thresholds.min_mean_pass_rate,
-        "min_lift": settings.thresholds.min_lift,
-        "min_recall": settings.thresholds.min_recall,
-        "max_false_triggers": settings.thresholds.max_false_triggers,
-        "fail_on": sorted(settings.thresholds.fail_on),
-        "max_tokens": settings.max_tokens,
-        "params": [
-            f"{model.label}:{entry}"
-            for model in settings.models
-            for entry in model.parameters.entries
-        ],
-        "compare": settings.compare,
-        "judge": settings.judge.resolved if settings.judge else None,
-        "cache": settings.cache_mode,
-        "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
-    }
 
 
 def presentable(gate: G, root: str) -> G:

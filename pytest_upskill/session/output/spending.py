@@ -14,7 +14,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.report.notes import undecidable_statements
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.options.settings import SETTINGS
-from pytest_upskill.session.output.lines import lines_of, write
+from pytest_upskill.session.output.lines import QUIETEST, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.trial import Trial
@@ -39,8 +39,11 @@ class Spending:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
         """Print the cost of the answers, and problems with recordings."""
+        # As the table: also with -q, which many projects have in their addopts.
+        if config.get_verbosity() > QUIETEST:
+            self._costs(terminalreporter)
         if config.get_verbosity() >= 0:
-            self._figures(terminalreporter)
+            self._notes(terminalreporter)
         cache = config.stash[RESOURCES].cache
         recorded = config.stash[RESOURCES].bill.answers and cache.mode in {"auto", "refresh"}
         if exitstatus == pytest.ExitCode.INTERRUPTED and recorded:
@@ -50,10 +53,9 @@ class Spending:
         for problem in (*cache.problems, *cache.replacement_lines):
             write(terminalreporter, f"cache: {problem}", yellow=True)
 
-    def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def _costs(self, terminalreporter: pytest.TerminalReporter) -> None:
         groups: list[TrialGroup] = [gate.cell for gate in self._results.decisions]
         runs = [run for group in groups for trial in group.trials for run in trial.runs]
-        cells = [gate.cell for gate in self._results.gates]
         bill = self._config.stash[RESOURCES].bill
         if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
             write(terminalreporter, spent)
@@ -61,6 +63,15 @@ class Spending:
             bill.judgements, [run.judgement for run in runs if run.judgement]
         ):
             write(terminalreporter, f"judge: {spent}")
+        budget = self._config.stash[RESOURCES].budget
+        if budget.stopped:
+            line = (
+                f"--upskill-max-cost: stopped, as the next request could exceed ${budget.limit:g}"
+            )
+            write(terminalreporter, line, yellow=True)
+
+    def _notes(self, terminalreporter: pytest.TerminalReporter) -> None:
+        cells = [gate.cell for gate in self._results.gates]
         for line in _ungraded(cells):
             write(terminalreporter, line, yellow=True)
         for line in undecidable_statements(cells):
@@ -73,11 +84,6 @@ class Spending:
                 f"{counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not requested",
             )
         budget = self._config.stash[RESOURCES].budget
-        if budget.stopped:
-            line = (
-                f"--upskill-max-cost: stopped, as the next request could exceed ${budget.limit:g}"
-            )
-            write(terminalreporter, line, yellow=True)
         if budget.assumed:
             assumed = f"{money(budget.assumed)} assumed for requests of unknown cost"
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)

@@ -18,13 +18,10 @@ from pytest_upskill.report.terminal.trigger_table import (
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import SETTINGS
-from pytest_upskill.session.output.lines import lines_of, write
+from pytest_upskill.session.output.lines import QUIETEST, lines_of, write
 from pytest_upskill.session.results.cells import unmeasured_skills
 from pytest_upskill.session.results.exit_code import ExitCode
 from pytest_upskill.session.results.results import RESULTS
-
-_QUIETEST = -2
-"""Verbosity of -qq, with which pytest prints nothing either."""
 
 
 class Terminal:
@@ -63,11 +60,12 @@ class Terminal:
         for line in _unused_settings(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         # As with pytest-cov: -q keeps the tables, -qq drops them.
-        if config.get_verbosity() > _QUIETEST:
+        if config.get_verbosity() > QUIETEST:
             self._figures(terminalreporter, config)
             self._triggers(terminalreporter, config)
-            for line in self._exit_code.lines(quiet=config.get_verbosity() < 0):
-                write(terminalreporter, line, yellow=True)
+        # Also with -qq: nothing else says why a run without failures is not green.
+        for line in self._exit_code.lines(quiet=config.get_verbosity() < 0):
+            write(terminalreporter, line, yellow=True)
         # Also with -q: users must know which files changed.
         for update in self._results.baselines:
             write(terminalreporter, update.text, red=update.refused)
@@ -79,7 +77,7 @@ class Terminal:
             return
         if self._results.gates:
             write(terminalreporter, LEGEND)
-        if not self._exit_code.why_nothing_measured:
+        if self._results.decisions:
             for each in unmeasured_skills(self._results.records):
                 write(terminalreporter, str(each), yellow=True)
         for note in notes(self._results.gates, verbose=config.get_verbosity() > 0):
@@ -95,8 +93,7 @@ class Terminal:
         terminalreporter.section("triggers: is the skill chosen?", "=", bold=True)
         width = config.get_terminal_writer().fullwidth
         for line, gate in trigger_table(gates, width, queries=config.get_verbosity() > 0):
-            red = gate is not None and gate.outcome == "failed"
-            terminalreporter.line(safe_line(line), red=red)
+            terminalreporter.line(safe_line(line), red=gate is not None and gate.is_red)
         if config.get_verbosity() >= 0:
             write(terminalreporter, TRIGGER_LEGEND)
             for note in trigger_notes(gates, self._settings.thresholds):
@@ -109,7 +106,7 @@ class Terminal:
         terminalreporter.section(f"skills: {arms}", "=", bold=True)
         width = config.get_terminal_writer().fullwidth
         for line, gate in table(gates, width, cases=config.get_verbosity() > 0):
-            red = gate is not None and gate.outcome == "failed"
+            red = gate is not None and gate.is_red
             verdict = None if gate is None or red else gate.verdict
             terminalreporter.line(
                 safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"

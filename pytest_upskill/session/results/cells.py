@@ -36,10 +36,10 @@ class Records:
         default_factory=lambda: defaultdict[CellKey, dict[str, str]](dict)
     )
     """The reason by the id of the case, for each cell."""
-    skipped_trials: set[tuple[CellKey, str]] = field(default_factory=set)
-    """The skipped trials: the cell, and the node id, which is unique in it."""
-    trial_errors: int = 0
-    """Number of trials that pytest reports as errors, because runs are missing."""
+    failures: int = 0
+    """Number of failed reports of trials and gates."""
+    other_tests: int = 0
+    """Number of other tests that ran."""
 
     @property
     def measured(self) -> list[TrialRecord]:
@@ -48,17 +48,22 @@ class Records:
 
     def add(self, report: pytest.TestReport) -> None:
         """Record what a report says of a trial."""
-        record = getattr(report, "upskill", None)
-        if record is not None:
-            result = record.result
-            self.trials[record.path, result.case, result.model, result.arm] = record
-            if report.failed and report.when == "setup":
-                self.trial_errors += 1
         if skipped := getattr(report, "upskill_skipped", None):
             cell_fields, case = skipped
-            cell_key = CellKey(*cell_fields)
-            self.skipped[cell_key][case] = _reason(report)
-            self.skipped_trials.add((cell_key, report.nodeid))
+            self.skipped[CellKey(*cell_fields)][case] = _reason(report)
+        if not hasattr(report, "upskill"):
+            self.other_tests += report.when == "call"
+            return
+        record = report.upskill
+        if record is None:  # a gate, or a trial that could not begin
+            self.failures += report.failed and report.when == "call"
+            return
+        result = record.result
+        if report.failed:
+            self.failures += result.failed or report.when == "setup"
+        elif result.failed:
+            record = replace(record, result=replace(result, excused=True))
+        self.trials[record.path, result.case, result.model, result.arm] = record
 
 
 def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:

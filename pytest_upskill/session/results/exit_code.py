@@ -1,131 +1,140 @@
-"""The exit code of a session: every rule that differs from pytest's own.
+"""The exit code of a session, and the report value that decides it.
 
-- 0 instead of 5 (no tests), if ``--upskill-changed-since`` or ``--upskill-shard`` deselected what
-  there was to run.
-- 75 instead of 0, or of 1 for errors of missing runs alone, if nothing was measured, nothing could
-  be compared, or data is missing.
-- 4 instead of 0, if a baseline or a report file could not be written.
+Where tests ran, `report.outcome` decides, as it does for merged reports. Only files that could not
+be written are decided here: 4 instead of 0.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import platform
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED, uncompared_base
-from pytest_upskill.sanitize.plural import counted
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.report.document import Report, Session
+from pytest_upskill.report.outcome import (
+    EXIT_CODES,
+    missing_comparisons,
+    outcome,
+    uncompared_base,
+    why_undecided,
+)
 from pytest_upskill.session.collection.selection import SELECTION
-from pytest_upskill.session.options.settings import SETTINGS, runs_tests
+from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.results.cells import unmeasured_skills
 from pytest_upskill.session.results.results import RESULTS
-from pytest_upskill.trials.skipped import skip_reasons
 
-_MOST_NAMES = 3
-"""Maximum number of cells that a line names."""
+_RAN_TO_THE_END = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
+"""Other codes come from Ctrl-C, from pytest.exit() and from errors."""
 
 
 class ExitCode:
-    """Plugin that sets the exit code."""
+    """Plugin that sets the exit code, and keeps the report that it follows from."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.not_measured = False
-        """Whether it is ``NOT_MEASURED``: data is missing, and nothing else failed."""
+        self.report: Report | None = None
+        """The session as a value; None before its end, and where no test was to run."""
         self._config = config
         self._settings = config.stash[SETTINGS]
         self._results = config.stash[RESULTS]
+        self._is_part = self._settings.shard is not None
 
     # First: later hooks print the exit status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status."""
-        ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        # pytest counts a trial without an answer, which is an error in its setup, as failed: if
-        # there are no other failures, only data is missing.
-        only_errors = session.testsfailed == self._results.records.trial_errors
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            selection = self._config.stash.get(SELECTION, None)
-            if selection is not None and selection.may_be_empty:
-                session.exitstatus = pytest.ExitCode.OK
-        elif ended and only_errors and self._lacks_a_result():
-            self.not_measured = True
-            session.exitstatus = NOT_MEASURED
+        if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
+            self.report = self._make_report(session)
+            if session.exitstatus in _RAN_TO_THE_END:
+                session.exitstatus = self._status(self.report)
         if any(update.refused for update in self._results.baselines):
             fail_unwritten(session)
 
-    @property
-    def why_nothing_measured(self) -> str | None:
-        """Why the session has no result, in one line; None if it has one or had no trial.
-
-        Always None for a shard, which may have no result: the merged report decides.
-        """
-        records = self._results.records
-        trials = len(records.skipped_trials)
-        if records.measured or not trials or self._settings.shard or not runs_tests(self._config):
-            return None
-        reasons = {
-            (key.path, key.skill, case): reason
-            for key, cases in records.skipped.items()
-            for case, reason in cases.items()
-        }
-        return f"{counted(trials, 'trial')} skipped: {skip_reasons(reasons.values())}"
-
-    @property
-    def uncompared_base(self) -> str | None:
-        """The base of which no cell could be compared, as --upskill-compare asks; None if one was.
-
-        Always None when baselines are updated: there may be none yet.
-        """
-        if self._settings.baseline_update:
-            return None
-        return uncompared_base(self._results.decisions)
-
     def lines(self, *, quiet: bool) -> Iterator[str]:
-        """Yield why the exit code is ``NOT_MEASURED``, and what was not compared.
+        """Yield why nothing or not everything was measured, and what was not compared.
 
         Args:
             quiet: Whether the notes about the cells are not printed. Then each missing comparison
-                is a line here, and missing data alone is none.
+                is a line here, as it must not look like one that found no regression.
         """
-        code = f" (exit code {NOT_MEASURED})" if self.not_measured else ""
-        if self.why_nothing_measured:
-            yield f"nothing was measured{code}: {self.why_nothing_measured}"
-        if self.uncompared_base:
-            first, *rest = self._missing_comparisons()
-            more = f" (and {len(rest)} more)" if rest else ""
-            yield f"nothing was compared with {self.uncompared_base}{code}: {first}{more}"
-        elif quiet:
-            # A missing comparison must not look like one that found no regression.
-            yield from self._missing_comparisons()
-        elif self.not_measured and not self.why_nothing_measured:
-            yield f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
+        if self.report is None:
+            return
+        code = ""
+        if outcome(self.report, is_part=self._is_part) == "undecided":
+            code = f"exit code {NOT_MEASURED}: "
+        for reason in why_undecided(self.report, is_part=self._is_part):
+            yield f"{code}{reason}"
+        if quiet and uncompared_base(self.report) is None:
+            yield from missing_comparisons(self.report)
 
-    def _missing_comparisons(self) -> list[str]:
-        """Return a line for each reason why cells were not compared, with the cells' names."""
-        cell_names = defaultdict[str, list[str]](list)
-        for gate in self._results.decisions:
-            if gate.comparison is not None:
-                for reason in gate.comparison.gaps:
-                    cell_names[reason].append(gate.cell.name)
-        return [f"{_list_names(names)}: {reason}" for reason, names in cell_names.items()]
+    def _status(self, report: Report) -> int:
+        found = outcome(report, is_part=self._is_part)
+        selection = self._config.stash.get(SELECTION, None)
+        if found == "empty" and selection is not None and selection.may_be_empty:
+            return pytest.ExitCode.OK  # the cases of this skill are all in other shards
+        return EXIT_CODES[found]
 
-    def _lacks_a_result(self) -> bool:
-        if self.why_nothing_measured or self.uncompared_base is not None:
-            return True
-        # In a replay a missing run was not recorded: that is a failure, not missing data.
-        return self._settings.cache_mode != "replay" and self._misses_data()
+    def _make_report(self, session: pytest.Session) -> Report:
+        records, selection = self._results.records, self._config.stash.get(SELECTION, None)
+        stopped = (
+            session.exitstatus not in _RAN_TO_THE_END
+            or session.shouldfail
+            or self._config.stash[RESOURCES].budget.stopped
+        )
+        made = Session(
+            date=datetime.now(UTC).replace(microsecond=0),
+            versions={
+                "pytest-upskill": version("pytest-upskill"),
+                "pytest": version("pytest"),
+                "python": platform.python_version(),
+            },
+            models={model.label: model.resolved for model in self._settings.models},
+            options=_options(self._settings),
+            complete=not (stopped or self._results.collection_failed),
+            unmeasured=tuple(unmeasured_skills(records)),
+            other_tests=records.other_tests,
+            # Failures that have no report count too, such as too little coverage.
+            other_failures=max(0, session.testsfailed - records.failures),
+            nothing_changed="" if selection is None else selection.nothing_changed,
+        )
+        return Report(
+            sessions=(made,),
+            gates=tuple(self._results.gates),
+            trigger_gates=tuple(self._results.trigger_gates),
+        )
 
-    def _misses_data(self) -> bool:
-        if self._results.records.trial_errors or self._config.stash[RESOURCES].budget.stopped:
-            return True
-        return any(gate.misses_data for gate in self._results.decisions)
 
-
-def _list_names(names: Sequence[str]) -> str:
-    """Return the first names and how many more there are."""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+def _options(settings: Settings) -> dict[str, Any]:
+    """Return the options that a report shows, by name."""
+    return {
+        "runs": settings.runs,
+        "min_pass_rate": settings.min_pass_rate,
+        "min_mean_pass_rate": settings.thresholds.min_mean_pass_rate,
+        "min_lift": settings.thresholds.min_lift,
+        "min_recall": settings.thresholds.min_recall,
+        "max_false_triggers": settings.thresholds.max_false_triggers,
+        "fail_on": sorted(settings.thresholds.fail_on),
+        "max_tokens": settings.max_tokens,
+        "params": [
+            f"{model.label}:{entry}"
+            for model in settings.models
+            for entry in model.parameters.entries
+        ],
+        "compare": settings.compare,
+        "baseline_update": settings.baseline_update or None,
+        "judge": settings.judge.resolved if settings.judge else None,
+        "cache": settings.cache_mode,
+        "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
+    }
 
 
 def fail_unwritten(session: pytest.Session) -> None:

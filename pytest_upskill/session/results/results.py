@@ -40,6 +40,7 @@ class Results:
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
         """One line for each baseline file that can be deleted."""
+        self.collection_failed = False
         self._config = config
         self._settings = config.stash[SETTINGS]
         self._old = self._read_baselines(self._settings.baselines)
@@ -49,6 +50,10 @@ class Results:
     def decisions(self) -> list[Gate | TriggerGate]:
         """The gates of both kinds."""
         return [*self.gates, *self.trigger_gates]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record that a file could not be collected."""
+        self.collection_failed |= report.failed
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a trial's result."""
