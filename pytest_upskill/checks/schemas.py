@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match, relevance
-from referencing import Registry
+from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
@@ -20,24 +20,11 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     Raises:
         ValueError: It is not; the message is one line with the place in the schema.
     """
-    metaschema = Draft202012Validator(
-        Draft202012Validator.META_SCHEMA,
-        # Validates regular expressions too.
-        format_checker=Draft202012Validator.FORMAT_CHECKER,
-    )
-    if error := best_match(metaschema.iter_errors(schema)):
-        # If the type of the value fits only one alternative, report that alternative's error.
-        type_matches = [each for each in error.context or () if each.validator != "type"]
-        reported = type_matches[0] if len(type_matches) == 1 else error
-        raise ValueError(f"not a JSON Schema: {error.json_path}: {reported.message}")
+    if problem := _syntax_problem(schema):
+        raise ValueError(f"not a JSON Schema: {problem}")
     resource = DRAFT202012.create_resource(schema)
     base = resource.id() or ""
-    resolver = Registry().with_resource(base, resource).crawl().resolver(base)
-    for reference in _references(schema):
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            raise ValueError(f"$ref {reference!r} points outside the schema") from None
+    _check_references(resource, Registry().with_resource(base, resource).crawl().resolver(base))
 
 
 def schema_violations(schema: Mapping[str, Any], value: object) -> list[str]:
@@ -52,12 +39,33 @@ def schema_violations(schema: Mapping[str, Any], value: object) -> list[str]:
     return [f"{error.json_path}: {error.message}" for error in errors[:MAX_VIOLATIONS]]
 
 
-def _references(schema: object) -> Iterator[str]:
-    if isinstance(schema, dict):
-        if isinstance(reference := schema.get("$ref"), str):
-            yield reference
-        for value in schema.values():
-            yield from _references(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            yield from _references(value)
+def _syntax_problem(schema: object) -> str:
+    """Return what the metaschema says against a schema, with its place; "" if nothing."""
+    metaschema = Draft202012Validator(
+        Draft202012Validator.META_SCHEMA,
+        # Validates regular expressions too.
+        format_checker=Draft202012Validator.FORMAT_CHECKER,
+    )
+    error = best_match(metaschema.iter_errors(schema))
+    if error is None:
+        return ""
+    # If the type of the value fits only one alternative, report that alternative's error.
+    type_matches = [each for each in error.context or () if each.validator != "type"]
+    reported = type_matches[0] if len(type_matches) == 1 else error
+    return f"{error.json_path}: {reported.message}"
+
+
+def _check_references(resource: Resource[Any], resolver: Any) -> None:
+    """Check that every reference in a schema leads to a schema in it."""
+    contents = resource.contents
+    for key in ("$ref", "$dynamicRef"):
+        if not isinstance(contents, Mapping) or key not in contents:
+            continue
+        try:
+            target = resolver.lookup(contents[key]).contents
+        except (Unresolvable, ValueError):
+            raise ValueError(f"{key} {contents[key]!r} points outside the schema") from None
+        if problem := _syntax_problem(target):
+            raise ValueError(f"{key} {contents[key]!r} leads to no schema: {problem}")
+    for part in resource.subresources():
+        _check_references(part, resolver.in_subresource(part))

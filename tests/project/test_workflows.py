@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.conftest import Run
-from tests.pages import PAGES, fences
+from tests.pages import CHECKOUT, PAGES, fences
 from tests.project.workflows import ACTION, FOLDER, GITHUB, OWN_WORKFLOWS, WORKFLOWS, shell, steps
 
 ALL_WORKFLOWS = [*WORKFLOWS, *OWN_WORKFLOWS]
@@ -25,6 +26,23 @@ def test_every_action_is_pinned_by_a_hash_the_same_everywhere() -> None:
     pins = [re.fullmatch(r"([\w-]+/[\w-]+)@[0-9a-f]{40} # v\d+\.\d+\.\d+", each) for each in used]
     assert all(pins), used
     assert len(set(used)) == len({pin[1] for pin in pins if pin})
+
+
+SHOWN = [*FOLDER.iterdir(), CHECKOUT / "README.md", ACTION]
+
+
+@pytest.mark.parametrize("file", SHOWN, ids=lambda file: file.name)
+def test_a_job_installs_one_version_and_imports_nothing_from_the_checkout(file: Path) -> None:
+    text = file.read_text("utf-8")
+    if file.name == "README.md":
+        text = next(fence.text for fence in fences(file) if "\njobs:\n" in fence.text)
+    version = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+    installed = re.findall(r"pytest-upskill(?:\[\w+\])?==([\d.]+)", text)
+    commands = re.findall(r"(\S+ \S+) (?:pytest|pytest_upskill) ", text)
+
+    assert set(installed) == (set() if file == ACTION else {version})
+    assert set(commands) == {"-P -m"}
 
 
 @pytest.mark.parametrize(

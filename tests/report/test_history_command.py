@@ -137,13 +137,15 @@ def test_what_the_history_does_not_have_is_refused(
 def test_the_table_has_every_run_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
     cell = counted([(3, 3), (5, 3)], skill="=cmd()")
     log(cell, day=1)
-    log(changed(cell, served("@evil")), day=2, commit="b" * 40, dirty=True)
+    log(changed(cell, served("a;=evil")), day=2, commit="b" * 40, dirty=True)
 
     assert main(["runs", "--csv"]) == 0
-    first, second = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (first["skill"], second["served"], second["dirty"]) == ("'=cmd()", "'@evil", "True")
+    text = capsys.readouterr().out
+    first, second = csv.DictReader(io.StringIO(text))
+    assert '"a;\'=evil"' in text
+    assert (first["skill"], second["served"], second["dirty"]) == ("'=cmd()", "a;'=evil", "True")
     assert (first["lift"], first["break"]) == ("0.2", "")
-    assert second["break"] == "served model changed: haiku-1 to @evil"
+    assert second["break"] == "served model changed: haiku-1 to a;'=evil"
 
 
 def test_the_page_draws_no_line_over_a_break() -> None:

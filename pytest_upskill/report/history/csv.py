@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,8 +14,8 @@ from pytest_upskill.report.history.points import Group, History, Point, Series
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.stats import Estimate
 
-_FORMULA = ("=", "+", "-", "@")
-"""First characters of what spreadsheets calculate."""
+_FORMULA = re.compile(r"(^|[;,\t])(?=\s*[=+@-])")
+"""Before what a spreadsheet would calculate, also if it separates fields by semicolons."""
 
 
 def write_csv(history: History) -> str:
@@ -26,7 +27,9 @@ def write_csv(history: History) -> str:
     rows += [row for series in history.triggers for row in _rows(series, _triggers)]
     columns = dict.fromkeys(name for row in rows for name in row)
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=list(columns), lineterminator="\n")
+    writer = csv.DictWriter(
+        stream, fieldnames=list(columns), lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
+    )
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
@@ -99,5 +102,4 @@ def _harmless(value: object) -> object:
     """Return a text that no spreadsheet takes for a formula; other values unchanged."""
     if not isinstance(value, str):
         return value
-    text = safe_line(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return _FORMULA.sub(r"\1'", safe_line(value))
