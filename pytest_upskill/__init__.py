@@ -9,8 +9,11 @@ STATE = ".upskill"
 LABELS_FILE = "judge_labels.json"
 """Name of the file beside a case file in which a person checks the judge."""
 
+CASE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
+"""Suffixes of the files from which cases can be read."""
+
 EVALS_FILES = frozenset(
-    f"{name}.{suffix}"
+    f"{name}{suffix}"
     for name in (
         "evals",
         "evals-full",
@@ -21,7 +24,7 @@ EVALS_FILES = frozenset(
         "trigger_evals",
         "trigger_queries",
     )
-    for suffix in ("json", "jsonl", "yaml", "yml")
+    for suffix in CASE_SUFFIXES
 )
 """Names of other tools' case files, beside a ``SKILL.md`` or near it."""
 

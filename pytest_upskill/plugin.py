@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill import CASE_FILES
+from pytest_upskill import CASE_FILES, CASE_SUFFIXES
 from pytest_upskill.session.options.option_table import OPTIONS, Option
-
-_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
-"""Suffixes of case files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect case files if models are chosen, or the file is named on the command line."""
     has_known_name = file_path.name in CASE_FILES
-    if not (has_known_name or file_path.suffix in _SUFFIXES):
+    if not (has_known_name or file_path.suffix in CASE_SUFFIXES):
         return None
     is_argument = has_known_name and parent.session.isinitpath(file_path)
     lint = parent.config.getoption("upskill_lint")

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals.owner import Owner, plain_name
-from pytest_upskill.formats.evals.reader import Evals, read_evals
+from pytest_upskill.formats.evals.reader import Evals, parse_evals, read_evals
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.problems import BadFile
 
@@ -36,7 +36,9 @@ def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> 
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
     near = {"csv": CSV, "tsv": skill("tsv")}
     return read_evals(
-        text, suffix=suffix, owner=owner, find=lambda name: near.get(plain_name(name))
+        parse_evals(text, suffix=suffix),
+        owner=owner,
+        find=lambda name: near.get(plain_name(name)),
     )
 
 

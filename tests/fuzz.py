@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_upskill.checks import CheckError, NotRegex, Regex, ValueAtPath, compile_pattern
 from pytest_upskill.checks.blocks import blocks, choose_units
 from pytest_upskill.completion import Completion
-from pytest_upskill.formats.evals.reader import read_evals
+from pytest_upskill.formats.evals.reader import parse_evals, read_evals
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
@@ -59,8 +59,7 @@ def evals_file(suffix: str) -> Callable[[str], None]:
     def read(text: str) -> None:
         with suppress(BadFile):
             read_evals(
-                _of_file(text),
-                suffix=suffix,
+                parse_evals(_of_file(text), suffix=suffix),
                 owner=skill("csv", lambda name: {name: ""}),
                 find=skill,
             )

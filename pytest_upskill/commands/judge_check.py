@@ -17,7 +17,7 @@ from pytest_upskill.commands.terminal import say
 from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile, load_labels
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.installed import InstallError, with_files
+from pytest_upskill.formats.skill_md.bundle import InstallError, with_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, too_few_labels

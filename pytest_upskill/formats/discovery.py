@@ -5,51 +5,38 @@ pytest asks `CaseDiscovery` about each file that it comes across; `load.py` then
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill.formats.case_files import (
+    CASE_FILE_PATTERNS,
+    CASE_FOLDERS,
+    CASE_SUBFOLDERS,
+    contains_cases,
+    is_case_name,
+    may_hold_cases,
+)
 from pytest_upskill.formats.evals.named_skills import (
     has_owners,
     names_of_cases,
     skill_named_at_top,
-    start_of,
     title_of,
 )
 from pytest_upskill.formats.evals.owner import plain_name
-from pytest_upskill.formats.skill_search import (
-    MOST_ABOVE,
-    MOST_WITHOUT_GIT,
-    PLAIN_HOMES,
-    SkillSearch,
-)
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.formats.source.text import read_text
-from pytest_upskill.repository.files import MAX_TEXT_BYTES
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 
-_CASE_FOLDERS = frozenset(
-    {"evals", "eval", "evaluations", "tests", "test", "testing", "benchmark", "benchmarks"}
-)
-"""Names of folders that hold the cases of the skills beside them."""
+_PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
+_HOMES = (".", *_PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
+"""Folders of skills, relative to a folder above a case file; a star stands for any folder."""
 
-_CASE_SUBFOLDERS = re.compile(
-    rf"(modes/[^/]+/)?((({'|'.join(sorted(_CASE_FOLDERS))})/)([^/]+/){{0,2}})?|references/"
-)
-"""Folders inside a skill's folder that may hold its cases."""
+_MOST_ABOVE = 6
+"""How many folders above a case file are searched for its skill in a git repository."""
 
-_CASE_FILE_PATTERNS = (
-    *("*", "references/*", "modes/*/*"),
-    *(f"{name}/{deep}*" for name in sorted(_CASE_FOLDERS) for deep in ("", "*/", "*/*/")),
-)
-"""Files that may hold cases of a skill, relative to its folder or to one above."""
-
-_AMBIGUOUS_NAME = re.compile(
-    r"(cases|test[-_]prompts|triggers?([-_](tests?|cases|corpus|prompts|queries|set))?|(.+[-_.])?evals?([-_]?(\d+|all|cases|full|queries|set))?)\.(jsonl?|ya?ml)",
-    re.IGNORECASE,
-)
-"""Names of case files that files without cases may have too."""
+_MOST_WITHOUT_GIT = 4
+"""The same outside a git repository, when no project root is given."""
 
 
 class CaseDiscovery:
@@ -69,9 +56,9 @@ class CaseDiscovery:
         owners: tuple[tuple[str, Path], ...] = (),
     ) -> None:
         self.root = root
-        self._patterns = patterns
+        self.patterns = patterns
         self._owners = owners
-        self._search = SkillSearch(root)
+        self._search = _SkillSearch(root)
         self._skills_with_cases: dict[Path, set[Path]] = {}
         """The folders of the skills that have cases in or below a folder."""
 
@@ -88,14 +75,16 @@ class CaseDiscovery:
         """
         if path.name == CASE_FILE:
             return path.is_file()
-        is_certain = path.name in EVALS_FILES or any(map(path.match, self._patterns))
-        if not (is_certain or _AMBIGUOUS_NAME.fullmatch(path.name)) or not path.is_file():
+        is_certain = is_case_name(path, self.patterns)
+        if not (is_certain or may_hold_cases(path.name)) or not path.is_file():
             return False
         # Elsewhere, the reader reports that the skill of a certain file is missing.
         is_near_skill = self.owning_skill(path) is not None or any(self._named_skills(path))
         if is_certain and is_near_skill:
             return True
-        return (is_certain or is_near_skill) and _contains_cases(path)
+        with suppress(OSError, BadFile):
+            return (is_certain or is_near_skill) and contains_cases(path, is_named=True)
+        return False
 
     def owning_skill(self, case_file: Path) -> Path | None:
         """Return the folder of the skill that a case file belongs to, None if there is none.
@@ -129,7 +118,7 @@ class CaseDiscovery:
         )
 
     def find_skill(self, name: str, case_file: Path) -> Path | None:
-        """Return the folder of the skill with a given name near a case file; see `SkillSearch`."""
+        """Return the folder of the skill with a given name near a case file; see `_SkillSearch`."""
         return self._search.find(name, case_file)
 
     def skill_has_cases(self, skill: Path) -> bool:
@@ -144,17 +133,17 @@ class CaseDiscovery:
 
     def _skill_of_subfolder(self, case_file: Path) -> Path | None:
         """Return the skill that a folder among those of cases names: ``evals/csv/evals.json``."""
-        above = case_file.parents[: MOST_ABOVE - 1]
-        subfolder = next((folder for folder in above if folder.name not in _CASE_FOLDERS), None)
+        above = case_file.parents[: _MOST_ABOVE - 1]
+        subfolder = next((folder for folder in above if folder.name not in CASE_FOLDERS), None)
         if subfolder is None:
             return None
-        is_among_cases = any(folder.name in _CASE_FOLDERS for folder in subfolder.parents[:2])
+        is_among_cases = any(folder.name in CASE_FOLDERS for folder in subfolder.parents[:2])
         return self.find_skill(subfolder.name, case_file) if is_among_cases else None
 
     def _only_skill_near(self, case_file: Path) -> Path | None:
         """Return the only skill near a file, unless the file or its folder could mean another."""
         folder = case_file.parent
-        is_in_case_folder = folder.name in _CASE_FOLDERS
+        is_in_case_folder = folder.name in CASE_FOLDERS
         top = folder.parent if is_in_case_folder else folder
         if (top / "skill" / "SKILL.md").exists():
             return top / "skill"
@@ -164,14 +153,14 @@ class CaseDiscovery:
         if not is_in_case_folder:
             if case_file.name not in EVALS_FILES:
                 return None
-            homes = {top / home for home in PLAIN_HOMES}
+            homes = {top / home for home in _PLAIN_HOMES}
             skills = [skill for skill in skills if skill.parent in homes]
         return skills[0] if len(skills) == 1 else None
 
     def _skills_with_cases_in(self, top: Path) -> set[Path]:
         """Return the skills to which the case files in and below a folder belong."""
         if top not in self._skills_with_cases:
-            files = {file for pattern in _CASE_FILE_PATTERNS for file in top.glob(pattern)}
+            files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
             self._skills_with_cases[top] = {
                 skill
                 for file in files
@@ -182,6 +171,53 @@ class CaseDiscovery:
         return self._skills_with_cases[top]
 
 
+class _SkillSearch:
+    """Search for skills that reads each folder only once.
+
+    Args:
+        root: Topmost folder to search outside a git repository; None for no such limit.
+    """
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root
+        self._skills_below: dict[Path, Mapping[Path, str]] = {}
+
+    def find(self, name: str, near: Path) -> Path | None:
+        """Return the folder of the skill with a given name near a file, None if there is none.
+
+        Of several skills with that name, it is the one whose path shares the most folders with
+        the path of the file. On a tie it is None, unless their texts are identical.
+        """
+        plain = plain_name(name)
+        if not plain:
+            return None
+        for top in self.search_roots(near):
+            skills = self.skills_below(top)
+            by_folder = [folder for folder in skills if plain_name(folder.name) == plain]
+            by_title = [folder for folder, title in skills.items() if title == plain]
+            if matches := by_folder or by_title:
+                return _closest(matches, {*near.parts, *name.split("/")})
+        return None
+
+    def search_roots(self, path: Path) -> Sequence[Path]:
+        """Return the folders to search: those above a path, up to its repository or project."""
+        above = path.parents[:_MOST_ABOVE]
+        for index, folder in enumerate(above):
+            if (folder / ".git").exists():
+                return above[: index + 1]
+        if self._root in above:
+            return above[: above.index(self._root) + 1]
+        return above[:_MOST_WITHOUT_GIT]
+
+    def skills_below(self, top: Path) -> Mapping[Path, str]:
+        """Return the folders of the skills below a folder, with their titles as plain names."""
+        if top not in self._skills_below:
+            folders = {folder for home in _HOMES for folder in _skills_in(top, home)}
+            titles = {folder: plain_name(title_of(folder)) for folder in sorted(folders)}
+            self._skills_below[top] = titles
+        return self._skills_below[top]
+
+
 def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
     """Return the folder of the cases and their input files, None if the skill is inside it.
 
@@ -189,24 +225,10 @@ def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
         case_file: The case file.
         skill: Folder of the skill that the cases belong to.
     """
-    above = case_file.parents[:MOST_WITHOUT_GIT]
-    case_folders = [folder for folder in above if folder.name in _CASE_FOLDERS]
+    above = case_file.parents[:_MOST_WITHOUT_GIT]
+    case_folders = [folder for folder in above if folder.name in CASE_FOLDERS]
     topmost = case_folders[-1] if case_folders else case_file.parent
     return None if skill.is_relative_to(topmost) else topmost
-
-
-def _contains_cases(path: Path) -> bool:
-    # Imported late: slow, and most case files are recognized by their names.
-    from pytest_upskill.formats.evals.reader import holds_cases
-
-    with suppress(OSError, BadFile):
-        if path.stat().st_size <= MAX_TEXT_BYTES:
-            return holds_cases(read_text(path), suffix=path.suffix)
-        # Too large for the reader, which then says so; only of lines, the first ones can tell.
-        if path.suffix == ".jsonl":
-            complete_lines = start_of(path).rpartition("\n")[0]
-            return holds_cases(complete_lines, suffix=path.suffix)
-    return False
 
 
 def _is_name_of(skill: Path, name: str) -> bool:
@@ -216,8 +238,23 @@ def _is_name_of(skill: Path, name: str) -> bool:
 
 def _enclosing_skill(case_file: Path) -> Path | None:
     """Return the skill whose folder contains the file, if the file is in a place for cases."""
-    for folder in case_file.parents[:MOST_ABOVE]:
+    for folder in case_file.parents[:_MOST_ABOVE]:
         if (folder / "SKILL.md").exists():
             below = case_file.parent.relative_to(folder).as_posix()
-            return folder if _CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./")) else None
+            return folder if CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./")) else None
     return None
+
+
+def _skills_in(top: Path, home: str) -> Iterator[Path]:
+    """Yield the folders of the skills in ``home``, a pattern relative to ``top``."""
+    with suppress(OSError):
+        yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md"))
+
+
+def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
+    """Return the folder whose path has most of ``parts``, None on a tie of different skills."""
+    shared = {folder: len(parts.intersection(folder.parts)) for folder in sorted(folders)}
+    most = max(shared.values())
+    first, *others = (folder for folder, count in shared.items() if count == most)
+    texts = {read_file(folder / "SKILL.md", MAX_TEXT_BYTES) for folder in (first, *others)}
+    return None if others and len(texts) > 1 else first

@@ -10,16 +10,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_upskill import CASE_FILE, LABELS_FILE
+from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.formats.case_inputs import CaseInputs, answers_in, without_copies
 from pytest_upskill.formats.discovery import CaseDiscovery, folder_of_cases
-from pytest_upskill.formats.skill import Case, GateRule, Skill
-from pytest_upskill.formats.skill_md.bundle import read_bundle
-from pytest_upskill.formats.skill_md.files import read_files
+from pytest_upskill.formats.skill import Case, GateRule, HiddenFiles, Skill
+from pytest_upskill.formats.skill_md.bundle import Bundle, read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile, Problem
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 
 MAX_CASES = 1000
 """Maximum number of cases in a file."""
+
+_SHOWN = 5
+"""Maximum number of files that a warning lists."""
 
 
 class SkillError(Exception):
@@ -79,6 +81,14 @@ class _CaseFile(NamedTuple):
     warnings: Sequence[Problem] = ()
 
 
+class _Parts(NamedTuple):
+    """What of a skill's folder reaches a model, and what does not."""
+
+    bundle: Bundle
+    hidden: HiddenFiles
+    inputs: CaseInputs
+
+
 class _Loader:
     """Reader of one case file, which collects its problems and those of its skills."""
 
@@ -93,6 +103,8 @@ class _Loader:
         self._folder = discovery.owning_skill(self._path)
         self._labelled = (self._path.parent / LABELS_FILE).is_file()
         self._texts: dict[Path, SkillText] = {}
+        self._parts: dict[Path, _Parts] = {}
+        self._compared: Sequence[str] = ()
         self._problems: list[str] = []
 
     def skills(self) -> list[Skill]:
@@ -106,6 +118,7 @@ class _Loader:
             file = file._replace(cases=self._without_excluded(file.cases))
         if self._problems:
             raise SkillError("\n".join(self._problems))
+        file = self._without_skill(file)
         groups: dict[Path, list[Case]] = {}
         for folder, case in file.cases:
             groups.setdefault(folder, []).append(case)
@@ -127,7 +140,7 @@ class _Loader:
             gate: The gate of the file.
         """
         text = self._texts[folder]
-        bundle = read_bundle(folder, text)
+        bundle, hidden, inputs = self._parts_of(folder)
         warnings = (*text.warnings, *bundle.warnings)
         return Skill(
             name=text.name,
@@ -138,6 +151,7 @@ class _Loader:
             case_file=self._case_file,
             shares_file=set(groups) != {self._folder},
             cases=tuple(groups[folder]),
+            hidden_files=replace(hidden, inputs=frozenset(inputs.read)),
             labelled=self._labelled,
             gate=gate,
             warnings=tuple(problem.at(self._display_name(folder)) for problem in warnings),
@@ -159,7 +173,7 @@ class _Loader:
         folder = self._path.parent
         cases, gate = read_cases(
             text,
-            folder=folder,
+            inputs=self._parts_of(folder).inputs,
             names=(self._text_of(folder).name, folder.name),
             extensions=self._extensions,
         )
@@ -168,13 +182,16 @@ class _Loader:
     def _read_evals_file(self, text: str) -> _CaseFile:
         """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
-        from pytest_upskill.formats.evals.reader import SUFFIXES, read_evals
+        from pytest_upskill.formats.evals.reader import compared_files, parse_evals, read_evals
         from pytest_upskill.formats.trigger_statements import with_trigger
 
-        if self._path.suffix not in SUFFIXES:
-            raise BadFile([Problem(what=f"cases are read from {', '.join(sorted(SUFFIXES))} only")])
+        if self._path.suffix not in CASE_SUFFIXES:
+            what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
+            raise BadFile([Problem(what=what)])
+        document = parse_evals(text, suffix=self._path.suffix)
+        self._compared = compared_files(document)
         owner = None if self._folder is None else self._owner(self._folder)
-        evals = read_evals(text, suffix=self._path.suffix, owner=owner, find=self._find)
+        evals = read_evals(document, owner=owner, find=self._find)
         if not evals.owners and self._folder is None:
             reason = evals.cases[0].skip if evals.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
@@ -184,6 +201,24 @@ class _Loader:
             for owner, case in zip(evals.owners, evals.cases, strict=True)
         ]
         return _CaseFile(cases=cases, warnings=evals.warnings)
+
+    def _without_skill(self, file: _CaseFile) -> _CaseFile:
+        """Return a file whose cases do not contain the skill, with a warning if some did."""
+        cases = []
+        for folder, case in file.cases:
+            kept, copies = without_copies(case, self._text_of(folder).text)
+            self._parts_of(folder).inputs.left_out.update(copies)
+            cases.append((folder, kept))
+        left_out = sorted(
+            {name for parts in self._parts.values() for name in parts.inputs.left_out}
+        )
+        warnings = [*file.warnings]
+        if left_out:
+            more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+            names = f"{', '.join(left_out[:_SHOWN])}{more}"
+            what = f"left out of every arm, as the arm without the skill would get it: {names}"
+            warnings.append(Problem(where="files", what=what))
+        return file._replace(cases=cases, warnings=warnings)
 
     def _without_excluded(self, cases: Sequence[tuple[Path, Case]]) -> Sequence[tuple[Path, Case]]:
         """Return the cases without the statements that a labels file excludes."""
@@ -202,14 +237,28 @@ class _Loader:
     def _owner(self, folder: Path) -> Owner:
         from pytest_upskill.formats.evals.owner import Owner
 
-        read = partial(
-            read_files,
-            folder,
-            beside=self._path.parent,
-            of_cases=folder_of_cases(self._path, folder),
-        )
         names = {self._text_of(folder).name, folder.name}
-        return Owner(folder=folder, names=names, read_files=read)
+        inputs = self._parts_of(folder).inputs
+        return Owner(folder=folder, names=names, read_files=inputs.texts)
+
+    def _parts_of(self, folder: Path) -> _Parts:
+        """Read what a skill's text puts into the context, and prepare to read inputs of cases."""
+        if folder not in self._parts:
+            hidden = HiddenFiles(
+                folder=folder,
+                patterns=self._discovery.patterns,
+                answers=answers_in(folder, self._path.parent, [self._path.name, *self._compared]),
+            )
+            bundle = read_bundle(folder, self._text_of(folder), hidden)
+            inputs = CaseInputs(
+                folder,
+                beside=self._path.parent,
+                of_cases=folder_of_cases(self._path, folder),
+                in_context=bundle.names,
+                hidden=hidden,
+            )
+            self._parts[folder] = _Parts(bundle, hidden, inputs)
+        return self._parts[folder]
 
     def _text_of(self, folder: Path) -> SkillText:
         """Read the ``SKILL.md`` of a folder once, and collect its problems."""

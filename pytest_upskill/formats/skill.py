@@ -130,6 +130,20 @@ class GateRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenFiles:
+    """What is known of the files that no model may see; `case_files.py` decides for each file."""
+
+    folder: Path = Path()
+    """The skill's own folder."""
+    patterns: tuple[str, ...] = ()
+    """Patterns of case files that the project lists, such as ``checks/*.json``."""
+    answers: frozenset[str] = frozenset()
+    """Names, relative to the folder, of the files with which cases compare answers."""
+    inputs: frozenset[str] = frozenset()
+    """Names of the files that cases give to every arm themselves; they are not installed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SkillVersion:
     """The parts of a skill that a model sees."""
 
@@ -160,6 +174,8 @@ class Skill:
     """Whether other skills have cases in the same case file."""
     files: tuple[WorkspaceFile, ...] = ()
     """The files of ``folder``, without cases; read only where an agent is to use them."""
+    hidden_files: HiddenFiles = field(default_factory=HiddenFiles)
+    """Which files of ``folder`` no model may see."""
     labelled: bool = False
     """Whether a person has labelled answers beside the case file."""
     gate: GateRule = GateRule()

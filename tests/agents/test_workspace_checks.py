@@ -14,7 +14,7 @@ from pytest_upskill.compile import Compilers
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.installed import InstallError, with_files
+from pytest_upskill.formats.skill_md.bundle import InstallError, with_files
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of

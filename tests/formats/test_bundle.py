@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.formats.load import load_skills
+from pytest_upskill.formats.skill import HiddenFiles
 from pytest_upskill.formats.skill_md.bundle import Bundle, read_bundle
-from pytest_upskill.formats.skill_md.files import MAX_FILE_BYTES
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.source.files import MAX_FILE_BYTES
 
 FRONT = "---\nname: csv\ndescription: See references/api.md.\n---\n"
 CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'
@@ -26,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def bundled(folder: Path, body: str) -> Bundle:
-    return read_bundle(folder, read_skill_text(FRONT + body, folder="csv"))
+    return read_bundle(folder, read_skill_text(FRONT + body, folder="csv"), HiddenFiles())
 
 
 def names(folder: Path, body: str) -> list[str]:

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.evals.reader import read_evals
+from pytest_upskill.formats.evals.reader import parse_evals, read_evals
 from pytest_upskill.formats.source.problems import BadFile
 from tests.evals import SAYS_HI, problems, read, read_one, skill
 
@@ -166,7 +166,9 @@ WRITERS: dict[str, Callable[[Any], str]] = {
 def test_any_document_is_read_or_refused_line_by_line(document: Any, suffix: str) -> None:
     text = WRITERS[suffix](document)
     try:
-        evals = read_evals(text, suffix=suffix, owner=skill("csv", lambda _: {}), find=skill)
+        evals = read_evals(
+            parse_evals(text, suffix=suffix), owner=skill("csv", lambda _: {}), find=skill
+        )
     except BadFile as error:
         found = [problem.at("f") for problem in error.problems]
         assert found

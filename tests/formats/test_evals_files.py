@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.formats.case_inputs import MAX_FILES
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill import Case
-from pytest_upskill.formats.skill_md.files import MAX_FILE_BYTES, MAX_FILES
+from pytest_upskill.formats.source.files import MAX_FILE_BYTES
 
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
+from pytest_upskill.formats.case_inputs import CaseInputs
 from pytest_upskill.formats.skill_meta import json_schema
 from pytest_upskill.formats.skill_meta.json_schema import generate_schema
 from pytest_upskill.formats.skill_meta.reader import read_cases
@@ -18,7 +19,8 @@ from pytest_upskill.formats.source.problems import BadFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT
 
-SHIPPED = Path(json_schema.__file__).with_name("skill_meta.schema.json").read_text("utf-8")
+FOLDER = Path(json_schema.__file__).parent
+SHIPPED = (FOLDER / "skill_meta.schema.json").read_text("utf-8")
 SCHEMA = json.loads(SHIPPED)
 VALIDATOR = Draft7Validator(SCHEMA)
 CASE = {"input": "Say hi", "expected": {"contains": "hi"}}
@@ -30,7 +32,7 @@ def case(**more: Any) -> dict[str, Any]:
 
 def accepted(document: Any) -> bool:
     try:
-        read_cases(json.dumps(document), folder=Path(json_schema.__file__).parent)
+        read_cases(json.dumps(document), inputs=CaseInputs(FOLDER, beside=FOLDER))
     except BadFile:
         return False
     return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.evals.reader import read_evals
+from pytest_upskill.formats.evals.reader import parse_evals, read_evals
 from pytest_upskill.formats.evals.triggers import CONTRADICTION
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Trigger
@@ -145,7 +145,9 @@ def test_a_set_of_triggers_is_read_query_by_query(document: Any) -> None:
 def test_a_query_keeps_its_line() -> None:
     text = '{"should_trigger": ["Parse"],\n"should_not_trigger": [\n"Sing"]}'
 
-    evals = read_evals(text, suffix=".json", owner=skill("csv", lambda _: {}), find=skill)
+    evals = read_evals(
+        parse_evals(text, suffix=".json"), owner=skill("csv", lambda _: {}), find=skill
+    )
 
     assert [case.line for case in evals.cases] == [1, 3]
 

@@ -10,7 +10,7 @@ from pytest_upskill.checks import FileExists, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.formats.evals.keys import AGENT_REASONS, OUTPUT_FILE_KEYS, WORKSPACE_KEYS
 from pytest_upskill.formats.evals.owner import Owner
-from pytest_upskill.formats.skill_md.files import Unreadable
+from pytest_upskill.formats.source.files import Unreadable
 
 _PROCESS: Mapping[str, Literal["read_file", "ran_script"]] = {
     "expected_script": "ran_script",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from pytest_upskill.formats.evals.keys import PROMPT_KEYS
 from pytest_upskill.formats.evals.owner import Owner
-from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.formats.source.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import JsonPath
 from pytest_upskill.formats.source.problems import shown
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from pytest_upskill.formats.evals.keys import OWNER_HINT_KEYS, OWNER_KEYS
 from pytest_upskill.formats.evals.owner import is_sentence, names_in
-from pytest_upskill.repository.files import open_regular
-
-_START = 64 << 10
-"""Characters at the start of a file that are searched."""
+from pytest_upskill.formats.source.text import start_of
 
 _NAMED = re.compile(
     rf"""["']?\b({"|".join((*sorted(OWNER_KEYS), *OWNER_HINT_KEYS))})["']?"""
@@ -24,13 +19,6 @@ _SET_OF = re.compile(
 """The name of a skill in front of its trigger set."""
 _LIST = re.compile(r"\[|^[^\S\n]*-\s", re.MULTILINE)
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
-
-
-def start_of(path: Path) -> str:
-    """Return the start of a file, "" if it cannot be read."""
-    with suppress(OSError), open_regular(Path(os.path.realpath(path))) as file:
-        return file.read(_START).decode("utf-8", "replace")
-    return ""
 
 
 def title_of(folder: Path) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 
 from pytest_upskill.formats.evals import keys
 from pytest_upskill.formats.evals.case import read_case
+from pytest_upskill.formats.evals.case_input import merge_prompt_object
 from pytest_upskill.formats.evals.keys import NAME_KEYS, PROMPT_KEYS
 from pytest_upskill.formats.evals.owner import NAMES_NONE, FindOwner, Owner, owner_of
 from pytest_upskill.formats.evals.shapes import Entry, find_entries, has_prompt, keys_of_cases
+from pytest_upskill.formats.evals.triggers import stated_by_type
 from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
@@ -19,15 +21,12 @@ from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.yaml import parse_yaml
 from pytest_upskill.formats.statement_marks import MARK_KEY
 
-_SYNTAX: Mapping[str, Callable[[str], Document]] = {
+_PARSERS: Mapping[str, Callable[[str], Document]] = {
     ".json": parse_json,
     ".jsonl": parse_json_lines,
     ".yaml": parse_yaml,
     ".yml": parse_yaml,
 }
-
-SUFFIXES = frozenset(_SYNTAX)
-"""Suffixes of the files that can be read."""
 
 _READ_KEYS = frozenset(
     {
@@ -40,11 +39,24 @@ _READ_KEYS = frozenset(
 )
 """All keys of a case that are read."""
 
-_EXPECTING_KEYS = _READ_KEYS - {
+_CASE_KEYS = _READ_KEYS - {
     *(*PROMPT_KEYS, *NAME_KEYS),
     *("context", "files", "messages", "tags", "tools"),
 }
-"""Keys of a case that say what is expected, which few other data have beside a prompt."""
+"""Keys that few other data than cases have beside a prompt."""
+
+_EXPECTING_KEYS = _CASE_KEYS - {
+    *keys.OWNER_KEYS,
+    *("cmd", "conversation", "environment", "fixture", "fixtures", "history", "prompt_sequence"),
+    *("query_flow", "setup", "steps", "turns", "workspace"),
+}
+"""Those that say what is expected; the others say what is given."""
+
+_COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
+"""How keys of answers, and of files with answers, begin."""
+
+_OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
+"""Keys of the skill's own files."""
 
 _UNREADABLE = "cannot be read"
 
@@ -66,21 +78,32 @@ class Evals:
     """Parts that were not read but could matter."""
 
 
-def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) -> Evals:
+def parse_evals(text: str, *, suffix: str) -> Document:
+    """Parse the text of an evals file.
+
+    Args:
+        text: The file's text.
+        suffix: One of `CASE_SUFFIXES`.
+
+    Raises:
+        BadFile: The text has a syntax error.
+    """
+    return _PARSERS[suffix](text)
+
+
+def read_evals(document: Document, *, owner: Owner | None, find: FindOwner) -> Evals:
     """Read an evals file of any known shape.
 
     An entry that cannot be read becomes a skipped case and a warning.
 
     Args:
-        text: The file's text.
-        suffix: ``.json``, ``.jsonl``, ``.yaml`` or ``.yml``.
+        document: The file's content.
         owner: The skill that the file belongs to; None if its cases name their skills.
         find: Finds the skill that a case names.
 
     Raises:
         BadFile: No entry can be read; it lists all problems.
     """
-    document = _SYNTAX[suffix](text)
     entries = find_entries(document)
     flaws, other_flaws = _split_flaws(document, entries)
     names = lenient_ids([_id_parts(entry.value) for entry in entries])
@@ -136,20 +159,48 @@ def _without_owner(case: Case, reason: str) -> Case:
     return replace(case, skip=reason, trigger=None)
 
 
-def holds_cases(text: str, *, suffix: str) -> bool:
+def holds_cases(text: str, *, suffix: str, is_named: bool) -> bool:
     """Return whether a text holds cases, that is, a prompt and an expectation.
 
     Args:
-        text: The file's text; the result is False if its syntax is invalid.
-        suffix: As in `read_evals`.
+        text: The file's text.
+        suffix: As in `parse_evals`.
+        is_named: Whether the file's name suggests cases; then a key that is for cases is enough,
+            such as the further turns of a conversation.
+
+    Raises:
+        BadFile: The text has a syntax error.
     """
+    document = parse_evals(text, suffix=suffix)
     try:
-        entries = find_entries(_SYNTAX[suffix](text))
+        entries = find_entries(document)
     except BadFile:
         return False
+    objects = (merge_prompt_object(entry.value)[0] for entry in entries if has_prompt(entry.value))
     return any(
-        has_prompt(entry.value) and not _EXPECTING_KEYS.isdisjoint(entry.value) for entry in entries
+        _expects(fields) or (is_named and not _CASE_KEYS.isdisjoint(fields)) for fields in objects
     )
+
+
+def _expects(fields: Mapping[str, Any]) -> bool:
+    """Return whether a case says what is expected."""
+    given = _EXPECTING_KEYS.intersection(fields)
+    chosen = given.intersection((*keys.TRIGGER_KEYS, *keys.EXPECTED_SKILL_KEYS))
+    return bool(chosen or any(fields[key] for key in given) or stated_by_type(fields))
+
+
+def compared_files(document: Document) -> Sequence[str]:
+    """Return the texts of a document that may name files with which answers are compared."""
+    pending: list[tuple[str, Any]] = [("", document.value)]
+    found: dict[str, None] = {}
+    for key, value in pending:  # which grows
+        if isinstance(value, dict):
+            pending += value.items()
+        elif isinstance(value, list):
+            pending += ((key, part) for part in value)
+        elif isinstance(value, str) and _COMPARED.match(key) and key not in _OWN_FILE_KEYS:
+            found[value] = None
+    return list(found)
 
 
 def _id_parts(value: object) -> tuple[str, str, Mapping[str, Any]]:

@@ -79,7 +79,7 @@ def expected_choice(
         None if the case does not say, and no reasons if what it says is clear.
     """
     reasons = [*_unclear(fields)]
-    implied: dict[str, object] = {**_stated_by_type(fields)}
+    implied: dict[str, object] = {**stated_by_type(fields)}
     for key, choice in stated:
         implied.setdefault(choice.key, choice.value)
         if fields.get(choice.key, implied[choice.key]) != choice.value:
@@ -153,7 +153,7 @@ def choice_stated_by(assertion: object) -> StatedChoice | None:
     return StatedChoice("expected_skill" if is_expected else "must_not_activate", names.pop())
 
 
-def _stated_by_type(fields: Mapping[str, Any]) -> Mapping[str, bool]:
+def stated_by_type(fields: Mapping[str, Any]) -> Mapping[str, bool]:
     """Return ``should_trigger`` if the type of a case, or its trajectory, says so."""
     kind = type_of(fields)
     if _CASE_TYPE.fullmatch(kind):

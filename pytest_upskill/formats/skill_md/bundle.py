@@ -1,22 +1,26 @@
-"""A ``SKILL.md`` together with the files that it names."""
+"""What of a skill reaches a model: its text with the files that it names, or all its files."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from pytest_upskill.formats.skill_md.files import (
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.formats.case_files import is_hidden_by_name, is_installed, reads_as_cases
+from pytest_upskill.formats.skill import HiddenFiles, Skill
+from pytest_upskill.formats.skill_md.frontmatter import SkillText
+from pytest_upskill.formats.source.files import (
     MAX_TOTAL_BYTES,
     BinaryError,
     Unreadable,
+    read_folder,
     read_text_inside,
 )
-from pytest_upskill.formats.skill_md.frontmatter import SkillText
 from pytest_upskill.formats.source.problems import Problem
 
 # A line with a suffix, which every path has: a search for it first is many times faster.
@@ -26,10 +30,6 @@ _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[
 _LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
-_ANSWERS = re.compile(
-    r"SKILL\.md|skill_meta\.json|judge_labels\.json|evals?(/|\.)|(tests|benchmark)/evals\."
-)
-"""Files that are in context already, or hold the answers and must not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +38,31 @@ class Bundle:
 
     text: str
     """The ``SKILL.md``, then every file between two tags, in the order of first mention."""
+    names: tuple[str, ...] = ()
+    """The names of these files."""
     warnings: tuple[Problem, ...]
     """Files that the ``SKILL.md`` names but that are left out."""
 
 
-def read_bundle(folder: Path, skill: SkillText) -> Bundle:
+def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     """Read the files in a skill's folder that its body names, such as ``references/api.md``.
 
     Files that these name in turn are not read: the specification recommends references one
-    level deep. Case files are never read, because they hold the answers.
+    level deep.
 
     Args:
         folder: The skill's folder.
         skill: Its ``SKILL.md``.
+        hidden: Which files of the folder hold answers.
     """
-    parts: list[str] = []
+    parts: dict[str, str] = {}
     warnings: list[Problem] = []
     left = MAX_TOTAL_BYTES
-    for name, at in _named_files(folder, skill.text, skill.body_at):
+    for name, at in _named_files(folder, skill, hidden):
+        if reads_as_cases(folder, name, hidden):
+            what = f"{name!r} reads as a case file, and no model may see its answers"
+            warnings.append(_left_out_problem(skill.text, at, what))
+            continue
         try:
             content = read_text_inside(folder, folder / name, shown=name)
         except BinaryError as error:
@@ -71,15 +78,17 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
             what = f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB"
             warnings.append(_left_out_problem(skill.text, at, what))
             break
-        parts.append(f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>')
+        parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
     for name, at in _missing_links(folder, skill):
         what = f"{name!r} is not in the skill's folder"
         warnings.append(_left_out_problem(skill.text, at, what))
-    text = skill.text.rstrip() + "".join(parts) if parts else skill.text
-    return Bundle(text=text, warnings=tuple(warnings))
+    text = skill.text.rstrip() + "".join(parts.values()) if parts else skill.text
+    return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
 
 
-def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Problem]]:
+def deeper_references(
+    folder: Path, skill: SkillText, hidden: HiddenFiles
+) -> Iterator[tuple[str, Problem]]:
     """Find indirect references: documents that only a file named in ``SKILL.md`` refers to.
 
     Such documents are not in context. Only Markdown files are searched, and only for documents;
@@ -88,22 +97,55 @@ def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Pro
     Args:
         folder: The skill's folder.
         skill: Its ``SKILL.md``.
+        hidden: Which files of the folder hold answers.
 
     Yields:
         Name of the file that refers to a document, and the problem.
     """
-    named = [name for name, _ in _named_files(folder, skill.text, skill.body_at)]
+    named = [name for name, _ in _named_files(folder, skill, hidden)]
     seen = set(named)
     for name in named:
-        text = _readable(folder, name) if name.endswith(".md") else ""
+        text = _readable(folder, name, hidden) if name.endswith(".md") else ""
         documents = (each for each in _mentions(text, 0) if PurePosixPath(each[0]).suffix in _TEXT)
         for path, at in documents:
             paths = (path, (PurePosixPath(name).parent / path).as_posix())
-            deeper = next((each for each in paths if _readable(folder, each)), None)
+            deeper = next((each for each in paths if _readable(folder, each, hidden)), None)
             if deeper and deeper not in seen:
                 seen.add(deeper)
                 what = f"refers to {deeper!r}, which is not in context: name it in SKILL.md"
                 yield name, Problem.in_text(text, at, what)
+
+
+class InstallError(Exception):
+    """A skill whose folder cannot be installed for an agent; the message is one line."""
+
+
+def with_files(skill: Skill) -> Skill:
+    """Return a skill with the files of its folder, as an agent would find them installed.
+
+    Raises:
+        InstallError: The folder is too large, or a name in it is odd.
+    """
+    try:
+        return replace(skill, files=installed_files(skill.folder, skill.hidden_files))
+    except (OSError, ValueError) as error:
+        raise InstallError(f"{skill.folder.name}: cannot be installed for an agent: {error}") from (
+            None
+        )
+
+
+def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, ...]:
+    """Read the files of a skill that are installed for agents.
+
+    Args:
+        folder: The folder of the skill, or of an earlier version of it.
+        hidden: Which of its files are not installed.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: The folder is too large, or a name in it is odd.
+    """
+    return read_folder(folder, is_excluded=lambda name: not is_installed(folder, name, hidden))
 
 
 def _is_of_another_skill(folder: Path, name: str) -> bool:
@@ -113,18 +155,28 @@ def _is_of_another_skill(folder: Path, name: str) -> bool:
     return any((other / "SKILL.md").exists() for other in others)
 
 
-def _readable(folder: Path, name: str) -> str:
+def _readable(folder: Path, name: str, hidden: HiddenFiles) -> str:
     try:
-        return "" if _ANSWERS.match(name) else read_text_inside(folder, folder / name, shown=name)
+        return (
+            ""
+            if _is_never_named(folder, name, hidden)
+            else read_text_inside(folder, folder / name, shown=name)
+        )
     except Unreadable:
         return ""
 
 
-def _named_files(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
+def _is_never_named(folder: Path, name: str, hidden: HiddenFiles) -> bool:
+    """Return whether a name is of a file that is in context already, or plainly holds answers."""
+    return name.casefold() == "skill.md" or is_hidden_by_name(folder, name, hidden)
+
+
+def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
     """Yield the names of existing files, each with the offset of its first mention."""
+    text, start = skill.text, skill.body_at
     found: dict[str, int] = {}
-    for name, at in chain(_mentions(text, body_at), _links(text, body_at)):
-        if not _ANSWERS.match(name) and (folder / name).is_file():
+    for name, at in chain(_mentions(text, start), _links(text, start)):
+        if (folder / name).is_file() and not _is_never_named(folder, name, hidden):
             found[name] = min(at, found.get(name, at))
     yield from sorted(found.items(), key=lambda each: each[1])
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.formats.skill import Skill, SkillVersion
-from pytest_upskill.formats.skill_md.bundle import read_bundle
+from pytest_upskill.formats.skill_md.bundle import installed_files, read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.repository.git import deleted_skills, extract, is_changed, starting_commit
@@ -67,7 +66,7 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     text = read_skill_text(content, folder=skill.folder.absolute().name)
     return SkillVersion(
         name=text.name,
-        text=read_bundle(folder, text).text,
-        files=read_skill_files(folder, names_of_cases(skill)) if skill.files else (),
+        text=read_bundle(folder, text, skill.hidden_files).text,
+        files=installed_files(folder, skill.hidden_files) if skill.files else (),
         description=text.description,
     )

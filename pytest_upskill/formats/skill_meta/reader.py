@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.formats.case_inputs import CaseInputs
 from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill import Case, GateRule, Trigger
 from pytest_upskill.formats.skill_meta import schema
@@ -34,7 +34,7 @@ class _NamedEntry(NamedTuple):
 def read_cases(
     text: str,
     *,
-    folder: Path | None = None,
+    inputs: CaseInputs | None = None,
     names: Collection[str] = (),
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[tuple[Case, ...], GateRule]:
@@ -42,8 +42,7 @@ def read_cases(
 
     Args:
         text: The file's text.
-        folder: The folder of the file, in which a ``json_schema`` names a file and a ``workspace``
-            a folder; None if the cases are in no file.
+        inputs: Reads the files that cases name; None if the cases are in no file.
         names: All names of the skill that the cases belong to.
         extensions: What plugins add to the format.
 
@@ -54,7 +53,7 @@ def read_cases(
         BadFile: The file has problems; it lists all of them.
     """
     document = read_json(text)
-    context = {"folder": folder, "extensions": extensions}
+    context = {"inputs": inputs, "extensions": extensions}
     named = _named_entries(document.value)
     file = _validate(document, named, context)
     cases: dict[JsonPath, Case] = {}

@@ -13,7 +13,7 @@ from pytest_upskill.checks import compile_options, compile_pattern
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.paths import parse_path
-from pytest_upskill.formats.skill_md.files import read_workspace
+from pytest_upskill.formats.case_inputs import CaseInputs
 from pytest_upskill.formats.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, shown
@@ -65,14 +65,14 @@ def _extensions(info: ValidationInfo) -> Extensions:
     return extensions
 
 
-def _folder(name: str, info: ValidationInfo) -> Path:
-    """Return the folder of the case file, which names a file or folder beside it."""
+def _inputs(name: str, info: ValidationInfo) -> CaseInputs:
+    """Return the reader of files beside the case file, one of which is named."""
     assert info.context is not None
-    folder = info.context["folder"]
-    if folder is None:
+    inputs = info.context["inputs"]
+    if inputs is None:
         raise ValueError(f"{name!r}: there are no files beside these cases: write the content here")
-    assert isinstance(folder, Path)
-    return folder
+    assert isinstance(inputs, CaseInputs)
+    return inputs
 
 
 def _read_json(folder: Path, name: str) -> Any:
@@ -106,7 +106,7 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
     # Imported late: the schema library is slow to import, and few cases need it.
     from pytest_upskill.checks.schemas import check_schema
 
-    schema = _read_json(_folder(value, info), value) if isinstance(value, str) else value
+    schema = _read_json(_inputs(value, info).beside, value) if isinstance(value, str) else value
     if not isinstance(schema, dict):
         raise wrong_value(schema, "a JSON Schema (an object) or the path of one")
     if not schema:
@@ -123,7 +123,7 @@ def _workspace_name_problem(name: str) -> str | None:
 
 def _read_workspace(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str):
-        return read_workspace(_folder(value, info), value)
+        return _inputs(value, info).workspace(value)
     if not isinstance(value, dict):
         raise wrong_value(value, "an object of names and texts, or the path of a folder")
     for name, text in value.items():

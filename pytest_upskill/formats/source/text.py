@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
+from pytest_upskill.repository.files import MAX_TEXT_BYTES, open_regular, read_file
+
+_START = 64 << 10
+"""Characters at the start of a file."""
 
 
 def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it") -> str:
@@ -35,3 +40,10 @@ def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it
         byte = f"byte {error.start} (0x{error.object[error.start]:02x})"
         what = f"{byte} is not UTF-8: save the file as UTF-8"
         raise BadFile([Problem(line=line, column=column, what=what)]) from None
+
+
+def start_of(path: Path) -> str:
+    """Return the start of a file, "" if it cannot be read."""
+    with suppress(OSError), open_regular(Path(os.path.realpath(path))) as file:
+        return file.read(_START).decode("utf-8", "replace")
+    return ""

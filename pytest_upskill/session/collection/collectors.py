@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.installed import InstallError, with_files
+from pytest_upskill.formats.skill_md.bundle import InstallError, with_files
 from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git_command import GitError

@@ -81,7 +81,7 @@ class LintItem(ItemOutsidePackages):
             for line, case, what in self._cases_not_run(skill):
                 self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
             lines += skill.warnings
-            lines += self._text_findings(skill.folder)
+            lines += self._text_findings(skill)
             lines += self._catalogue_findings(skill)
             lines += [
                 safe_line(f"{path}:{finding.line}: {finding.what}") for finding in findings(skill)
@@ -115,8 +115,9 @@ class LintItem(ItemOutsidePackages):
                 "--upskill-catalogue-update"
             )
 
-    def _text_findings(self, folder: Path) -> Iterator[str]:
+    def _text_findings(self, skill: Skill) -> Iterator[str]:
         """Yield the findings about the ``SKILL.md`` itself."""
+        folder = skill.folder
         content = read_text(folder / "SKILL.md")
         text = read_skill_text(content, folder=folder.name)
         # body_at is at the line break before the line that closes the frontmatter.
@@ -124,7 +125,7 @@ class LintItem(ItemOutsidePackages):
         if warning := too_long(body):
             line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
             yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {warning}"
-        for name, problem in deeper_references(folder, text):
+        for name, problem in deeper_references(folder, text, skill.hidden_files):
             yield problem.at(shown(folder / name, self.config))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -77,7 +77,7 @@ class SearchResult:
 def skill_version(skill: Skill, text: str) -> Skill:
     """Return a skill with another ``SKILL.md``, and with the files that this one names."""
     read = read_skill_text(text, folder=skill.folder.name)
-    return replace(skill, text=read_bundle(skill.folder, read).text)
+    return replace(skill, text=read_bundle(skill.folder, read, skill.hidden_files).text)
 
 
 def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
