@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from os.path import lexists
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,6 +32,10 @@ _MESSAGES = {
     "bool_type": "must be true, false or null, got {got}",
     "missing": "missing: restore it from git",
 }
+
+
+LabelArm = Literal["with", "without"]
+ARMS: tuple[LabelArm, ...] = get_args(LabelArm)
 
 
 class _Entry(BaseModel):
@@ -75,12 +79,14 @@ class LabelledAnswer(_Entry):
 class KeyEntry(_Entry):
     """What the person who labels an answer must not know about it."""
 
-    arm: Literal["with", "without"]
+    arm: LabelArm
     judged: bool
     """Whether the answer passed by the judge."""
     holds: list[bool]
     """What the judge decided about each statement."""
-    skill: str = ""
+    prompt: str
+    """Digest of what the model was asked, without the skill."""
+    skill: str
     """Digest of the skill that the model had; empty without."""
 
 
@@ -94,6 +100,8 @@ class LabelsFile(_Entry):
     """Date on which the answers were drawn."""
     judge: str
     """Full name of the judge."""
+    served: list[str]
+    """Model ids that the judge's API returned."""
     prompt: str
     """Digest of the judge's instructions."""
     models: dict[str, str]

@@ -19,13 +19,14 @@ EMPTY: dict[str, Any] = {
     "case_file": "skill_meta.json",
     "drawn": "2026-11-22",
     "judge": "openai:judge",
+    "served": [],
     "prompt": "0",
     "models": {},
     "cases": {"case-0": "0"},
     "answers": [
         {"id": 1, "case": "case-0", "model": "m", "question": "?", "text": [], "labels": []}
     ],
-    "key": {"1": {"arm": "with", "judged": True, "holds": []}},
+    "key": {"1": {"arm": "with", "judged": True, "holds": [], "prompt": "0", "skill": "0"}},
     "cells": {},
 }
 

@@ -143,7 +143,7 @@ def _labels(cell: Cell, root: Path) -> CellLabels | None:
         return None
     # Imported here: most skills have no labels.
     from pytest_upskill.formats.judge_labels import labels_beside
-    from pytest_upskill.grading.calibration import cell_labels
+    from pytest_upskill.grading.labels import cell_labels
 
     # Collection has reported a file that cannot be read.
     with suppress(BadFile):

@@ -1,0 +1,472 @@
+"""Labels of a person about a judge's answers: drawing them, applying them, comparing the judge.
+
+`draw` makes the labels file from a run, `cell_labels` matches it with the trials of another one,
+and `agreements` compares a judge with it without any run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from pytest_upskill import LABELS_FILE, stats
+from pytest_upskill.checks.judge import PROMPT_DIGEST
+from pytest_upskill.formats.judge_labels import (
+    ARMS,
+    KeyEntry,
+    LabelArm,
+    LabelledAnswer,
+    LabelsFile,
+    StatementLabel,
+)
+from pytest_upskill.grading.workspace import with_changes
+from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
+
+STRATA = 4
+"""Strata of a model's answers: with and without the skill, passed and not passed by the judge."""
+
+_AGAIN = "draw again with pytest-upskill judge draw"
+
+
+# Drawing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A labels file, and what happened to the labels of the one before."""
+
+    file: LabelsFile
+    unused: int
+    """Number of answers whose labels are not in the file, as they were not drawn again."""
+    too_long: int
+    """Number of judged answers that cannot be drawn, as the report holds only their beginning."""
+
+
+_Place = tuple[str, str, str]
+"""Digest of the prompt, digest of the skill, and digest of the answer."""
+
+_Drawn = tuple[LabelledAnswer, KeyEntry]
+
+
+def draw(
+    trials: Sequence[TrialResult],
+    *,
+    case_file: str,
+    judge: str,
+    answers: int,
+    date: str,
+    before: LabelsFile | None,
+) -> Drawing | None:
+    """Draw answers of each model from the strata, equally many where there are enough.
+
+    Known labels are filled in afterwards: if an answer were drawn because it has one, answers that
+    a model gives often would push out the others, and the correction would miss these.
+
+    Args:
+        trials: Trials of one case file in a real run, of all models.
+        case_file: Name of the case file.
+        judge: Full name of the judge.
+        answers: Number of answers of each model.
+        date: Date of the drawing.
+        before: The labels file to replace, None for none.
+
+    Returns:
+        The drawing, or None if no answer depended on the judge.
+    """
+    judged = [
+        (trial, run)
+        for trial in trials
+        if trial.arm != "old_skill" and not trial.train
+        for run in trial.runs
+        if run.by_judge is not None
+    ]
+    # Nobody can label an answer that the report has cut.
+    candidates = [_candidate(trial, run) for trial, run in judged if not run.cut]
+    if not candidates:
+        return None
+    strata: dict[tuple[str, str, bool], list[_Drawn]] = {}
+    for answer, key in _in_random_order(candidates, "draw"):
+        strata.setdefault((answer.model, key.arm, key.judged), []).append((answer, key))
+    chosen = [each for stratum in strata.values() for each in stratum[: answers // STRATA]]
+    drawn = _in_random_order(chosen, "show")
+    known = _known_labels(before)
+    file = LabelsFile(
+        format=1,
+        case_file=case_file,
+        drawn=date,
+        judge=judge,
+        served=served_judges(trials),
+        prompt=PROMPT_DIGEST,
+        models={trial.model: trial.resolved for trial, _ in judged},
+        cases={trial.case: trial.case_digest for trial, _ in judged},
+        statements=before.statements if before else {},
+        answers=[_filled_in(number, *each, known) for number, each in enumerate(drawn, 1)],
+        key={str(number): key for number, (_, key) in enumerate(drawn, 1)},
+        cells=_stratum_sizes(strata),
+    )
+    return Drawing(
+        file=file,
+        unused=len(known.keys() - {_place(*each) for each in drawn}),
+        too_long=sum(bool(run.cut) for _, run in judged),
+    )
+
+
+def _in_random_order(answers: Iterable[_Drawn], purpose: str) -> list[_Drawn]:
+    """Return answers in an order that is random, chosen by nobody, and the same in every drawing.
+
+    An answer keeps its place among the others when there are more of them, or other ones. So a
+    second drawing repeats much of the first where nothing has changed, whatever is labelled.
+
+    Args:
+        answers: The answers.
+        purpose: What the order is for; orders for different purposes are independent.
+    """
+    copies = Counter[tuple[str, str, _Place]]()
+
+    def number(each: _Drawn) -> bytes:
+        answer, key = each
+        identity = answer.model, answer.case, _place(answer, key)
+        copies[identity] += 1
+        # Otherwise a text that is given often would be drawn as a whole or not at all.
+        return hashlib.sha256(repr((purpose, identity, copies[identity])).encode()).digest()
+
+    return sorted(answers, key=number)
+
+
+def served_judges(trials: Iterable[TrialResult]) -> list[str]:
+    """Return the model ids that the API of the judge returned."""
+    judgements = [run.judgement for trial in trials for run in trial.runs if run.judgement]
+    return sorted({each.served_model for each in judgements if each.served_model})
+
+
+def _candidate(trial: TrialResult, run: RunResult) -> _Drawn:
+    """Return an answer that may be drawn; its number is not known yet."""
+    answer = LabelledAnswer(
+        id=0,
+        case=trial.case,
+        model=trial.model,
+        question=trial.question,
+        text=with_changes(run.completion).splitlines(),
+        labels=[StatementLabel(statement=each, holds=None) for each in trial.statements],
+    )
+    key = KeyEntry(
+        arm="with" if trial.arm == "with_skill" else "without",
+        judged=bool(run.by_judge),
+        holds=run.statements,
+        prompt=trial.prompt_digest,
+        skill=trial.skill_digest,
+    )
+    return answer, key
+
+
+def _known_labels(before: LabelsFile | None) -> Mapping[_Place, Mapping[str, StatementLabel]]:
+    """Return the labels that a person has given, by what they are about and by statement."""
+    known: dict[_Place, dict[str, StatementLabel]] = {}
+    if before is not None:
+        for answer in before.answers:
+            given = {label.statement: label for label in answer.labels if label.holds is not None}
+            if given:
+                place = _place(answer, before.key[str(answer.id)])
+                known.setdefault(place, {}).update(given)
+    return known
+
+
+def _place(answer: LabelledAnswer, key: KeyEntry) -> _Place:
+    return key.prompt, key.skill, answer_digest(answer.full_text)
+
+
+def _filled_in(
+    number: int,
+    answer: LabelledAnswer,
+    key: KeyEntry,
+    known: Mapping[_Place, Mapping[str, StatementLabel]],
+) -> LabelledAnswer:
+    labels = known.get(_place(answer, key), {})
+    given = [labels.get(label.statement, label) for label in answer.labels]
+    return answer.model_copy(update={"id": number, "labels": given})
+
+
+def _stratum_sizes(
+    strata: Mapping[tuple[str, str, bool], Sequence[_Drawn]],
+) -> dict[str, dict[str, int]]:
+    """Return the number of answers in each stratum, by model."""
+    sizes: dict[str, dict[str, int]] = {}
+    for model, arm, judged in sorted(strata, reverse=True):
+        name = f"{arm}/{str(judged).lower()}"
+        sizes.setdefault(model, {})[name] = len(strata[model, arm, judged])
+    return sizes
+
+
+def answer_digest(text: str) -> str:
+    """Return a digest that identifies an answer; ends of lines do not count."""
+    # Without the line ends at its end: a labels file, which lists the lines, loses one of them.
+    lines = "\n".join(text.splitlines()).rstrip("\n")
+    return hashlib.sha256(lines.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+# Applying
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentCase:
+    """What a case is now."""
+
+    digest: str
+    skills: frozenset[str]
+    """Digests of the skill as models get it; empty if not known."""
+    statements: Sequence[str] | None
+    """Statements that the judge decided; None without a run."""
+
+
+def current_cases(trials: Iterable[TrialResult]) -> dict[str, CurrentCase]:
+    """Return the cases of trials with the skill, by id."""
+    return {
+        trial.case: CurrentCase(
+            digest=trial.case_digest,
+            skills=frozenset({trial.skill_digest}),
+            statements=trial.statements,
+        )
+        for trial in trials
+        if trial.arm == "with_skill"
+    }
+
+
+def cell_labels(
+    file: LabelsFile, trials: Sequence[TrialResult], *, judge: str, model: str, resolved: str
+) -> CellLabels:
+    """Return the labels of a file that apply to the trials of a cell.
+
+    Args:
+        file: The labels file beside the case file.
+        trials: The trials of the cell.
+        judge: Full name of the judge.
+        model: Label of the model.
+        resolved: Full name of the model.
+    """
+    now, models = current_cases(trials), {model: resolved}
+    problems = [*drift(file, now, judge=judge, served=served_judges(trials), models=models)]
+    present = {
+        (trial.case, trial.arm == "with_skill", run.by_judge, _digest_of(run))
+        for trial in trials
+        if trial.arm != "old_skill"
+        for run in trial.runs
+    }
+    labels = []
+    for answer in applicable(file, now, judge=judge, served=served_judges(trials), models=models):
+        key = file.key[str(answer.id)]
+        place = answer.case, key.arm == "with", key.judged, answer_digest(answer.full_text)
+        labels.append(
+            AnswerLabel(
+                id=answer.id,
+                case=answer.case,
+                with_skill=key.arm == "with",
+                judged=key.judged,
+                passed=answer.passed,
+                present=place in present,
+            )
+        )
+    return CellLabels(labels=tuple(labels), problems=tuple(problems))
+
+
+def _digest_of(run: RunResult) -> str:
+    return answer_digest(with_changes(run.completion))
+
+
+def applicable(
+    file: LabelsFile,
+    now: Mapping[str, CurrentCase],
+    *,
+    judge: str,
+    served: Sequence[str],
+    models: Mapping[str, str],
+) -> list[LabelledAnswer]:
+    """Return the answers of some models that are still about these cases, this judge and skill.
+
+    Args:
+        file: The labels file.
+        now: The cases as they are now, by id; a shard knows only its own.
+        judge: Full name of the judge.
+        served: Model ids that the judge's API returned; empty if it was not asked.
+        models: Full names of the models, by label.
+    """
+    if _judge_has_changed(file, judge, served):
+        return []
+    return [
+        answer
+        for answer in file.answers
+        if answer.model in models
+        and file.models.get(answer.model) == models[answer.model]
+        and answer.case in now
+        and not _difference(file, answer, now[answer.case])
+        and not _skill_has_changed(file, answer, now[answer.case])
+    ]
+
+
+def drift(
+    file: LabelsFile,
+    now: Mapping[str, CurrentCase],
+    *,
+    judge: str,
+    served: Sequence[str],
+    models: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield a line for each change since the answers were drawn that leaves labels invalid.
+
+    The arguments are those of `applicable`.
+    """
+    if change := _judge_has_changed(file, judge, served):
+        yield f"{change}: {_AGAIN}"
+        return
+    for model, resolved in models.items():
+        if (then := file.models.get(model)) not in {None, resolved}:
+            yield f"labels are for {model} as {then}, not {resolved}: {_AGAIN}"
+    of_models = [answer for answer in file.answers if answer.model in models]
+    if not of_models:
+        yield f"{LABELS_FILE} contains no answer of {' and '.join(models)}: {_AGAIN}"
+    answers = [answer for answer in of_models if answer.case in now]
+    changed = {
+        answer.case: difference
+        for answer in answers
+        if (difference := _difference(file, answer, now[answer.case]))
+    }
+    for case, difference in changed.items():
+        yield f"labels of {case} do not apply: {difference}: {_AGAIN}"
+    valid = [answer for answer in answers if answer.case not in changed]
+    if any(_skill_has_changed(file, answer, now[answer.case]) for answer in valid):
+        yield f"labels are for an older skill: SKILL.md has changed since: {_AGAIN}"
+
+
+def _judge_has_changed(file: LabelsFile, judge: str, served: Sequence[str]) -> str:
+    """Return how the judge differs from that of the labels, empty if it does not."""
+    if file.judge != judge:
+        return f"labels are for the judge {file.judge}, not {judge}"
+    if file.prompt != PROMPT_DIGEST:
+        return "labels are from another version, with other instructions for the judge"
+    # A judge that changes under its name may have become more lenient to one of the arms.
+    if new := [each for each in served if each not in file.served]:
+        then = " and ".join(file.served) or "an unknown model"
+        return f"labels are for the judge {judge} when it was {then}, not {' and '.join(new)}"
+    return ""
+
+
+def _difference(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> str:
+    """Return how a case differs from that of a labelled answer, empty if it does not."""
+    if file.cases[answer.case] != now.digest:
+        return "its question or its checks have changed since"
+    labelled = [label.statement for label in answer.labels]
+    if now.statements is None or labelled == list(now.statements):
+        return ""
+    other = {*labelled} ^ {*now.statements}
+    which = f", such as {min(other)!r}" if other else ""
+    return f"other statements of it count since{which}"
+
+
+def _skill_has_changed(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
+    key = file.key[str(answer.id)]
+    return key.arm == "with" and bool(now.skills) and key.skill not in now.skills
+
+
+# Comparing a judge with labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmAgreement:
+    """How often a judge is right in one arm of a model."""
+
+    model: str
+    arm: LabelArm
+    labels: int
+    agreement: stats.Agreement
+
+
+def decisions(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> dict[int, Sequence[bool]]:
+    """Return what the judge decided of each statement when the answers were drawn, by id."""
+    return {answer.id: file.key[str(answer.id)].holds for answer in answers}
+
+
+def agreements(
+    file: LabelsFile, answers: Sequence[LabelledAnswer], decided: Mapping[int, Sequence[bool]]
+) -> Iterator[ArmAgreement]:
+    """Yield how often a judge is right in each arm of each model.
+
+    Args:
+        file: The labels file.
+        answers: The answers whose labels apply.
+        decided: What the judge decides of each statement, by id; it may be another judge than
+            when the answers were drawn.
+    """
+    for model, arm in product(file.cells, ARMS):
+        weighted: list[tuple[bool, bool, float]] = []
+        for judged in (True, False):
+            size, labelled = _stratum(file, answers, model, arm, judged=judged)
+            weighted += [
+                (bool(answer.passed), all(decided[answer.id]), size / len(labelled))
+                for answer in labelled
+                if answer.id in decided
+            ]
+        if weighted:
+            agreement = stats.weighted_agreement(weighted)
+            yield ArmAgreement(model=model, arm=arm, labels=len(weighted), agreement=agreement)
+
+
+def too_few_labels(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str]:
+    """Yield a line for each stratum with too few labels for a correction.
+
+    Args:
+        file: The labels file.
+        answers: The answers whose labels apply.
+    """
+    for model, arm, judged in product(file.cells, ARMS, (True, False)):
+        size, labelled = _stratum(file, answers, model, arm, judged=judged)
+        have, need = len(labelled), min(stats.MIN_LABELS, size)
+        if have < need:
+            passed = "passed" if judged else "did not pass"
+            yield (
+                f"{model}: {have} of {need} labels of answers {arm} the skill that the judge "
+                f"{passed}"
+            )
+
+
+def disagreements(
+    answers: Sequence[LabelledAnswer], decided: Mapping[int, Sequence[bool]]
+) -> Iterator[str]:
+    """Yield a line for each statement about which judge and labels differ, the most frequent first.
+
+    Args:
+        answers: The answers whose labels apply.
+        decided: What the judge decides of each statement, by id.
+    """
+    found: dict[tuple[str, bool], list[str]] = {}
+    for answer in answers:
+        for label, judged in zip(answer.labels, decided.get(answer.id, ()), strict=False):
+            if label.holds is not None and label.holds is not judged:
+                note = f"{answer.id} ({label.why})" if label.why else str(answer.id)
+                found.setdefault((label.statement, judged), []).append(note)
+    for (statement, judged), ids in sorted(found.items(), key=lambda each: -len(each[1])):
+        says = "holds" if judged else "does not hold"
+        labels = "the label of answer" if len(ids) == 1 else "the labels of answers"
+        disagree = "disagrees" if len(ids) == 1 else "disagree"
+        yield f"the judge says that {statement!r} {says}, {labels} {', '.join(ids)} {disagree}"
+
+
+def _stratum(
+    file: LabelsFile,
+    answers: Sequence[LabelledAnswer],
+    model: str,
+    arm: LabelArm,
+    *,
+    judged: bool,
+) -> tuple[int, list[LabelledAnswer]]:
+    """Return the number of answers in a stratum, and those of them with complete labels."""
+    labelled = [
+        answer
+        for answer in answers
+        if answer.passed is not None
+        and answer.model == model
+        and file.key[str(answer.id)].arm == arm
+        and file.key[str(answer.id)].judged is judged
+    ]
+    return file.cells[model].get(f"{arm}/{str(judged).lower()}", 0), labelled
