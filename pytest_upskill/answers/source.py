@@ -17,6 +17,7 @@ from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, Completion, Look, ProviderError, Request
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
+from pytest_upskill.sanitize.redaction import shown_url
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
@@ -205,11 +206,18 @@ class CompletionSource:
     def _no_recording_error(self, request: Request, subject: str) -> str:
         """Return that a recording is missing, or what changed since, and how to record it."""
         # The message does not name the subject, so that pytest's summary shows one cause once.
-        fields = self._cache.changed_fields(subject, request, self.hosts[request.model].url)
+        host = self.hosts[request.model]
+        fields = self._cache.changed_fields(subject, request, host.url)
         # Where a model chooses among skills, their catalogue stands in place of one skill.
         changed_by = dict(_CHANGED_BY, skill="the catalogue") if request.tools else _CHANGED_BY
         changed = ", ".join(changed_by.get(field, field) for field in fields)
-        problem = f"stale recording ({changed} changed since)" if changed else "no recording"
+        if "url" in fields:
+            setting = f", by {host.url_variable}" if host.url_variable else ""
+            then, now = (shown_url(url) or "none" for url in (str(fields["url"]), host.url))
+            changed += f" changed since: {then} then, {now} now{setting}"
+        elif changed:
+            changed += " changed since"
+        problem = f"stale recording ({changed})" if changed else "no recording"
         return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
 
     async def _client(self, host: Host) -> Client:

@@ -136,13 +136,20 @@ def _endpoint(
     )
 
 
+def url_variable(model: Model) -> str:
+    """Return the variable of the SDK that changes a model's base URL, "" if none does."""
+    host = BY_PREFIX.get(model.provider)
+    if host is None or not host.sdk or model.base_url:
+        return ""
+    return f"{host.prefix.upper()}_BASE_URL"
+
+
 def _url_of(model: Model, environ: Mapping[str, str]) -> str:
     """Return a model's base URL, or its host's, which a variable of the SDK may change."""
     if model.base_url:
         return model.base_url
-    host = BY_PREFIX[model.provider]
-    variable = f"{host.prefix.upper()}_BASE_URL"
-    url = environ.get(variable, "").strip() if host.sdk else ""
+    host, variable = BY_PREFIX[model.provider], url_variable(model)
+    url = environ.get(variable, "").strip()
     try:
         return split_userinfo(server(url) if url else host.url)[0]
     except ValueError as error:

@@ -12,7 +12,7 @@ from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.completion import Client
 from pytest_upskill.model import Model
-from pytest_upskill.providers.keys import Endpoint, is_custom
+from pytest_upskill.providers.keys import Endpoint, is_custom, url_variable
 from pytest_upskill.providers.served_models import served_models
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.session.options.settings import Settings
@@ -40,6 +40,7 @@ def program_hosts(
         model: Host(
             name=model.address,
             url=endpoints[model].url,
+            url_variable=url_variable(model),
             open=partial(open_client, model, endpoints[model]),
             records_answers=True,
             runs_agents=True,

@@ -22,6 +22,7 @@ from pytest_upskill.providers.keys import (
     endpoints,
     is_custom,
     missing_key,
+    url_variable,
 )
 from pytest_upskill.providers.make_client import make_client, missing_sdk
 from pytest_upskill.providers.plugin_client import PluginClient
@@ -147,6 +148,7 @@ def _hosts_without_plugin(
         host = Host(
             name=model.address,
             url=endpoint.url,
+            url_variable=url_variable(model),
             open=partial(_open, model, endpoint),
             records_answers=model.provider != "offline",
             accepts_tools=model.provider != "offline",
