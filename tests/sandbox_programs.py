@@ -85,3 +85,43 @@ for folder, _, names in os.walk("/proc/sys"):
 print("opened", opened, "of", number)
 """
 """A program that opens each setting of the kernel for writing, and changes none."""
+
+
+HIDING_FILES = {
+    "kept open": "kept.append(file)",
+    "that never had a name": "kept.append(file)",
+    "kept open by a thread of a process that has ended": "kept.append(file)",
+    "mapped": "ctypes.CDLL(None).mmap(None, 4096, 1, 1, file.fileno(), 0); file.close()",
+    "sent to nobody": "socket.send_fds(sockets[0], [b'x'], [file.fileno()]); file.close()",
+    "allocated": "kept.append(file)",
+}
+"""Python that hides an open file that is in no folder, by what becomes of it."""
+
+
+def hiding_files(way: str, folder: str) -> str:
+    """Return Python that writes files of 8 MiB in a folder, and hides each, for five seconds."""
+    unnamed = "open(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600), 'r+b')"
+    made = unnamed if way == "that never had a name" else "open(f'{folder}/x', 'w+b')"
+    write = "file.write(bytes(1 << 23))"
+    if way == "allocated":
+        write = "os.posix_fallocate(file.fileno(), 0, 1 << 23)"
+    start = "fill()"
+    if way.endswith("has ended"):
+        start = (
+            "threading.Thread(target=fill).start(); "
+            "ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)"
+        )
+    return f"""
+import ctypes, os, socket, threading, time
+folder, kept, sockets = {folder!r}, [], socket.socketpair()
+def fill():
+    for _ in range(16):
+        file = {made}
+        {write}
+        file.flush()
+        {"pass" if way == "that never had a name" else "os.unlink(file.name)"}
+        {HIDING_FILES[way]}
+        time.sleep(0.05)
+    time.sleep(5)
+{start}
+"""

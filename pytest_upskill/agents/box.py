@@ -23,11 +23,11 @@ from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.record.run_end import LimitReached
 from pytest_upskill.completion import Request
 from pytest_upskill.sandbox.confinement import SYSTEM, bubblewrap, open_filter, system_mounts
+from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.own_user import own_user, own_user_command
 from pytest_upskill.sandbox.seccomp import build_denylist
-from pytest_upskill.sandbox.workspace import Usage
 
 HOME = "/home/agent"
 WORK = "/workspace"
@@ -231,7 +231,7 @@ async def _wait_for_end(
 ) -> None:
     """Wait until a program exits or its run ends; end the run at a limit of time or resources."""
     started = time.monotonic()
-    usage = Usage(root, _FOLDER_BYTES, _FOLDER_FILES)
+    usage = Usage(root, sandbox_pid, _FOLDER_BYTES, _FOLDER_FILES)
     while True:
         pause_s = min(_CHECK_S, usage.due_in_s)
         await asyncio.wait(

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_upskill.sandbox.workspace import entries_below
+from pytest_upskill.sandbox.disk_usage import entries_below
 
 _CHOWN, _DAC_OVERRIDE, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
     1 << bit for bit in (0, 1, 3, 5, 6, 7, 8)

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_upskill.sandbox.confinement import confined
+from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.limits import Limits, limit_command
 from pytest_upskill.sandbox.own_user import can_change_user, own_user_command
-from pytest_upskill.sandbox.workspace import Usage, Workspace, remove_leftovers, workspace
+from pytest_upskill.sandbox.workspace import Workspace, remove_leftovers, workspace
 
 Ended = Literal["exited", "timeout", "output", "files", "stopped"]
 
@@ -232,7 +233,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
     Returns:
         Why reading has ended, and the output.
     """
-    usage = Usage(tmp, limits.folder_bytes, limits.files)
+    usage = Usage(tmp, process.pid, limits.folder_bytes, limits.files)
     deadline = time.monotonic() + limits.wall_s
     output = bytearray()
     assert process.stdout is not None

@@ -16,10 +16,12 @@ from tests.agent_programs import (
     agent_request,
     bash,
     client,
+    completed,
     needs_bubblewrap,
+    run_of,
 )
 from tests.pages import CHECKOUT
-from tests.sandbox_programs import OPENED_SETTINGS
+from tests.sandbox_programs import HIDING_FILES, OPENED_SETTINGS, hiding_files
 
 pytestmark = needs_bubblewrap
 
@@ -90,3 +92,12 @@ def test_only_the_folders_that_the_docs_name_can_be_written() -> None:
     places = {"the workspace": "/workspace", "its home": "/home/agent"}
     words = re.split(r", | and ", named.replace("`", ""))
     assert {places.get(word, word) for word in words} == {*WRITABLE.values()}
+
+
+@pytest.mark.parametrize("way", HIDING_FILES)
+def test_files_that_no_folder_shows_count_too(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr("pytest_upskill.agents.box._FOLDER_BYTES", 32 << 20)
+
+    completion = completed(bash(f"python3 -c {shlex.quote(hiding_files(way, '/tmp'))}"), "Done.")
+
+    assert run_of(completion).limit.startswith("it wrote more than ")

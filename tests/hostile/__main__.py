@@ -22,6 +22,7 @@ from unittest import mock
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox import workspace
+from pytest_upskill.sandbox.disk_usage import entries_below
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from tests.hostile.answers import answers
@@ -71,7 +72,7 @@ _REMOVE = workspace._remove
 def _on_disk(root: Path) -> int:
     """Return the size of all files below a folder, which may be deeper than `os.walk` can go."""
     size = 0
-    for entry in workspace.entries_below(str(root)):
+    for entry in entries_below(str(root)):
         with suppress(OSError):
             size += entry.stat(follow_symlinks=False).st_blocks * 512
     return size

@@ -8,6 +8,8 @@ Nothing here is harmful if it succeeds: the targets are secrets, files and proce
 
 from __future__ import annotations
 
+from tests.sandbox_programs import HIDING_FILES, hiding_files
+
 THEFTS = {
     "file": "open({secret!r}).read()",
     "file by descriptor": "os.read(os.open({secret!r}, os.O_RDONLY), 99).decode()",
@@ -204,6 +206,10 @@ BOMBS = {
     "folders": "import os\nos.chdir('../tmp')\nwhile True:\n    os.mkdir('d'); os.chdir('d')",
     "deleted files": "import os\nx = []\nwhile True:\n"
     "    x.append(open('../tmp/f', 'wb')); os.unlink('../tmp/f'); x[-1].write(b'x' * (1 << 20))",
+    **{
+        f"files {way}": hiding_files(way, "../tmp").replace("range(16)", "range(99)")
+        for way in HIDING_FILES
+    },
     "files in memory": "import os\nx = []\nwhile True:\n"
     "    x.append(os.memfd_create('x')); os.write(x[-1], b'x' * (1 << 20))",
     "pipes": "import fcntl, os\nx = [os.pipe() for _ in range(100)]\nfor r, w in x:\n"

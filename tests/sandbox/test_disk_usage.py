@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox.workspace import Usage
+from pytest_upskill.sandbox.disk_usage import Usage
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import workspace
+from tests.sandbox_programs import HIDING_FILES, every_confining_level, hiding_files
 
 _NOBODY = 65534
 
@@ -21,7 +27,7 @@ def _is_beyond(folder: Path, *, user: int | None = None) -> bool:
             os.chdir(folder)  # whose parents may be closed to the user
             if user is not None:
                 os.setuid(user)
-            usage = Usage(Path(), 1 << 16, 100)
+            usage = Usage(Path(), os.getpid(), 1 << 16, 100)
             time.sleep(usage.due_in_s)
             os._exit(usage.is_beyond())
         finally:
@@ -62,7 +68,7 @@ def test_the_closer_to_a_limit_the_sooner_usage_is_measured_again(tmp_path: Path
 
     pauses = []
     for most_bytes, most_files in ((1 << 30, 20_000), (1 << 26, 20_000), (1 << 30, 100)):
-        usage = Usage(tmp_path, most_bytes, most_files)
+        usage = Usage(tmp_path, os.getpid(), most_bytes, most_files)
         time.sleep(usage.due_in_s)
         assert not usage.is_beyond()
         pauses.append(usage.due_in_s)
@@ -71,3 +77,15 @@ def test_the_closer_to_a_limit_the_sooner_usage_is_measured_again(tmp_path: Path
     assert far > 0.05
     assert fewer_bytes < 0.02
     assert fewer_files < 0.02
+
+
+@every_confining_level
+@pytest.mark.parametrize("way", HIDING_FILES)
+def test_files_that_no_folder_shows_are_measured(level: Level, way: str) -> None:
+    limits = Limits(wall_s=20, folder_bytes=32 << 20)
+    with workspace() as home:
+        script = hiding_files(way, str(home.root / "tmp"))
+        program = [str(PYTHON), "-I", "-S", "-c", script]
+        outcome = Sandbox(level).run(program, home, readable=PYTHON_FOLDERS, limits=limits)
+
+    assert (outcome.ended, outcome.output) == ("files", "")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.completion import AgentRun, Request
 from pytest_upskill.repository.files import open_regular
-from pytest_upskill.sandbox.workspace import entries_below
+from pytest_upskill.sandbox.disk_usage import entries_below
 
 _MAX_ENTRIES = 20_000
 """Maximum number of files, folders and others that are looked at."""
