@@ -166,11 +166,9 @@ def judge_suite(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     ``cell.models`` models are compared with their baselines; each lacks a run of its first case.
     """
     suite = adjust([compared(cell, rng) for _ in range(cell.models)])
-    red, possible = (
-        any(each is not None and each.would_regress(worse=worse) for each in suite)
-        for worse in (False, True)
-    )
-    return red, True, float(possible and not red)
+    red = any(each is not None and each.regressed for each in suite)
+    is_open = any(each is not None and each.undecided for each in suite)
+    return red, True, float(is_open and not red)
 
 
 def compared(cell: Cell, rng: random.Random) -> Comparison:
@@ -178,11 +176,14 @@ def compared(cell: Cell, rng: random.Random) -> Comparison:
     cases = []
     for number, rate in enumerate(pass_rates(cell, rng)):
         runs = cell.runs - (number == 0)
+        now = ArmCounts(passes(rate, runs, rng), runs)
+        then = ArmCounts(passes(rate, cell.baseline_runs, rng), cell.baseline_runs)
+        if_for, if_against = (
+            CaseCounts(now.passes + lucky, cell.runs, then.passes, then.runs)
+            for lucky in (cell.runs - runs, 0)
+        )
         case = ComparedCase(
-            id=str(number),
-            now=ArmCounts(passes(rate, runs, rng), runs),
-            then=ArmCounts(passes(rate, cell.baseline_runs, rng), cell.baseline_runs),
-            missing_now=cell.runs - runs,
+            id=str(number), now=now, then=then, if_for=if_for, if_against=if_against
         )
         cases.append(case)
     return Comparison(then="baseline", cases=tuple(cases))

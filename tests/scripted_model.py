@@ -12,7 +12,13 @@ from tests.loopback import Loopback, Received, Reply
 
 Script = Callable[..., tuple[str, ...]]
 
-_REPLIES = {"+": Reply(text="right"), "-": Reply(text="wrong"), "!": Reply(status=400)}
+_REPLIES = {
+    "+": Reply(text="right"),
+    "-": Reply(text="wrong"),
+    "!": Reply(status=400),
+    "/": Reply(text="wrong", stop="max_tokens"),
+    "%": Reply(text="right", stop="max_tokens"),
+}
 
 
 @pytest.fixture
@@ -20,7 +26,8 @@ def script(write_skill: Callable[..., Path], loopback: Loopback) -> Script:
     """Write a skill whose cases will be answered as given; return the arguments that run it.
 
     A case is ``"with without"`` or ``"with without old"``, where each arm is a string of ``+`` for
-    a pass, ``-`` for a fail and ``!`` for no usable reply, all of the same length.
+    a pass, ``-`` for a fail, ``/`` for a fail with a cut answer, ``%`` for a pass with one, and
+    ``!`` for no usable reply, all of the same length.
     """
 
     def script(**cases: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from pytest_upskill.grading.grade import (
     with_left_out,
 )
 from pytest_upskill.stats import CaseCounts
+from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
 
 _Key = tuple[Path, Path, str]
@@ -119,7 +120,9 @@ class _CellRounds:
         done = run + 1
         if self._pending[run] or done == self._planned:
             return
-        if self._is_clear(self._counts(), done, self._planned, self._look()):
+        look = self._look()
+        # Clear is what no cut answer could change.
+        if all(self._is_clear(each, done, self._planned, look) for each in self._counts()):
             self.rounds_to_run = done
             for event in self.round_decided[done:]:
                 event.set()
@@ -134,21 +137,32 @@ class _CellRounds:
         looks = [each.completion.look for each in answered if each.completion]
         return max((look.number for look in looks if look), default=1)
 
-    def _counts(self) -> list[CaseCounts]:
-        return [
-            CaseCounts(*self._graded(case, "with_skill"), *self._graded(case, "without_skill"))
-            for case in self._cases
-        ]
+    def _counts(self) -> Iterator[list[CaseCounts]]:
+        """Yield the counts so far, and those if the cut failures of an arm had passed."""
+        graded = {key: self._graded(*key) for key in self._trials}
 
-    def _graded(self, case: str, arm: Arm) -> tuple[int, int]:
-        """Return the passes and the valid runs of a trial so far."""
+        def tally(case: str, arm: Arm, passing: Arm | None) -> tuple[int, int]:
+            result = graded.get((case, arm))
+            if result is None:
+                return 0, 0
+            cut = result.cut_failures if arm == passing else 0
+            return result.passes + cut, len(result.runs)
+
+        passing: tuple[Arm | None, ...] = (None, "with_skill", "without_skill")
+        for each in passing:
+            yield [
+                CaseCounts(*tally(case, "with_skill", each), *tally(case, "without_skill", each))
+                for case in self._cases
+            ]
+
+    def _graded(self, case: str, arm: Arm) -> TrialResult | None:
+        """Return the result of a trial so far, None without an answer."""
         answers = self._answers.get((case, arm))
         if not answers:
-            return 0, 0
+            return None
         arms: tuple[Arm, Arm] = "with_skill", "without_skill"
         of_case = chain.from_iterable(self._answers.get((case, each), ()) for each in arms)
-        result = grade(self._trials[case, arm], with_left_out(answers, of_case))
-        return result.passes, len(result.runs)
+        return grade(self._trials[case, arm], with_left_out(answers, of_case))
 
 
 def _key(trial: Trial) -> _Key:

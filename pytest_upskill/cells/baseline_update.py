@@ -92,6 +92,8 @@ def _incomplete_reason(cell: TrialGroup, runs: int) -> str:
     if cell.missing:
         are = "is" if cell.missing == 1 else "are"
         return f"{cell.missing} of its runs {are} missing: run again, recorded answers cost nothing"
+    if cell.cut_failures:
+        return cell.open_runs
     if any(len(trial.runs) != runs for trial in cell.trials):
         return "it was stopped early: run without --upskill-early-stop"
     return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +10,6 @@ from pytest_upskill.cells.baseline import ArmCounts
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Arm
 
 CaseStatus = Literal[
     "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
@@ -92,13 +90,6 @@ class CaseLine:
         if rates == {0.0}:
             return "never passes"
         return "always passes" if rates == {1.0} else "same"
-
-
-ARM_NAMES: Mapping[Arm, str] = {
-    "with_skill": "with the skill",
-    "without_skill": "without the skill",
-    "old_skill": "with the skill as it was",
-}
 
 
 def case_lines(gate: Gate) -> list[CaseLine]:

@@ -19,7 +19,7 @@ from pytest_upskill.cells.judged import Judged
 from pytest_upskill.cells.pair import OldPair, Pairs, pair_arms
 from pytest_upskill.cells.tokens import TokenUse, token_ratio, token_use
 from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.trials.result import CellLabels, TrialResult
+from pytest_upskill.trials.result import CellLabels
 from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
@@ -58,17 +58,21 @@ class Cell(TrialGroup):
 
     @cached_property
     def missing_data_reason(self) -> str | None:
-        """Why too many runs are missing for a verdict, None if there are enough."""
+        """Why there is no verdict as runs are missing, None if there is one."""
         if not self.missing:
             return None
         # One such run is enough: whatever the others show, it is not the skill's effect.
         if broken := next((trial.broken for trial in self.trials if trial.broken), None):
             return broken
-        planned_runs = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
-        return (
-            stats.missing_runs_reason(self.counts, planned_runs, self._verdict_of)
-            or self._missing_old_runs_reason
-        )
+        return self.doubt if self.pairs.measured else "no case has a valid run in both arms"
+
+    @cached_property
+    def doubt(self) -> str | None:
+        """Why the verdict could be another one, None if it could not."""
+        open_runs, seen = self.open_runs, self._verdict_of(self.counts)
+        if open_runs and {seen} != {self._verdict_of(self.counts_if(x)) for x in (False, True)}:
+            return f"{open_runs} could change the verdict {seen!r}"
+        return None
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -154,9 +158,18 @@ class Cell(TrialGroup):
         """The lift to report and to compare with thresholds: corrected if there are labels."""
         return self.correction.estimate if self.correction else self.lift
 
-    @cached_property
-    def pass_rate_bounds(self) -> stats.Interval | None:
-        """Pass rate with the skill if all missing runs failed, and if all passed.
+    def counts_if(self, for_skill: bool) -> list[stats.CaseCounts]:
+        """Return the counts if all open runs were for the skill, or if all were against it."""
+        return [
+            stats.CaseCounts(
+                *pair.with_skill.counts_if(open_pass=for_skill),
+                *pair.without_skill.counts_if(open_pass=not for_skill),
+            )
+            for pair in self.pairs.for_lift
+        ]
+
+    def pass_rate_if(self, for_skill: bool) -> float | None:
+        """Return the pass rate with the skill if all open runs were for it, or if none was.
 
         Corrected by labels, if there are enough of them.
         """
@@ -164,26 +177,23 @@ class Cell(TrialGroup):
         trials = [trial for trial in sent if not trial.train] or sent
         if not trials:
             return None
-        low, high = (_mean_pass_rate(trials, missing_pass=passed) for passed in (False, True))
-        return stats.Interval(low + self._rate_shift, high + self._rate_shift)
+        rates = [Fraction(*trial.counts_if(open_pass=for_skill)) for trial in trials]
+        return float(sum(rates) / len(rates)) + self._rate_shift
 
-    @cached_property
-    def lift_bounds(self) -> stats.Interval | None:
-        """Lift if all missing runs were against the skill, and if all were for it.
+    def lift_if(self, for_skill: bool) -> float | None:
+        """Return the lift if all open runs were for the skill, or if all were against it.
 
         Corrected by labels, if there are enough of them.
         """
-        low, high = (self._lift_if_missing(in_favor_of_skill=lucky) for lucky in (False, True))
-        if low is None or high is None:
-            return None
-        return stats.Interval(low + self._lift_shift, high + self._lift_shift)
+        lift = stats.lift(self.counts_if(for_skill))
+        return None if lift is None else lift + self._lift_shift
 
     @cached_property
     def verdict(self) -> CellVerdict:
         """Verdict about the skill."""
         if self.missing_data_reason:
             return "missing data"
-        return self._verdict_of(self.counts)
+        return "too few runs" if self.doubt else self._verdict_of(self.counts)
 
     def _verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
         """Return the verdict about the cell's cases if these were their runs."""
@@ -220,8 +230,8 @@ class Cell(TrialGroup):
         """Runs per trial that would probably be enough; None if they are, or if unknown."""
         if self.verdict != "too few runs" or self.repetitive:
             return None
-        # A cell that stopped early did not have too few runs.
-        if self.skipped_runs:
+        # A cell that stopped early did not have too few runs, and further runs are cut too.
+        if self.skipped_runs or self.cut_failures:
             return None
         # More runs do not help where the judge is the problem.
         if self.judged and self.judged.uncorrected_verdict != "too few runs":
@@ -266,25 +276,6 @@ class Cell(TrialGroup):
             return 0.0
         return self.correction.with_skill - self.with_skill.pass_rate
 
-    @property
-    def _missing_old_runs_reason(self) -> str | None:
-        missing = sum(len(trial.errors) for trial in self.old_trials)
-        valid = sum(len(trial.runs) for trial in self.old_trials)
-        return stats.missing_in_arm_reason("with the old skill", missing, missing + valid)
-
-    def _lift_if_missing(self, *, in_favor_of_skill: bool) -> float | None:
-        """Return the lift if all missing runs were for the skill, or against it."""
-        return stats.lift(
-            [
-                counts.with_missing(
-                    len(pair.with_skill.errors),
-                    len(pair.without_skill.errors),
-                    in_favor_of_skill=in_favor_of_skill,
-                )
-                for counts, pair in zip(self.counts, self.pairs.for_lift, strict=True)
-            ]
-        )
-
     def _arm(self, arm: Arm) -> ArmFigures | None:
         """Return the figures of an arm: of the reported pairs, or of all cases if there is none."""
         paired = {pair.case for pair in self.pairs.reported}
@@ -294,15 +285,3 @@ class Cell(TrialGroup):
             if trial.arm == arm and trial.runs and (not paired or trial.case in paired)
         ]
         return figures(valid) if valid else None
-
-
-def _mean_pass_rate(trials: Sequence[TrialResult], *, missing_pass: bool) -> float:
-    """Return the mean pass rate of trials if all missing runs passed, or if none did."""
-    rates = [
-        Fraction(
-            trial.passes + (len(trial.errors) if missing_pass else 0),
-            len(trial.runs) + len(trial.errors),
-        )
-        for trial in trials
-    ]
-    return float(sum(rates) / len(rates))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -30,7 +30,7 @@ class CellGate:
     comparison: Comparison | None = None
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
-    """Whether missing runs prevent a decision."""
+    """Whether missing runs or cut answers prevent a decision."""
 
     @property
     def nodeid(self) -> str:
@@ -69,11 +69,11 @@ C = TypeVar("C", "Cell", "TriggerCell")
 
 
 class Problem(NamedTuple):
-    """A threshold that a cell misses, or could miss because of missing runs."""
+    """A threshold that a cell misses, or could miss because of open runs."""
 
     text: str
     is_certain: bool
-    """Whether the cell misses it whatever the results of the missing runs."""
+    """Whether the cell misses it whatever the results of the open runs."""
 
 
 def skipped_gate(kind: type[G], cell: TrialGroup, reason: str, *, misses_data: bool = False) -> G:
@@ -89,7 +89,6 @@ def make_gate(
     sentence: str,
     *,
     comparison: Comparison | None,
-    missing: str = "missing runs",
 ) -> G:
     """Return a gate that fails if a problem is certain, and is skipped if one is only possible.
 
@@ -99,13 +98,14 @@ def make_gate(
         problems: Thresholds that the cell misses or could miss.
         sentence: The cell's figures.
         comparison: Comparison with the cell's past, None for none.
-        missing: The runs that are missing, in words.
     """
     problems = list(problems)
     certain = "; ".join(problem.text for problem in problems if problem.is_certain)
     if problems and not certain:
         possible = "; ".join(problem.text for problem in problems)
-        reason = f"missing data: {missing} could decide: {possible}"
+        # Those of other cells matter through Holm's correction.
+        open_runs = cell.open_runs or "missing runs or cut answers of other cells"
+        reason = f"missing data: {open_runs} could decide: {possible}"
         return replace(skipped_gate(kind, cell, reason, misses_data=True), comparison=comparison)
     gate = kind(
         cell=cell,
@@ -122,7 +122,7 @@ def make_gate(
 def regression_problems(
     comparison: Comparison | None, thresholds: Thresholds, subject: str
 ) -> Iterator[Problem]:
-    """Yield the problem that a cell has become worse, or could have because of missing runs.
+    """Yield the problem that a cell has become worse, or could have because of open runs.
 
     Args:
         comparison: Comparison with the cell's past, None for none.
@@ -131,10 +131,23 @@ def regression_problems(
     """
     if comparison is None or "regression" not in thresholds.fail_on:
         return
-    if comparison.would_regress(worse=True):
-        yield Problem(
-            f"{subject} {comparison.headline}", is_certain=comparison.would_regress(worse=False)
-        )
+    if comparison.regressed or comparison.undecided:
+        yield Problem(f"{subject} {comparison.headline}", is_certain=comparison.regressed)
+
+
+def too_low(
+    rate_if: Callable[[bool], float | None], limit: float | None, text: str
+) -> Iterator[Problem]:
+    """Yield the problem that a figure is under its limit, or could be because of open runs.
+
+    Args:
+        rate_if: Returns the figure if all open runs were for the skill, or against it.
+        limit: The least allowed; None for none.
+        text: The problem, with a place for the limit in percent.
+    """
+    low, high = rate_if(False), rate_if(True)
+    if limit is not None and low is not None and high is not None and low < limit:
+        yield Problem(text.format(100 * limit), is_certain=high < limit)
 
 
 def with_comparisons(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -26,8 +26,10 @@ class ComparedCase:
     """Result with the current skill; None if all runs are missing."""
     then: ArmCounts | None
     """Result with the old skill; None if all runs are missing."""
-    missing_now: int = 0
-    missing_then: int = 0
+    if_for: stats.CaseCounts | None = None
+    """Counts if all open runs were for the current skill; None if no run is open."""
+    if_against: stats.CaseCounts | None = None
+    """Counts if they were all against it."""
 
     @property
     def counts(self) -> stats.CaseCounts:
@@ -37,16 +39,6 @@ class ComparedCase:
             self.now.runs if self.now else 0,
             self.then.passes if self.then else 0,
             self.then.runs if self.then else 0,
-        )
-
-    def with_missing(self, *, worse: bool) -> stats.CaseCounts:
-        """Return the counts with all missing runs unfavorable to the current skill, or favorable.
-
-        Args:
-            worse: Whether they are unfavorable.
-        """
-        return self.counts.with_missing(
-            self.missing_now, self.missing_then, in_favor_of_skill=not worse
         )
 
 
@@ -59,10 +51,8 @@ class Comparison:
     cases: tuple[ComparedCase, ...] = ()
     p: float = 1.0
     """P-value of ``stats.regression_test``, adjusted for the number of cells by ``adjust``."""
-    p_if_worse: float = 1.0
-    """The same if all missing runs of all cells were unfavorable to the current skills."""
-    p_if_better: float = 1.0
-    """The same if they were all favorable."""
+    undecided: bool = False
+    """Whether open runs, of this cell or others, could change whether it became worse."""
     drift: str = ""
     """Why the model, and not the skill, may have changed; empty if not."""
     notes: tuple[str, ...] = ()
@@ -78,18 +68,12 @@ class Comparison:
     @property
     def is_worse(self) -> bool:
         """Whether the cases pass significantly less often."""
-        return self._case_is_worse([case.counts for case in self.cases], self.p)
+        return _is_worse([case.counts for case in self.cases], self.p)
 
     @property
     def regressed(self) -> bool:
         """Whether the skill regressed: the cases pass less often, and the model did not change."""
-        return self.is_worse and not self.drift
-
-    def would_regress(self, *, worse: bool) -> bool:
-        """Return whether the skill regressed if all missing runs were unfavorable, or favorable."""
-        counts = [case.with_missing(worse=worse) for case in self.cases]
-        p = self.p_if_worse if worse else self.p_if_better
-        return self._case_is_worse(counts, p) and not self.drift
+        return self.is_worse and not self.drift and not self.undecided
 
     @property
     def sentence(self) -> str:
@@ -156,10 +140,6 @@ class Comparison:
         then = total(case.then for case in self.measured)
         return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
 
-    def _case_is_worse(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
-        difference = stats.lift(counts)
-        return difference is not None and difference < 0 and stats.significant(p)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerComparison(Comparison):
@@ -191,39 +171,45 @@ class TriggerComparison(Comparison):
 def adjust(comparisons: Sequence[C | None]) -> list[C | None]:
     """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
 
-    The same is done with all missing runs counted against the current skills, and with all counted
-    for them. Adjusted p-values never decrease when a p-value of another cell increases, so these
-    two results bound what the missing runs of any cells could have changed.
+    The same is done with all open runs counted for the current skills, and with all counted against
+    them. Adjusted p-values never decrease when a p-value of another cell increases, so these two
+    results bound what the open runs of any cells could have changed.
 
     Args:
         comparisons: Comparison of each cell, None for a cell without one.
     """
-    with_cases = [comparison for comparison in comparisons if comparison and comparison.cases]
-    p_values = _adjusted_p(with_cases, lambda case: case.counts)
-    if_worse = _adjusted_p(with_cases, lambda case: case.with_missing(worse=True))
-    if_better = _adjusted_p(with_cases, lambda case: case.with_missing(worse=False))
-    tested = iter(
-        replace(comparison, p=p, p_if_worse=worse, p_if_better=better)
-        for comparison, p, worse, better in zip(
-            with_cases, p_values, if_worse, if_better, strict=True
+    tested = [comparison for comparison in comparisons if comparison and comparison.cases]
+    seen = _tests([[case.counts for case in each.cases] for each in tested])
+    if_for = _tests([[case.if_for or case.counts for case in each.cases] for each in tested])
+    against = _tests([[case.if_against or case.counts for case in each.cases] for each in tested])
+    results = iter(
+        replace(each, p=p, undecided=not each.drift and len({worse, best, worst}) > 1)
+        for each, (p, worse), (_, best), (_, worst) in zip(
+            tested, seen, if_for, against, strict=True
         )
     )
     return [
-        next(tested) if comparison and comparison.cases else comparison
+        next(results) if comparison and comparison.cases else comparison
         for comparison in comparisons
     ]
 
 
-def _adjusted_p(
-    comparisons: Iterable[Comparison], counts_of: Callable[[ComparedCase], stats.CaseCounts]
-) -> list[float]:
-    """Return Holm's adjusted p-value of each comparison."""
-    return stats.holm(
-        [
-            stats.regression_test([counts_of(case) for case in comparison.cases])
-            for comparison in comparisons
-        ]
-    )
+def _tests(cells: Sequence[Sequence[stats.CaseCounts]]) -> list[tuple[float, bool]]:
+    """Return Holm's adjusted p-value of each cell, and whether it became worse."""
+    p_values = stats.holm([_p_value(cases) for cases in cells])
+    return [(p, _is_worse(cases, p)) for cases, p in zip(cells, p_values, strict=True)]
+
+
+def _p_value(cases: Sequence[stats.CaseCounts]) -> float:
+    """Return the p-value of a cell: 1, not mid-p's .5, where nothing differs in any run."""
+    same = all(case.usable and case.difference == 0 for case in cases)
+    unanimous = all(case.passes_with in {0, case.runs_with} for case in cases)
+    return 1.0 if same and unanimous else stats.regression_test(cases)
+
+
+def _is_worse(cases: Sequence[stats.CaseCounts], p: float) -> bool:
+    difference = stats.lift(cases)
+    return difference is not None and difference < 0 and stats.significant(p)
 
 
 def arm_counts(trial: TrialResult) -> ArmCounts:

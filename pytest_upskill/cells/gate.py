@@ -13,11 +13,11 @@ from pytest_upskill.cells.cell_gate import (
     make_gate,
     regression_problems,
     skipped_gate,
+    too_low,
     with_comparisons,
 )
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, percent
-from pytest_upskill.sanitize.plural import counted
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -116,7 +116,6 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         _problems(cell, thresholds, comparison),
         cell_sentence(cell),
         comparison=comparison,
-        missing=_missing_runs_phrase(cell),
     )
     if gate.outcome == "skipped" or not cell.uncalibrated:
         return gate
@@ -126,22 +125,13 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
 def _problems(
     cell: Cell, thresholds: Thresholds, comparison: Comparison | None
 ) -> Iterator[Problem]:
-    """Yield the thresholds that the cell misses, or could miss because of missing runs."""
+    """Yield the thresholds that the cell misses, or could miss because of open runs."""
     yield from regression_problems(comparison, thresholds, "the skill")
     corrected = "corrected " if cell.correction else ""
     min_pass_rate, min_lift = thresholds.min_mean_pass_rate, thresholds.min_lift
-    if min_pass_rate is not None and cell.pass_rate_bounds is not None:
-        low, high = cell.pass_rate_bounds
-        if low < min_pass_rate:
-            rate = f"{corrected}pass rate with the skill{_corrected_rate(cell)}"
-            yield Problem(
-                f"{rate} is under {100 * min_pass_rate:g}%", is_certain=high < min_pass_rate
-            )
-    if min_lift is not None and cell.lift_bounds is not None:
-        low, high = cell.lift_bounds
-        if low < min_lift:
-            text = f"{corrected}lift is under {100 * min_lift:+g} points"
-            yield Problem(text, is_certain=high < min_lift)
+    rate = f"{corrected}pass rate with the skill{_corrected_rate(cell)}"
+    yield from too_low(cell.pass_rate_if, min_pass_rate, f"{rate} is under {{:g}}%")
+    yield from too_low(cell.lift_if, min_lift, f"{corrected}lift is under {{:+g}} points")
     if cell.uncalibrated and "uncalibrated" in thresholds.fail_on:
         yield Problem("it rests on an uncalibrated judge", is_certain=True)
     # What an uncalibrated judge decides against a skill may be its own mistake.
@@ -155,10 +145,10 @@ def _corrected_rate(cell: Cell) -> str:
 
     Only the uncorrected rate is in the sentence about the cell.
     """
-    rates = cell.pass_rate_bounds
-    if cell.correction is None or rates is None or rates.low != rates.high:
+    low, high = (cell.pass_rate_if(for_skill) for for_skill in (False, True))
+    if cell.correction is None or low is None or low != high:
         return ""
-    return f", {percent(rates.low)}%,"
+    return f", {percent(low)}%,"
 
 
 def _uncalibrated_warning(thresholds: Thresholds) -> str:
@@ -172,10 +162,3 @@ def _uncalibrated_warning(thresholds: Thresholds) -> str:
         return ""
     are = "is" if len(limits) == 1 else "are"
     return f"{' and '.join(limits)} {are} compared with what an uncalibrated judge found"
-
-
-def _missing_runs_phrase(cell: Cell) -> str:
-    """Return which runs are missing; those of other cells matter through Holm's correction."""
-    if not cell.missing:
-        return "missing runs of other cells"
-    return counted(cell.missing, "missing run")

@@ -106,29 +106,36 @@ def _against_ref(cell: Cell | TriggerCell) -> Comparison:
         return kind(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
     then = {trial.case: trial for trial in cell.old_trials}
     cases = (
-        ComparedCase(
-            id=trial.case,
-            now=_counts(trial),
-            then=_counts(then[trial.case]),
-            missing_now=len(trial.errors),
-            missing_then=len(then[trial.case].errors),
-        )
-        for trial in cell.current_trials
-        if trial.case in then
+        _compared(trial, then[trial.case]) for trial in cell.current_trials if trial.case in then
     )
     return kind(then=cell.ref, cases=tuple(cases))
+
+
+def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase:
+    """Compare a trial with its past; all runs of a baseline are known."""
+
+    def counts_if(for_skill: bool) -> stats.CaseCounts:
+        past = (
+            (then.passes, then.runs)
+            if isinstance(then, ArmCounts)
+            else then.counts_if(open_pass=not for_skill)
+        )
+        return stats.CaseCounts(*trial.counts_if(open_pass=for_skill), *past)
+
+    return ComparedCase(
+        id=trial.case,
+        now=_counts(trial),
+        then=then if isinstance(then, ArmCounts) else _counts(then),
+        if_for=counts_if(True),
+        if_against=counts_if(False),
+    )
 
 
 def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase, ...]:
     """Compare trials with a baseline, on cases whose prompt and checks did not change."""
     recorded = {case.id: case for case in baseline.cases}
     return tuple(
-        ComparedCase(
-            id=trial.case,
-            now=_counts(trial),
-            then=recorded[trial.case].with_skill,
-            missing_now=len(trial.errors),
-        )
+        _compared(trial, recorded[trial.case].with_skill)
         for trial in cell.current_trials
         if trial.case in recorded and _is_same(trial, recorded[trial.case])
     )
@@ -175,11 +182,15 @@ def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str
     ]
     now = [arm_counts(trial) for trial in trials]
     then = [recorded[trial.case] for trial in trials]
-    p = stats.lift_test(
-        [
-            stats.CaseCounts(new.passes, new.runs, old.passes, old.runs)
-            for new, old in zip(now, then, strict=True)
-        ]
+    # It has changed if it has whatever the open runs would have shown.
+    p = max(
+        stats.lift_test(
+            [
+                stats.CaseCounts(*trial.counts_if(open_pass=passed), old.passes, old.runs)
+                for trial, old in zip(trials, then, strict=True)
+            ]
+        )
+        for passed in (False, True)
     )
     if stats.significant(p, _DRIFT_ALPHA):
         return f"the model has changed: {total(now)} without the skill, baseline {total(then)}"

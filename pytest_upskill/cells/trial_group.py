@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, TypeVar
@@ -12,6 +12,31 @@ from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm
+
+ARM_NAMES: Mapping[Arm, str] = {
+    "with_skill": "with the skill",
+    "without_skill": "without the skill",
+    "old_skill": "with the skill as it was",
+    "trigger": "to queries",
+    "old_trigger": "to queries with the old description",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endings:
+    """How the answers of one arm ended."""
+
+    arm: Arm
+    answers: int
+    cut: int
+    """Answers that were cut at the output limit."""
+    refused: int
+    """Answers that are refusals."""
+
+    def share(self, count: int) -> str:
+        """Return the subject and verb of a sentence about some of the answers."""
+        are = "was" if count == 1 else "were"
+        return f"{count} of {counted(self.answers, 'answer')} {ARM_NAMES[self.arm]} {are}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +121,53 @@ class TrialGroup:
     def missing(self) -> int:
         """Number of runs without a usable reply, in all arms."""
         return sum(len(trial.errors) for trial in self.trials)
+
+    @property
+    def cut_failures(self) -> int:
+        """Number of runs that failed with an answer cut at the output limit, in all arms."""
+        return sum(trial.cut_failures for trial in self.trials)
+
+    @property
+    def open_runs(self) -> str:
+        """How many runs have no known result, in words; empty for none.
+
+        A missing run, and one that failed with a cut answer, could have passed. A decision stands
+        if it is the same whether all of them pass or fail, and is not made otherwise.
+        """
+        parts = [counted(self.missing, "missing run")] if self.missing else []
+        if self.cut_failures:
+            parts.append(f"{counted(self.cut_failures, 'cut answer')} ({self._cure_of_cuts})")
+        return " and ".join(parts)
+
+    @cached_property
+    def endings(self) -> list[Endings]:
+        """How the answers of each arm ended."""
+        return [
+            Endings(
+                arm=arm,
+                answers=len(runs),
+                cut=sum(run.is_cut for run in runs),
+                refused=sum(run.refused for run in runs),
+            )
+            for arm in dict.fromkeys(trial.arm for trial in self.trials)
+            if (runs := [run for trial in self.trials if trial.arm == arm for run in trial.runs])
+        ]
+
+    @property
+    def ending_notes(self) -> Iterator[str]:
+        """A line for each arm with answers that were cut, or are refusals."""
+        limit = max((trial.max_tokens for trial in self.trials), default=0)
+        for arm in self.endings:
+            if arm.cut:
+                yield f"{arm.share(arm.cut)} cut at {limit} tokens: {self._cure_of_cuts}"
+            if arm.refused:
+                yield f"{arm.share(arm.refused)} refused by the model"
+
+    @property
+    def _cure_of_cuts(self) -> str:
+        by_parameter = any(part.startswith("max_tokens=") for part in self.resolved.split())
+        option = "max_tokens of --upskill-param" if by_parameter else "--upskill-max-tokens"
+        return f"raise {option}"
 
     @cached_property
     def served(self) -> list[str]:

@@ -72,15 +72,13 @@ class TriggerCell(TrialGroup):
         """Wrong choices, most frequent first."""
         return sorted(self._choices(only_wrong=True), key=lambda each: (-each.runs, each))
 
-    @cached_property
-    def recall_bounds(self) -> stats.Interval | None:
-        """Recall if all missing runs took a wrong skill, and if all took the right one."""
-        return _bounds(self._right_choices)
+    def recall_if(self, right: bool) -> float | None:
+        """Return the recall if all open runs took the right skill, or if none did."""
+        return _rate_if(self._right_choices, hit=right)
 
-    @cached_property
-    def false_trigger_bounds(self) -> stats.Interval | None:
-        """False triggers if no missing run took the skill, and if all did."""
-        return _bounds(self._hits_by_query(wanted=False))
+    def false_triggers_if(self, taken: bool) -> float | None:
+        """Return the rate of false triggers if all open runs took the skill, or if none did."""
+        return _rate_if(self._hits_by_query(wanted=False), hit=taken)
 
     @property
     def why_undecidable(self) -> str | None:
@@ -89,10 +87,7 @@ class TriggerCell(TrialGroup):
             return BY_WORDS
         if len(self.trials) != self.planned:
             return f"{len(self.trials)} of {self.planned} trigger trials ran"
-        planned = sum(trial.planned for trial in self.current_trials)
-        missing = sum(len(trial.errors) for trial in self.current_trials)
-        too_many = stats.missing_in_arm_reason("of triggers", missing, planned)
-        return f"missing data: {too_many}" if too_many else None
+        return None if self.queries else "missing data: no query has a valid run"
 
     @property
     def by_words(self) -> bool:
@@ -158,17 +153,14 @@ def _rate(queries: Sequence[_Hits]) -> Rate | None:
     return Rate(estimate, *interval, sum(bool(query.runs) for query in counts))
 
 
-def _bounds(queries: Sequence[_Hits]) -> stats.Interval | None:
-    """Return the rate if no missing run counts as a hit, and if all do."""
-    low, high = (
-        stats.query_rate(
-            [
-                stats.QueryCounts(
-                    hits + lucky * len(trial.errors), len(trial.runs) + len(trial.errors)
-                )
-                for trial, hits in queries
-            ]
-        )
-        for lucky in (False, True)
+def _rate_if(queries: Sequence[_Hits], *, hit: bool) -> float | None:
+    """Return the rate if all open runs count as hits, or if none does."""
+    return stats.query_rate(
+        [
+            stats.QueryCounts(
+                hits + hit * (trial.cut_failures + len(trial.errors)),
+                len(trial.runs) + len(trial.errors),
+            )
+            for trial, hits in queries
+        ]
     )
-    return None if low is None or high is None else stats.Interval(low, high)

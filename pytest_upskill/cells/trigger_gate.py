@@ -13,6 +13,7 @@ from pytest_upskill.cells.cell_gate import (
     make_gate,
     regression_problems,
     skipped_gate,
+    too_low,
     with_comparisons,
 )
 from pytest_upskill.cells.thresholds import Thresholds
@@ -141,13 +142,13 @@ def _decide_gate(
 def _problems(
     cell: TriggerCell, thresholds: Thresholds, comparison: Comparison | None
 ) -> Iterator[Problem]:
-    """Yield the limits that the cell misses, or could miss because of missing runs."""
+    """Yield the limits that the cell misses, or could miss because of open runs."""
     yield from regression_problems(comparison, thresholds, "the choice")
-    least, most = thresholds.min_recall, thresholds.max_false_triggers
-    if least is not None and (bounds := cell.recall_bounds) and bounds.low < least:
-        yield Problem(f"recall is under {100 * least:g}%", is_certain=bounds.high < least)
-    if most is not None and (bounds := cell.false_trigger_bounds) and bounds.high > most:
-        yield Problem(f"false triggers are over {100 * most:g}%", is_certain=bounds.low > most)
+    yield from too_low(cell.recall_if, thresholds.min_recall, "recall is under {:g}%")
+    most = thresholds.max_false_triggers
+    low, high = cell.false_triggers_if(False), cell.false_triggers_if(True)
+    if most is not None and low is not None and high is not None and high > most:
+        yield Problem(f"false triggers are over {100 * most:g}%", is_certain=low > most)
 
 
 def _queries(rate: Rate) -> str:

@@ -189,7 +189,7 @@ def money(dollars: float | None, *, at_most: bool = False) -> str:
 
 def _failure_lines(run: RunResult) -> list[str]:
     """Return why a run did not pass: a line for each failed check, followed by its details."""
-    lines = [run.stopped] if run.stopped else []
+    lines = [run.ending] if run.ending else []
     for check in run.checks:
         if not check.passed:
             lines.append(safe(check.message))

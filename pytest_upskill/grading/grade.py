@@ -164,6 +164,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         if any_run_unjudged
         else tuple(each.statement for each in trial.case.judge_checks),
         case_digest=digest_of_case,
+        max_tokens=trial.max_tokens,
     )
 
 

@@ -84,7 +84,7 @@ def draw(
         if run.by_judge is not None
     ]
     # Nobody can label an answer that the report has cut.
-    candidates = [_candidate(trial, run) for trial, run in judged if not run.cut]
+    candidates = [_candidate(trial, run) for trial, run in judged if not run.left_out]
     if not candidates:
         return None
     strata: dict[tuple[str, str, bool], list[_Drawn]] = {}
@@ -110,7 +110,7 @@ def draw(
     return Drawing(
         file=file,
         unused=len(known.keys() - {_place(*each) for each in drawn}),
-        too_long=sum(bool(run.cut) for _, run in judged),
+        too_long=sum(bool(run.left_out) for _, run in judged),
     )
 
 

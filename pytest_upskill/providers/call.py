@@ -75,11 +75,12 @@ class Call:
             body, headers = await self._reply(sent, sdk)
             latency_s = time.perf_counter() - started
             completion = read(body)
-        except _Filtered as refusal:
+        except _Filtered:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
             return Completion(
-                text=self.endpoint.redact(clean(str(refusal))),
+                # The message is the host's, and no answer to grade.
+                text="",
                 input_tokens=None,
                 output_tokens=None,
                 stop_reason="refusal",

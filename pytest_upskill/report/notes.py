@@ -83,6 +83,7 @@ def _span(values: Sequence[object]) -> str:
 
 def _remarks(gate: Gate) -> Iterator[str]:
     cell = gate.cell
+    yield from cell.ending_notes
     if cell.agent is not None:
         yield from cell.agent.remarks
     if gate.outcome == "skipped":
@@ -118,12 +119,14 @@ def _about_runs(cell: Cell) -> Iterator[str]:
 
 def _would_repeat_answers(gate: Gate) -> bool:
     """Return whether there are too few runs, but more would only repeat the same answers."""
-    decided = gate.outcome != "skipped"
+    decided = gate.outcome != "skipped" and not gate.cell.cut_failures
     return decided and gate.cell.repetitive and gate.verdict == "too few runs"
 
 
 def _explain_verdict(cell: Cell) -> str:
     """Return why the verdict seems to contradict the interval; empty if it does not."""
+    if cell.doubt:
+        return cell.doubt
     if cell.verdict not in {"too few runs", "no effect"}:
         return ""
     if cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:

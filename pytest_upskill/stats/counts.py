@@ -37,23 +37,6 @@ class CaseCounts:
             self.passes_without, self.runs_without
         )
 
-    def with_missing(
-        self, missing_with: int, missing_without: int, *, in_favor_of_skill: bool
-    ) -> CaseCounts:
-        """Return counts in which missing runs count as passes in one arm and as fails in the other.
-
-        Args:
-            missing_with: Number of missing runs with the skill.
-            missing_without: Number of missing runs without it.
-            in_favor_of_skill: Whether the runs with the skill count as passes.
-        """
-        return CaseCounts(
-            self.passes_with + missing_with * in_favor_of_skill,
-            self.runs_with + missing_with,
-            self.passes_without + missing_without * (not in_favor_of_skill),
-            self.runs_without + missing_without,
-        )
-
 
 class Interval(NamedTuple):
     """A closed interval."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, sqrt
 from statistics import NormalDist
@@ -19,8 +19,6 @@ MIN_RUNS = 5
 
 NO_EFFECT_ALPHA = 0.05
 """Error rate of ``no effect`` at every look, as looks hardly add to it."""
-
-_MAX_MISSING_SHARE = 0.2
 
 _LIFT_SD = 0.1
 """Standard deviation of lifts that skills may have, before any run."""
@@ -134,66 +132,6 @@ def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
         any(significant(p, alpha) for p in holm(direction))
         for direction in ([less for less, _ in tails], [more for _, more in tails])
     )
-
-
-def missing_runs_reason(
-    cases: Sequence[CaseCounts],
-    planned: int,
-    decide: Callable[[Sequence[CaseCounts]], Verdict] = verdict,
-) -> str | None:
-    """Return why missing runs rule out a verdict, None if they do not.
-
-    They do if more than a fifth of an arm is missing, or if the verdict would change if all missing
-    runs counted against the skill (with: fail, without: pass), or all in favor of it.
-
-    Args:
-        cases: Counts of all planned cases, including those with an empty arm.
-        planned: Number of planned runs of each case in each arm.
-        decide: Returns the verdict that the missing runs are weighed against.
-
-    Returns:
-        The reason in one line, or None.
-    """
-    total = planned * len(cases)
-    for arm, valid in (
-        ("with the skill", sum(min(case.runs_with, planned) for case in cases)),
-        ("without the skill", sum(min(case.runs_without, planned) for case in cases)),
-    ):
-        if reason := missing_in_arm_reason(arm, total - valid, total):
-            return reason
-    seen = decide(cases)
-    if seen == "too few runs":
-        return None
-    for in_favor_of_skill in (False, True):
-        filled = [
-            case.with_missing(
-                max(0, planned - case.runs_with),
-                max(0, planned - case.runs_without),
-                in_favor_of_skill=in_favor_of_skill,
-            )
-            for case in cases
-        ]
-        if decide(filled) != seen:
-            return f"the missing runs could change the verdict {seen!r}"
-    return None
-
-
-def missing_in_arm_reason(arm: str, missing: int, planned: int) -> str | None:
-    """Return why the missing runs of an arm rule out a verdict, None if at most a fifth is missing.
-
-    Args:
-        arm: Description of the arm, such as ``with the skill``.
-        missing: Number of runs without a usable reply.
-        planned: Number of planned runs.
-
-    Returns:
-        The reason in one line, or None.
-    """
-    if missing <= _MAX_MISSING_SHARE * planned:
-        return None
-    runs = "run" if planned == 1 else "runs"
-    are = "is" if missing == 1 else "are"
-    return f"{missing} of {planned} {runs} {arm} {are} missing, more than 20 %"
 
 
 def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:

@@ -14,11 +14,12 @@ from pytest_upskill.formats.skill import GateRule, Trigger
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
-_STOPPED = {
+_ENDINGS = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
     "refusal": "the model refused to answer",
 }
-
+_ABSENCE = "not_"
+"""With this begin the names of checks that pass because something is not in the answer."""
 
 _LONGEST_NAME = 40
 _MOST_NAMES = 3
@@ -29,7 +30,9 @@ def _instead_of_answer(completion: Completion) -> str:
     if completion.stop_reason == "max_tokens":
         if completion.reasoning:
             return "the reasoning used up the output limit: raise --upskill-max-tokens"
-        return _STOPPED["max_tokens"]
+        return _ENDINGS["max_tokens"]
+    if completion.stop_reason == "refusal":
+        return _ENDINGS["refusal"]
     if completion.tool_calls:
         calls = completion.tool_calls[:_MOST_NAMES]
         names = ", ".join(call.name[:_LONGEST_NAME] for call in calls)
@@ -49,27 +52,62 @@ class RunResult:
     """Reply of the judge; its tokens and cost are not part of the answer's."""
     process: tuple[CheckResult, ...] = ()
     """Results on what an agent did, which are reported but never count."""
-    cut: int = 0
-    """Number of characters that a report cut from the end of the answer."""
+    left_out: int = 0
+    """Number of characters that a report left out at the end of the answer."""
     choice: Choice | None = None
     """Which skill the model took; None where it had no choice."""
 
     @property
-    def stopped(self) -> str | None:
-        """Why the answer is incomplete or empty, None if it is complete."""
+    def why_ungraded(self) -> str | None:
+        """Why the run fails whatever its checks say, None if they decide."""
         if self.choice is not None:
             return None
         if run := self.completion.agent_run:
             # An agent may leave files and say nothing.
-            return run.limit or _STOPPED.get(self.completion.stop_reason)
-        if not self.completion.text.strip() and self.completion.stop_reason != "refusal":
-            return _instead_of_answer(self.completion)
-        return _STOPPED.get(self.completion.stop_reason)
+            return run.limit or None
+        return None if self.completion.text.strip() else _instead_of_answer(self.completion)
+
+    @property
+    def ending(self) -> str | None:
+        """How the answer ended other than by itself, None if it did not."""
+        return self.why_ungraded or (
+            None if self.has_chosen else _ENDINGS.get(self.completion.stop_reason)
+        )
+
+    @property
+    def has_chosen(self) -> bool:
+        """Whether the model took a skill, which no later word of the answer would change."""
+        return self.choice is not None and self.choice.taken is not None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer was cut at the output limit."""
+        at_own_limit = self.completion.agent_run is not None and self.completion.agent_run.limit
+        is_cut = self.completion.stop_reason == "max_tokens"
+        return is_cut and not at_own_limit and not self.has_chosen
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model refused to answer: that is its answer, and is graded."""
+        return self.completion.stop_reason == "refusal" and not self.has_chosen
 
     @property
     def passed(self) -> bool:
-        """Whether the answer is complete and every check passed."""
-        return self.stopped is None and all(check.passed for check in self.checks)
+        """Whether there is an answer that passed every check.
+
+        A cut answer cannot show what the whole one would not have contained.
+        """
+        if self.why_ungraded is not None or not all(check.passed for check in self.checks):
+            return False
+        shows_absence = self.choice is not None or all(
+            check.name.startswith(_ABSENCE) for check in self.checks
+        )
+        return not (self.is_cut and shows_absence)
+
+    @property
+    def failed_cut(self) -> bool:
+        """Whether the run failed with a cut answer, of which the rest could have passed."""
+        return self.is_cut and not self.passed
 
     @property
     def held(self) -> int:
@@ -85,7 +123,7 @@ class RunResult:
     def by_judge(self) -> bool | None:
         """Whether the run passed by the judge; None if it did not depend on the judge."""
         code = (check.passed for check in self.checks if check.name != Judge.name)
-        if self.stopped is not None or not self.statements or not all(code):
+        if self.why_ungraded is not None or not self.statements or not all(code):
             return None
         return self.passed
 
@@ -133,6 +171,8 @@ class TrialResult:
     """Statements that no answer to the case seems to show, as its judge says: they do not count."""
     statements: tuple[str, ...] = ()
     """Statements that a judge decided."""
+    max_tokens: int = 0
+    """Maximum output tokens of an answer."""
     case_digest: str = ""
     """Digest of what is asked and what must hold, whoever is the judge."""
     trigger: Trigger | None = None
@@ -170,6 +210,20 @@ class TrialResult:
         """
         looks = [run.completion.look for run in self.runs if self.arm == "with_skill"]
         return max((look.number for look in looks if look), default=1)
+
+    @property
+    def cut_failures(self) -> int:
+        """Number of valid runs that failed with a cut answer."""
+        return sum(run.failed_cut for run in self.runs)
+
+    def counts_if(self, *, open_pass: bool) -> tuple[int, int]:
+        """Return passes and runs if all open runs passed, or if all failed.
+
+        Open are the runs of which the result is not known: missing ones, and cut failures.
+        """
+        missing = len(self.errors)
+        passed = missing + self.cut_failures if open_pass else 0
+        return self.passes + passed, len(self.runs) + missing
 
     @property
     def passed(self) -> bool:

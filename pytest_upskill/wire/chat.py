@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
-from pytest_upskill.completion import Completion, Request, StopReason, Turn, clean
+from pytest_upskill.completion import Completion, Request, Turn, clean
 from pytest_upskill.model import Model
 from pytest_upskill.wire.content import read_chat_message
-from pytest_upskill.wire.fields import ErrorReply, clean_json, get_field, token_count
-
-_STOP_REASONS: Mapping[str | None, StopReason] = MappingProxyType(
-    {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
+from pytest_upskill.wire.fields import (
+    ErrorReply,
+    clean_json,
+    get_field,
+    stop_reason,
+    token_count,
 )
+
 _NO_SYSTEM = re.compile(
     r"system (role|message|prompt|instruction)s?\b.*\b(not|un)[ -]?(supported|allowed|enabled)"
     r"|(does not|doesn't|not) support.*\bsystem\b|only user and assistant roles"
@@ -126,9 +128,7 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
         output_tokens=_output_tokens(usage),
         cache_read_tokens=token_count(details, "cached_tokens") or 0,
         cache_write_tokens=token_count(details, "cache_write_tokens") or 0,
-        stop_reason="refusal"
-        if content.refusal
-        else _STOP_REASONS.get(choice.get("finish_reason"), "other"),
+        stop_reason="refusal" if content.refusal else stop_reason(choice.get("finish_reason")),
     )
 
 

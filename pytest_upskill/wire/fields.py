@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from pytest_upskill.completion import MAX_TOKENS_COUNTED, clean
+from pytest_upskill.completion import MAX_TOKENS_COUNTED, StopReason, clean
+
+_STOP_REASONS: Mapping[str, StopReason] = MappingProxyType(
+    {
+        "stop": "end",
+        "end_turn": "end",
+        "stop_sequence": "end",
+        "completed": "end",
+        "length": "max_tokens",
+        "max_tokens": "max_tokens",
+        "max_output_tokens": "max_tokens",
+        "max_completion_tokens": "max_tokens",
+        "model_length": "max_tokens",
+        "model_context_window_exceeded": "max_tokens",
+        "incomplete": "max_tokens",
+        "refusal": "refusal",
+        "content_filter": "refusal",
+        "safety": "refusal",
+    }
+)
+"""What the words of all formats mean: servers also use those of another format."""
 
 
 class ErrorReply(LookupError):  # noqa: N818  describes a reply, not a failure here
@@ -31,6 +52,11 @@ def token_count(usage: object, name: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= MAX_TOKENS_COUNTED else None
+
+
+def stop_reason(word: object) -> StopReason:
+    """Return why an answer ended, by a server's word for it."""
+    return _STOP_REASONS.get(word.lower(), "other") if isinstance(word, str) else "other"
 
 
 def clean_json(value: Any) -> Any:

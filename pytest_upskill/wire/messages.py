@@ -9,19 +9,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pytest_upskill.completion import Completion, Request, StopReason, Turn, clean
+from pytest_upskill.completion import Completion, Request, Turn, clean
 from pytest_upskill.wire.content import read_blocks
-from pytest_upskill.wire.fields import clean_json, token_count
+from pytest_upskill.wire.fields import clean_json, stop_reason, token_count
 
-_STOP_REASONS: Mapping[str | None, StopReason] = MappingProxyType(
-    {
-        "end_turn": "end",
-        "stop_sequence": "end",
-        "max_tokens": "max_tokens",
-        "model_context_window_exceeded": "max_tokens",
-        "refusal": "refusal",
-    }
-)
 _CACHE_BREAKPOINT = MappingProxyType({"cache_control": {"type": "ephemeral"}})
 """Marks the end of a prefix that the next requests will share, for the prompt cache."""
 
@@ -75,7 +66,7 @@ def read_message(body: Mapping[str, Any]) -> Completion:
         output_tokens=token_count(usage, "output_tokens"),
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
-        stop_reason=_STOP_REASONS.get(body.get("stop_reason"), "other"),
+        stop_reason=stop_reason(body.get("stop_reason")),
     )
 
 

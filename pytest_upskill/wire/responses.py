@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from pytest_upskill.completion import Completion, StopReason, ToolCall, clean
+from pytest_upskill.completion import Completion, ToolCall, clean
 from pytest_upskill.wire.content import read_blocks, tool_call
-from pytest_upskill.wire.fields import clean_json, get_field, token_count
+from pytest_upskill.wire.fields import clean_json, get_field, stop_reason, token_count
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:
@@ -32,15 +32,10 @@ def read_response(body: Mapping[str, Any]) -> Completion:
         output_tokens=token_count(usage, "output_tokens"),
         cache_read_tokens=token_count(get_field(usage, "input_tokens_details"), "cached_tokens")
         or 0,
-        stop_reason="refusal" if content.refusal else _stop_reason(body),
+        stop_reason="refusal"
+        if content.refusal
+        else stop_reason(get_field(body.get("incomplete_details"), "reason") or body.get("status")),
     )
-
-
-def _stop_reason(body: Mapping[str, Any]) -> StopReason:
-    if body.get("status") == "completed":
-        return "end"
-    reason = get_field(body.get("incomplete_details"), "reason")
-    return "max_tokens" if reason == "max_output_tokens" else "other"
 
 
 def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:

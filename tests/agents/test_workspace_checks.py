@@ -121,7 +121,7 @@ def test_what_an_agent_did_is_reported_and_never_counts() -> None:
 def test_a_run_that_reached_a_limit_is_a_miss_that_names_it() -> None:
     (run,) = graded(read({"contains": "Done"}), left(limit="it needs more than 20 turns")).runs
 
-    assert run.stopped == "it needs more than 20 turns"
+    assert run.ending == "it needs more than 20 turns"
     assert not run.passed
 
 

@@ -15,15 +15,15 @@ from tests.reporting import run as run_of
 from tests.scripted_model import Script
 
 
-def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_exit_code_75(
+def test_missing_runs_that_could_decide_give_no_verdict_no_decision_and_exit_code_75(
     script: Script, run_once: Run
 ) -> None:
-    args = script(one="+++!! -----", two="++++! -----")
+    args = script(one="++!!! -----", two="+!!!! -----")
 
     result = run_once(*args, "--junitxml=junit.xml", "-rs")
 
     assert result.ret == NOT_MEASURED
-    why = "missing data: 3 of 10 runs with the skill are missing, more than 20 %"
+    why = "missing data: 7 missing runs could change the verdict 'helps'"
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
     result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: no decision: {why}"])
@@ -56,7 +56,7 @@ def test_missing_runs_that_could_turn_the_verdict_forbid_it(script: Script, run_
     result.stdout.fnmatch_lines(
         [
             (
-                "csv on haiku: no decision: missing data: the missing runs could change the "
+                "csv on haiku: no decision: missing data: 2 missing runs could change the "
                 "verdict 'helps'"
             )
         ]

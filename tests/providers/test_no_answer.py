@@ -53,7 +53,7 @@ def test_a_reply_without_an_answer_never_passes_and_says_what_came_instead(
     result = RunResult(completion=ask(request_to(model_at(loopback, provider))), checks=())
 
     assert not result.passed
-    assert result.stopped == said
+    assert result.ending == said
 
 
 def test_a_run_without_an_answer_fails_though_its_checks_would_pass(

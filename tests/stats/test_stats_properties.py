@@ -17,7 +17,6 @@ from pytest_upskill.stats import (
     lift,
     lift_interval,
     lift_test,
-    missing_runs_reason,
     mixed,
     regression_test,
     runs_needed,
@@ -217,15 +216,6 @@ def test_no_counts_crash_any_function(cases: list[CaseCounts], done: int, planne
     assert mixed(cases) in {True, False}
     assert 0 <= lift_test(cases) <= 1
     assert early_verdict(cases, done, planned) in {None, "helps", "hurts"}
-    assert "\n" not in (missing_runs_reason(cases, planned) or "")
-
-
-@given(any_suite)
-@quick
-def test_nothing_missing_leaves_the_verdict_alone(cases: list[CaseCounts]) -> None:
-    runs = min((min(case.runs_with, case.runs_without) for case in cases), default=0)
-
-    assert missing_runs_reason(cases, runs) is None
 
 
 @given(ps)

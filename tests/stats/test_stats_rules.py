@@ -11,7 +11,6 @@ from pytest_upskill.stats import (
     lift,
     lift_interval,
     lift_test,
-    missing_runs_reason,
     mixed,
     pass_rate_interval,
     population_interval,
@@ -96,25 +95,6 @@ def test_cases_that_go_both_ways_are_mixed() -> None:
     assert mixed([up, down, up, down])
     assert not mixed([up, up, level, level])
     assert not mixed([CaseCounts(4, 5, 2, 5), CaseCounts(2, 5, 4, 5)])
-
-
-def test_more_than_a_fifth_of_an_arm_missing_gives_no_verdict() -> None:
-    eight_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(4, 4, 4, 5)]
-    seven_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(3, 3, 4, 5)]
-
-    assert missing_runs_reason(eight_of_ten, 5) is None
-    assert missing_runs_reason(seven_of_ten, 5) == (
-        "3 of 10 runs with the skill are missing, more than 20 %"
-    )
-
-
-def test_a_verdict_that_missing_runs_could_turn_does_not_stand() -> None:
-    narrow = [CaseCounts(1, 1, 0, 1)] * 5 + [CaseCounts(1, 1, 1, 1)] * 4 + [CaseCounts(0, 0, 1, 1)]
-    wide = [CaseCounts(1, 1, 0, 1)] * 9 + [CaseCounts(0, 0, 1, 1)]
-
-    assert verdict(narrow) == verdict(wide) == "helps"
-    assert missing_runs_reason(narrow, 1) == "the missing runs could change the verdict 'helps'"
-    assert missing_runs_reason(wide, 1) is None
 
 
 def test_an_early_look_waits_for_whole_rounds() -> None:

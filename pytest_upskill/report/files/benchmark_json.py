@@ -94,7 +94,7 @@ def _runs(trial: TrialResult, number: int) -> Iterator[dict[str, Any]]:
                 {"text": check.name, "passed": check.passed, "evidence": check.message}
                 for check in run.checks
             ],
-            "notes": [run.stopped] if run.stopped else [],
+            "notes": [run.ending] if run.ending else [],
         }
 
 

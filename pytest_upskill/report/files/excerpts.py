@@ -17,7 +17,7 @@ def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:
     """Return the numbers, from 1, of runs with the same answer and results, and the first one."""
     groups: dict[object, list[int]] = {}
     for number, run in enumerate(trial.runs, 1):
-        groups.setdefault((run.completion.text, run.checks, run.stopped), []).append(number)
+        groups.setdefault((run.completion.text, run.checks, run.ending), []).append(number)
     return [(numbers, trial.runs[numbers[0] - 1]) for numbers in groups.values()]
 
 

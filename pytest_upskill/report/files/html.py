@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from pytest_upskill.cells import cases
 from pytest_upskill.cells.gate import ShownVerdict
+from pytest_upskill.cells.trial_group import ARM_NAMES
 from pytest_upskill.cells.trigger_gate import mistakes, rate_text, share_text
 from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.document import Report
@@ -85,6 +86,7 @@ def environment() -> Environment:
         "short": short,
     }
     made.globals |= {
+        "arm_names": ARM_NAMES,
         "cases": cases,
         "charts": charts,
         "confusion_matrices": confusion_matrices,

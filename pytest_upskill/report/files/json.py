@@ -16,6 +16,7 @@ from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison, TriggerComparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
+from pytest_upskill.cells.trial_group import Endings
 from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.document import Report, Session
@@ -61,6 +62,8 @@ class Figures:
     """Runs without a usable reply."""
     failed_cases: list[str]
     """Cases that failed with the skill, as too few of their runs passed."""
+    endings: list[Endings]
+    """How the answers of each arm ended."""
     judge: JudgeFigures | None = None
     """What the judge decided; None if it could not change the outcome of a run."""
     agent: AgentFigures | None = None
@@ -108,6 +111,8 @@ class TriggerFigures:
     """Runs without a usable reply."""
     failed_cases: list[str]
     """Queries that failed, as too few of their runs were right."""
+    endings: list[Endings]
+    """How the answers of each arm ended."""
     confusions: tuple[Confusion, ...]
     """How often each skill was wanted and taken, in runs."""
 

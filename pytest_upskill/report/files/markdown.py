@@ -63,6 +63,7 @@ def _overview(report: Report) -> Iterator[Section]:
         *why_undecided(report),
         *(map(str, report.unmeasured_skills) if report.all_cells else ()),
         *notes(report.gates, verbose=False),
+        *(f"{cell.name}: {note}" for cell in report.trigger_cells for note in cell.ending_notes),
         *undecidable_statements(report.cells),
     )
     for title, lines in (
@@ -187,8 +188,8 @@ def _failed_trial_section(skill: str, trial: TrialResult) -> Section:
 
 
 def _evidence(run: RunResult) -> Iterator[str]:
-    if run.stopped:
-        yield run.stopped
+    if run.ending:
+        yield run.ending
     for check in run.checks:
         yield f"{'ok  ' if check.passed else 'MISS'} {check.message}"
         if not check.passed:
@@ -197,7 +198,7 @@ def _evidence(run: RunResult) -> Iterator[str]:
 
 def _shorten(run: RunResult) -> str:
     text = run.completion.text
-    more = len(text) - _ANSWER_SHOWN + run.cut
+    more = len(text) - _ANSWER_SHOWN + run.left_out
     return f"{text[:_ANSWER_SHOWN]}\n[... {more} more characters]" if more > 0 else text
 
 

@@ -67,7 +67,7 @@ def _run(run: RunResult) -> RunResult:
         judgement=None if judgement is None else _completion(judgement),
         checks=tuple(map(_check, run.checks)),
         process=tuple(map(_check, run.process)),
-        cut=0,
+        left_out=0,
     )
 
 

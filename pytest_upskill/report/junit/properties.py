@@ -17,6 +17,7 @@ from pytest_upskill.trials.result import RunResult, TrialResult
 if TYPE_CHECKING:
     from pytest_upskill.cells.comparison import Comparison
     from pytest_upskill.cells.judged import Judged
+    from pytest_upskill.cells.trial_group import TrialGroup
 
 Properties = list[tuple[str, str]]
 
@@ -34,6 +35,8 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.runs", str(len(runs))),
         ("upskill.runs.missing", str(len(result.errors))),
         ("upskill.runs.spared", str(result.skipped_runs)),
+        ("upskill.runs.cut", str(sum(run.is_cut for run in runs))),
+        ("upskill.runs.refused", str(sum(run.refused for run in runs))),
         ("upskill.passed", str(result.passes)),
         ("upskill.checks", _checks(runs)),
         ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
@@ -102,6 +105,7 @@ def _trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
         yield "trigger.precision", f"{cell.precision:.4f}"
     yield "trigger.queries", str(cell.queries)
     yield "trigger.missing", str(cell.missing)
+    yield from _endings(cell, "trigger.")
 
 
 def _lift_figures(gate: Gate) -> Iterator[tuple[str, str]]:
@@ -130,7 +134,17 @@ def _lift_figures(gate: Gate) -> Iterator[tuple[str, str]]:
     if cell.runs_needed is not None:
         yield "runs_needed", str(cell.runs_needed)
     yield "missing", str(cell.missing)
+    yield from _endings(cell)
     yield "runs.spared", str(cell.skipped_runs)
+
+
+def _endings(cell: TrialGroup, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield how many answers of each arm were cut or are refusals; nothing where none is."""
+    for arm in cell.endings:
+        name = arm.arm.removesuffix("_skill")
+        for what, count in (("cut", arm.cut), ("refused", arm.refused)):
+            if count:
+                yield f"{prefix}{what}.{name}", f"{count}/{arm.answers}"
 
 
 def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:

@@ -58,6 +58,7 @@ def trigger_notes(
     """
     for gate in gates:
         cell = gate.cell
+        yield from (f"{cell.name}: {note}" for note in cell.ending_notes)
         if gate.outcome == "skipped" and not cell.by_words:
             yield f"{cell.name}: {gate.text}"
         elif cell.missing:

@@ -142,7 +142,7 @@ def presentable(gate: G, root: str) -> G:
                 tool_calls=tuple(map(_shorten, result.completion.tool_calls)),
             ),
             checks=tuple(map(check, result.checks)),
-            cut=result.cut + max(0, len(text) - ANSWER_LIMIT),
+            left_out=result.left_out + max(0, len(text) - ANSWER_LIMIT),
         )
 
     def trial(result: TrialResult) -> TrialResult:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
 from pytest_upskill.teacher.proof.acceptance import Acceptance, decide_acceptance
 from pytest_upskill.teacher.proof.holdout import question_digest
@@ -58,11 +59,22 @@ class Confirmation:
     def evidence(self) -> str:
         """The figures of the decision, in words."""
         acceptance = self.acceptance
-        return f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {self.look}"
+        text = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {self.look}"
+        if not self.cut_failures:
+            return text
+        cut = counted(self.cut_failures, "answer")
+        return f"{text}, {cut} cut at the output limit: raise --upskill-max-tokens"
+
+    @property
+    def cut_failures(self) -> int:
+        """Number of runs that failed with an answer cut at the output limit."""
+        return sum(trial.cut_failures for trial in self.results)
 
     @property
     def runs_needed(self) -> int | None:
         """Runs per case and version that would probably show the observed gain; None if unknown."""
+        if self.cut_failures:
+            return None
         level = 2 * self.acceptance.alpha
         gains = [cases for cases in self.counts.values() if (lift(cases) or 0) > 0]
         needed = [runs for cases in gains if (runs := runs_needed(cases, level))]
@@ -127,6 +139,10 @@ def confirm(engine: Engine, contest: Contest) -> Confirmation:
     results = engine.results(interleaved, f"look {look.look}")
     counts = _counts_by_student(results[::2], results[1::2])
     acceptance = decide_acceptance(counts, look=look.look)
+    if acceptance.accepted:
+        # It must stand as well if the old version's cut answers would have passed.
+        against = _counts_by_student(results[::2], results[1::2], old_cut_pass=True)
+        acceptance = replace(decide_acceptance(against, look=look.look), worse=())
     concluded = replace(
         look,
         decision="accepted" if acceptance.accepted else "not shown",
@@ -158,12 +174,14 @@ def look_trials(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial
 
 
 def _counts_by_student(
-    new: Sequence[TrialResult], old: Sequence[TrialResult]
+    new: Sequence[TrialResult], old: Sequence[TrialResult], *, old_cut_pass: bool = False
 ) -> dict[str, list[CaseCounts]]:
     """Return the counts per case from the results of both versions, in the same order."""
     counts: dict[str, list[CaseCounts]] = {}
     for with_new, with_old in zip(new, old, strict=True):
-        pair = CaseCounts(with_new.passes, len(with_new.runs), with_old.passes, len(with_old.runs))
+        cut = with_old.cut_failures if old_cut_pass else 0
+        before = with_old.passes + cut, len(with_old.runs)
+        pair = CaseCounts(with_new.passes, len(with_new.runs), *before)
         counts.setdefault(with_new.model, []).append(pair)
     return counts
 
