@@ -148,8 +148,8 @@ class _CellRounds:
             cut = result.cut_failures if arm == passing else 0
             return result.passes + cut, len(result.runs)
 
-        passing: tuple[Arm | None, ...] = (None, "with_skill", "without_skill")
-        for each in passing:
+        with_cuts = {arm for (_, arm), result in graded.items() if result and result.cut_failures}
+        for each in (None, *with_cuts):
             yield [
                 CaseCounts(*tally(case, "with_skill", each), *tally(case, "without_skill", each))
                 for case in self._cases

@@ -57,3 +57,10 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,
         latency_s=average(lambda run: run.completion.latency_s),
     )
+
+
+def token_ratio(without: ArmFigures | None, with_: ArmFigures | None) -> float | None:
+    """Return mean tokens with the skill divided by those without, None if not counted."""
+    if without is None or with_ is None or not without.tokens or not with_.tokens:
+        return None
+    return with_.tokens / without.tokens

@@ -14,10 +14,10 @@ from typing import Literal
 
 from pytest_upskill import stats
 from pytest_upskill.cells.agent import AgentFigures, agent_figures
-from pytest_upskill.cells.arm import ArmFigures, figures
+from pytest_upskill.cells.arm import ArmFigures, figures, token_ratio
 from pytest_upskill.cells.judged import Judged
 from pytest_upskill.cells.pair import OldPair, Pairs, pair_arms
-from pytest_upskill.cells.tokens import TokenUse, token_ratio, token_use
+from pytest_upskill.cells.tokens import PerPass, dollars_per_pass, tokens_per_pass
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.trials.result import CellLabels
 from pytest_upskill.trials.trial import Arm
@@ -252,15 +252,20 @@ class Cell(TrialGroup):
         """Significance level of the look that adds runs to these."""
         return stats.look_alpha(self.look + 1)
 
-    @cached_property
-    def token_ratio(self) -> stats.TokenRatio | None:
-        """Ratio of tokens of a run, with the skill to without."""
-        return token_ratio(self.pairs.reported)
+    @property
+    def token_ratio(self) -> float | None:
+        """Mean tokens of a run with the skill divided by those without; None if not counted."""
+        return token_ratio(self.without_skill, self.with_skill)
 
     @property
-    def token_use(self) -> TokenUse:
-        """Tokens and passes of the reported cases in both arms."""
-        return token_use(self.pairs.reported)
+    def tokens_per_pass(self) -> PerPass | None:
+        """Tokens of a passed run of the reported cases."""
+        return tokens_per_pass(self.pairs.reported)
+
+    @property
+    def dollars_per_pass(self) -> PerPass | None:
+        """Dollars of a passed run of the reported cases."""
+        return dollars_per_pass(self.pairs.reported)
 
     @property
     def _lift_shift(self) -> float:

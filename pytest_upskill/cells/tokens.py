@@ -1,66 +1,44 @@
-"""Tokens of a cell's runs, and whether the skill saves more of them than it takes."""
+"""What a passed run takes in each arm of a cell, in tokens and dollars."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from pytest_upskill import stats
 from pytest_upskill.cells.pair import Pair
-from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 
-class ArmTokens(NamedTuple):
-    """Tokens and passes of all valid runs in one arm."""
+@dataclass(frozen=True, slots=True)
+class PerPass:
+    """An amount that all runs of an arm took, for each that passed."""
 
-    tokens: float
-    passes: int
-
-    @property
-    def per_pass(self) -> float | None:
-        """Tokens of all runs per passed run; None if no run passed."""
-        return stats.tokens_per_pass(self.tokens, self.passes)
+    without_skill: float | None
+    """None if no run passed."""
+    with_skill: float | None
 
 
-class TokenUse(NamedTuple):
-    """Tokens and passes in both arms, of the same cases."""
-
-    with_skill: ArmTokens
-    without_skill: ArmTokens
-
-    @property
-    def pays_for_itself(self) -> bool:
-        """Whether a passed run takes fewer tokens with the skill."""
-        return stats.pays_for_itself(
-            tokens_with=self.with_skill.tokens,
-            passes_with=self.with_skill.passes,
-            tokens_without=self.without_skill.tokens,
-            passes_without=self.without_skill.passes,
-        )
+def tokens_per_pass(pairs: Sequence[Pair]) -> PerPass | None:
+    """Return the tokens of a passed run, failed runs included; None if some are not counted."""
+    return _per_pass(pairs, lambda run: run.completion.tokens)
 
 
-def token_use(pairs: Sequence[Pair]) -> TokenUse:
-    """Return tokens and passes in both arms of some cases."""
-    return TokenUse(
-        with_skill=_arm_tokens(pair.with_skill for pair in pairs),
-        without_skill=_arm_tokens(pair.without_skill for pair in pairs),
-    )
+def dollars_per_pass(pairs: Sequence[Pair]) -> PerPass | None:
+    """Return the dollars of a passed run, failed runs included; None if a price is unknown."""
+    return _per_pass(pairs, lambda run: run.completion.cost_usd)
 
 
-def token_ratio(pairs: Sequence[Pair]) -> stats.TokenRatio | None:
-    """Return the ratio of tokens of a run, with the skill to without; None without data."""
-    return stats.token_ratio(
-        [(_run_tokens(pair.with_skill), _run_tokens(pair.without_skill)) for pair in pairs]
-    )
+def _per_pass(
+    pairs: Sequence[Pair], amount_of: Callable[[RunResult], float | None]
+) -> PerPass | None:
+    arms = [pair.without_skill for pair in pairs], [pair.with_skill for pair in pairs]
+    totals = [[amount_of(run) for trial in arm for run in trial.runs] for arm in arms]
+    if any(amount is None for amounts in totals for amount in amounts):
+        return None
+    sums = [sum(amount or 0 for amount in amounts) for amounts in totals]
+    return PerPass(*(_divide(total, arm) for total, arm in zip(sums, arms, strict=True)))
 
 
-def _arm_tokens(trials: Iterable[TrialResult]) -> ArmTokens:
-    trials = list(trials)
-    return ArmTokens(
-        tokens=sum(sum(_run_tokens(trial)) for trial in trials),
-        passes=sum(trial.passes for trial in trials),
-    )
-
-
-def _run_tokens(trial: TrialResult) -> list[float]:
-    return [run.completion.tokens or 0 for run in trial.runs]
+def _divide(total: float, trials: Sequence[TrialResult]) -> float | None:
+    passes = sum(trial.passes for trial in trials)
+    return total / passes if passes else None

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from itertools import accumulate
 
-from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.arm import ArmFigures, token_ratio
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.stats import Agreement, Estimate, Interval
@@ -172,9 +172,8 @@ def percent(rate: float) -> str:
 
 def times(without: ArmFigures | None, with_: ArmFigures | None) -> str | None:
     """Return mean tokens with the skill divided by those without, None if not counted."""
-    if without and with_ and without.tokens and with_.tokens:
-        return f"{with_.tokens / without.tokens:.2f}"
-    return None
+    ratio = token_ratio(without, with_)
+    return None if ratio is None else f"{ratio:.2f}"
 
 
 def money(dollars: float | None, *, at_most: bool = False) -> str:

@@ -157,7 +157,7 @@ def _count_with_verb(count: int) -> str:
 
 
 def _figures(cell: Cell) -> Iterator[str]:
-    if cell.token_ratio is not None and (sentence := _token_sentence(cell)):
+    if sentence := _pass_sentence(cell):
         yield sentence
     interval = stats.population_interval(cell.counts)
     enough_cases = sum(case.usable for case in cell.counts) >= _MIN_CASES_FOR_NEW_PROMPTS
@@ -166,18 +166,20 @@ def _figures(cell: Cell) -> Iterator[str]:
         yield f"on new prompts like these: lift {lift}"
 
 
-def _token_sentence(cell: Cell) -> str:
-    """Return the skill's cost, ``a pass takes 812 -> 430 tokens, …``; empty if not counted."""
-    with_, without = cell.with_skill, cell.without_skill
-    if with_ is None or without is None or with_.tokens is None or without.tokens is None:
+def _pass_sentence(cell: Cell) -> str:
+    """Return what a passed run takes: ``a pass takes 812 -> 430 tokens, $0.0010 -> $0.0008``."""
+    tokens, dollars = cell.tokens_per_pass, cell.dollars_per_pass
+    arms: list[str] = []
+    for arm in ("without_skill", "with_skill"):
+        amounts = []
+        if tokens and cell.token_ratio and (count := getattr(tokens, arm)) is not None:
+            amounts.append(f"{count:,.0f} tokens")
+        if dollars and (cost := getattr(dollars, arm)):
+            amounts.append(money(cost))
+        arms.append(" and ".join(amounts))
+    without, with_ = arms
+    if not with_:
         return ""
-    use = cell.token_use
-    per_pass = [
-        "n/a" if arm.per_pass is None else f"{arm.per_pass:,.0f}"
-        for arm in (use.without_skill, use.with_skill)
-    ]
-    pays = "pays for itself" if use.pays_for_itself else "does not pay for itself"
-    text = f"a pass takes {' -> '.join(per_pass)} tokens, so the skill {pays}"
-    if with_.cost_usd and without.cost_usd:
-        text += f"; a run costs {money(without.cost_usd)} -> {money(with_.cost_usd)}"
-    return text
+    if not without:
+        return f"nothing passed without the skill; with it, a pass takes {with_}"
+    return f"a pass takes {without} without the skill, {with_} with it"

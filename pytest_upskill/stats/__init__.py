@@ -26,13 +26,6 @@ from pytest_upskill.stats.labels import (
     answers_of,
     lacking_labels,
 )
-from pytest_upskill.stats.tokens import (
-    TokenRatio,
-    pays_for_itself,
-    token_ratio,
-    tokens_per_pass,
-    total_token_ratio,
-)
 from pytest_upskill.stats.triggers import (
     QueryCounts,
     queries_needed,
@@ -63,7 +56,6 @@ __all__ = [
     "Label",
     "QueryCounts",
     "Stratum",
-    "TokenRatio",
     "Verdict",
     "agreement",
     "answers_of",
@@ -80,7 +72,6 @@ __all__ = [
     "look_alpha",
     "mixed",
     "pass_rate_interval",
-    "pays_for_itself",
     "population_interval",
     "queries_needed",
     "query_interval",
@@ -88,9 +79,6 @@ __all__ = [
     "regression_test",
     "runs_needed",
     "significant",
-    "token_ratio",
-    "tokens_per_pass",
-    "total_token_ratio",
     "trigger_precision",
     "verdict",
     "weighted_agreement",

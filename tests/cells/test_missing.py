@@ -23,7 +23,7 @@ def test_missing_runs_that_could_decide_give_no_verdict_no_decision_and_exit_cod
     result = run_once(*args, "--junitxml=junit.xml", "-rs")
 
     assert result.ret == NOT_MEASURED
-    why = "missing data: 7 missing runs could change the verdict 'helps'"
+    why = "missing data: 7 missing runs could change the verdict 'too few runs'"
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
     result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: no decision: {why}"])

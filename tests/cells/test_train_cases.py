@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.early_stop import Rounds
+from pytest_upskill.cells.tokens import PerPass
 from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
@@ -61,10 +62,8 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
     chosen_by = with_and_without("train", train=True, tokens=1000)
     figures = cell(*held_out, *chosen_by)
 
-    assert figures.token_ratio is not None
-    assert figures.token_ratio.ratio == pytest.approx(2)
-    assert figures.token_use.without_skill.per_pass is None
-    assert figures.token_use.with_skill.per_pass == 40
+    assert figures.token_ratio == pytest.approx(2)
+    assert figures.tokens_per_pass == PerPass(without_skill=None, with_skill=40)
 
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:

@@ -148,7 +148,7 @@ def test_a_long_answer_is_cut_and_the_report_says_by_how_much(
 
     (answer,) = read(Path("r.json"))["entries"][0]["cell"]["trials"][0]["runs"]
     assert len(answer["completion"]["text"]) == ANSWER_LIMIT
-    assert answer["cut"] == ANSWER_LIMIT
+    assert answer["left_out"] == ANSWER_LIMIT
 
 
 @pytest.mark.parametrize("idle", ["--upskill-dry-run", "--collect-only"])

@@ -12,14 +12,10 @@ from pytest_upskill.stats import (
     lift_interval,
     lift_test,
     mixed,
-    pass_rate_interval,
     population_interval,
     regression_test,
     runs_needed,
     significant,
-    token_ratio,
-    tokens_per_pass,
-    total_token_ratio,
     verdict,
 )
 
@@ -47,26 +43,6 @@ def test_figures_without_data_are_none_and_tests_find_nothing(cases: list[CaseCo
     assert (lift_test(cases), regression_test(cases)) == (1.0, 1.0)
     assert verdict(cases) == "too few runs"
     assert not mixed(cases)
-
-
-def test_token_figures_without_data_are_none() -> None:
-    nothing: list[tuple[list[float], list[float]]] = [([1200], []), ([0], [900])]
-
-    assert token_ratio(nothing) is None
-    assert total_token_ratio([([], [900])]) is None
-    assert tokens_per_pass(1200, 0) is None
-    assert pass_rate_interval(0, 0) is None
-
-
-def test_token_ratio_has_no_limits_where_nothing_varies() -> None:
-    one_run, identical = [([200], [100])], [([200, 200], [100, 100])]
-
-    estimates = [token_ratio(one_run), token_ratio(identical)]
-
-    for estimate in estimates:
-        assert estimate is not None
-        assert estimate.ratio == pytest.approx(2)
-        assert (estimate.low, estimate.high) == (None, None)
 
 
 def test_fewer_than_five_runs_of_an_arm_give_no_verdict_however_clear() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -18,14 +16,12 @@ from pytest_upskill.stats import (
     pass_rate_interval,
     population_interval,
     regression_test,
-    token_ratio,
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
 from pytest_upskill.stats.numerics import student_t_quantile
 from tests.stats.counting import case_counts
 
 quick = settings(deadline=None, max_examples=40)
-log_tokens = st.lists(st.integers(1, 10**6), min_size=2, max_size=6)
 
 
 @given(st.lists(case_counts(1, 10), min_size=1, max_size=8))
@@ -108,29 +104,3 @@ def test_the_score_variance_is_that_at_the_likeliest_rates(
     assert score_variance([case], difference) == pytest.approx(
         expected * runs / (runs - 1), abs=1e-5
     )
-
-
-@given(log_tokens, log_tokens)
-@quick
-def test_the_token_interval_of_one_case_is_welchs(with_: list[int], without: list[int]) -> None:
-    estimate = token_ratio([(with_, without)])
-    assert estimate is not None
-    assume(np.ptp(with_) > 0 and np.ptp(without) > 0)
-
-    welch = scipy.stats.ttest_ind(np.log(with_), np.log(without), equal_var=False)
-    expected = np.exp(welch.confidence_interval(0.95))
-
-    assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), rel=1e-6)
-
-
-@given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**6)), min_size=2, max_size=8))
-@quick
-def test_the_token_interval_of_single_runs_is_the_paired_t(pairs: list[tuple[int, int]]) -> None:
-    ratios = [math.log(with_ / without) for with_, without in pairs]
-    assume(np.ptp(ratios) > 1e-6)
-
-    estimate = token_ratio([([with_], [without]) for with_, without in pairs])
-    expected = np.exp(scipy.stats.ttest_1samp(ratios, 0).confidence_interval(0.95))
-
-    assert estimate is not None
-    assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), rel=1e-6)

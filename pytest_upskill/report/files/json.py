@@ -21,7 +21,7 @@ from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.repository.files import MAX_STATE_BYTES, read_state
-from pytest_upskill.stats import Agreement, Correction, Estimate, TokenRatio
+from pytest_upskill.stats import Agreement, Correction, Estimate
 
 FORMAT: Final = 1
 
@@ -54,7 +54,8 @@ class Figures:
     verdict: CellVerdict
     lift: Estimate | None
     """Pass rate with the skill minus without, as a fraction."""
-    token_ratio: TokenRatio | None
+    token_ratio: float | None
+    """Mean tokens of a run with the skill divided by those without."""
     with_skill: ArmFigures | None
     without_skill: ArmFigures | None
     old_skill: ArmFigures | None

@@ -126,11 +126,8 @@ def _lift_figures(gate: Gate) -> Iterator[tuple[str, str]]:
             yield f"checks.{name}", f"{arm.checks_passed:.2f}/{arm.checks:.2f}"
             yield f"tokens.{name}", "n/a" if arm.tokens is None else f"{arm.tokens:.1f}"
             yield f"cost_usd.{name}", "n/a" if arm.cost_usd is None else f"{arm.cost_usd:.6f}"
-    if (ratio := cell.token_ratio) is not None:
-        yield "tokens.ratio", f"{ratio.ratio:.4f}"
-        if ratio.low is not None and ratio.high is not None:
-            yield "tokens.ratio.low", f"{ratio.low:.4f}"
-            yield "tokens.ratio.high", f"{ratio.high:.4f}"
+    if cell.token_ratio is not None:
+        yield "tokens.ratio", f"{cell.token_ratio:.4f}"
     if cell.runs_needed is not None:
         yield "runs_needed", str(cell.runs_needed)
     yield "missing", str(cell.missing)
