@@ -24,8 +24,8 @@ from pytest_upskill.agents.record.run_end import LimitReached
 from pytest_upskill.completion import Request
 from pytest_upskill.sandbox.confinement import SYSTEM, bubblewrap, open_filter, system_mounts
 from pytest_upskill.sandbox.disk_usage import Usage
-from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.launcher import descendants
+from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.own_user import own_user, own_user_command
 from pytest_upskill.sandbox.seccomp import build_denylist
 

@@ -13,7 +13,7 @@ from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.workspace import files_after
-from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.sandbox.machine import cores
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.trials.trial import Trial
 

@@ -2,7 +2,7 @@
 
 Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). In addition:
 
-- The language of a block is the first word of its info string, in any spelling of `languages`,
+- The language of a block is the first word of its info string, in any known spelling,
   or else the suffix of its file name. A C, C++ or unlabelled block that defines or launches a
   kernel is CUDA.
 - The file name of a block is in its info string (``title=a.cu``, ``cpp:a.cu``, ``a.cu``), alone on
@@ -12,12 +12,78 @@ Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_upskill.checks import languages
-from pytest_upskill.checks.relative_path import relative_path
+_SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}"
+_PATH = re.compile(rf"(?:\./)?({_SEGMENT}(?:/{_SEGMENT}){{0,7}})")
+
+
+def relative_path(text: str) -> str | None:
+    """Return a relative path of plain characters, which cannot lead out of its folder.
+
+    Backslashes become slashes, and a leading ``./`` is removed.
+
+    Returns:
+        The path; None if the text is not such a path.
+    """
+    match = _PATH.fullmatch(text.strip().replace("\\", "/"))
+    return match[1] if match else None
+
+
+class Known(NamedTuple):
+    """What is known of a built-in language."""
+
+    labels: tuple[str, ...]
+    """Labels of code fences, and suffixes of files."""
+    builds: bool = True
+    """Whether there are ``compile`` checks of it."""
+    runs: bool = False
+    """Whether there are ``run`` checks of it."""
+
+
+_KNOWN: Mapping[str, Known] = {
+    "c": Known(("c", "c89", "c99", "c11", "c17", "c23")),
+    "cpp": Known(("cpp", "c++", "cc", "cxx", "hpp", "h++", "hxx", "h", "cpp17", "cpp20", "cpp23")),
+    "cuda": Known(("cuda", "cu", "cuh", "cuda-cpp", "cuda-c++", "cuda-c", "cudacpp", "nvcc")),
+    "json": Known(("json", "jsonc"), builds=False),
+    "python": Known(("python", "py", "python3", "py3"), runs=True),
+    "toml": Known(("toml",), builds=False),
+    "yaml": Known(("yaml", "yml"), builds=False),
+}
+
+LANGUAGES = tuple(name for name, known in _KNOWN.items() if known.builds)
+"""Built-in languages of ``compile`` checks."""
+RUNNABLE = frozenset(name for name, known in _KNOWN.items() if known.runs)
+"""Built-in languages of ``run`` checks."""
+
+_OF_LABEL: Mapping[str, str] = MappingProxyType(
+    {label: language for language, known in _KNOWN.items() for label in known.labels}
+)
+HEADER_SUFFIXES = frozenset({"h", "hpp", "hh", "hxx", "h++", "cuh", "inl", "inc"})
+"""Suffixes of files that are included, not compiled on their own."""
+
+
+def canonical(language: str) -> str | None:
+    """Return the name in `LANGUAGES` of a language, as ``"cpp"`` for ``"c++"``, None if unknown."""
+    found = _OF_LABEL.get(language.strip().lower())
+    return found if found in LANGUAGES else None
+
+
+def of_label(label: str) -> str:
+    """Return the language of a fence's label; for an unknown label, the label in lower case."""
+    return _OF_LABEL.get(label.lower(), label.lower())
+
+
+def of_file(name: str) -> str | None:
+    """Return the language of a file by its suffix, None if it is unknown."""
+    return (
+        _OF_LABEL.get(name.rpartition("/")[2].rpartition(".")[2].lower()) if "." in name else None
+    )
+
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -56,10 +122,7 @@ class Block:
     @property
     def is_header(self) -> bool:
         """Whether it is a header file."""
-        return (
-            self.name is not None
-            and self.name.rpartition(".")[2].lower() in languages.HEADER_SUFFIXES
-        )
+        return self.name is not None and self.name.rpartition(".")[2].lower() in HEADER_SUFFIXES
 
 
 def blocks(text: str) -> tuple[Block, ...]:
@@ -106,7 +169,7 @@ def _block(token: Token, lines: list[str]) -> Block:
     label, name = _read_info(token.info.strip())
     above = next((line for line in reversed(lines[max(0, start - 2) : start]) if line.strip()), "")
     name = name or _lone_path(above) or _path_in_comment(token.content.partition("\n")[0])
-    language = languages.of_label(label) or (languages.of_file(name) if name else None) or ""
+    language = of_label(label) or (of_file(name) if name else None) or ""
     if language in {"c", "cpp", ""} and _KERNEL.search(token.content):
         language = "cuda"
     fence = lines[end - 1].strip(" \t>") if start < end - 1 < len(lines) else ""

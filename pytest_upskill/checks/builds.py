@@ -1,10 +1,13 @@
-"""Checks that build or run the code of an answer."""
+"""Checks that build or run the code of an answer, and the options that they may have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
+
+from pytest_upskill.checks.blocks import relative_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +66,69 @@ class Run:
 
 Sandboxed = Compile | Run
 """A check that builds or runs the code of an answer."""
+
+
+C_FAMILY = frozenset({"c", "cpp", "cuda"})
+"""Languages that include headers."""
+
+_VALUE = r"[A-Za-z0-9_.+-]+"
+# Options for the dialect, warnings, optimization or code generation. None names a file, a program
+# or another option, so that none can make the compiler read, write or run something else.
+_GNU = (
+    rf"-std={_VALUE}",
+    r"-ansi|-pedantic|-pedantic-errors|-pthread|-w|-g[0-3]?|-O[0-3sgz]?|-Ofast",
+    rf"-W(?![alp],)[a-z0-9+-]+(?:={_VALUE})?",
+    rf"-[DU][A-Za-z_]\w*(?:={_VALUE})?",
+    rf"-m(?:arch|tune|cpu|abi)={_VALUE}|-m(?:no-)?(?:avx|sse|fma|bmi|f16c|popcnt)[a-z0-9.-]*",
+    r"-f(?:no-)?(?:openmp|openmp-simd|exceptions|rtti|pic|PIC|pie|PIE|fast-math|strict-aliasing)",
+    r"-f(?:no-)?(?:concepts|coroutines|char8_t|signed-char|unsigned-char|wrapv|builtin|permissive)",
+    r"-f(?:no-)?(?:freestanding|ms-extensions|math-errno|omit-frame-pointer|common)",
+)
+_CUDA = (
+    rf"--?std={_VALUE}",
+    r"-O[0-3]|-w|-g|-G|--?lineinfo",
+    rf"-[DU][A-Za-z_]\w*(?:={_VALUE})?",
+    r"--?(?:expt-)?(?:relaxed-constexpr|extended-lambda)|--?use_fast_math",
+    r"--?(?:ftz|prec-div|prec-sqrt|fmad|rdc|relocatable-device-code)=(?:true|false)",
+    r"--?maxrregcount=\d{1,3}",
+    r"--?default-stream=(?:legacy|per-thread|null)",
+    r"-Werror=?[a-z,-]*|-Wno-deprecated-gpu-targets",
+)
+# Compiled on use, because few cases have flags.
+_ALLOWED = {"c": "|".join(_GNU), "cpp": "|".join(_GNU), "cuda": "|".join(_CUDA)}
+_ARCH = re.compile(r"sm_\d{2,3}[af]?")
+
+
+def check_flags(language: str, flags: Iterable[str]) -> str | None:
+    """Return what is wrong with compiler flags, None if nothing is."""
+    allowed = _ALLOWED.get(language)
+    for flag in flags:
+        if allowed is None:
+            return f"flag {flag!r}: {language} takes no flags"
+        if not re.fullmatch(allowed, flag):
+            return (
+                f"flag {flag!r} is not allowed: "
+                "only dialect, warning, optimization, -D, -U and code generation flags are"
+            )
+    return None
+
+
+def check_arch(arch: str) -> str | None:
+    """Return what is wrong with a CUDA architecture, None if nothing is."""
+    if _ARCH.fullmatch(arch):
+        return None
+    return f"bad arch {arch!r}: write it as in 'sm_90' or 'sm_90a'"
+
+
+def check_file(name: str) -> str | None:
+    """Return what is wrong with the name of a header from a case, None if nothing is."""
+    if relative_path(name) == name:
+        return None
+    return f"bad file name {name!r}: write a relative path of letters, digits and . _ + - only"
+
+
+def check_header(name: str) -> str | None:
+    """Return what is wrong with the name of a library's header, None if nothing is."""
+    if relative_path(name) == name:
+        return None
+    return f"bad header {name!r}: write it as in 'torch/extension.h', without brackets"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_upskill.checks.languages import LANGUAGES, RUNNABLE, canonical
+from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE, canonical
 
 _CALLERS = frozenset({"concurrent", "pluggy", "pytest_upskill"})
 

@@ -1,14 +1,177 @@
-"""Checks of structured data in an answer."""
+"""Checks of data in an answer: by a JSON Schema, or by a path to a value.
+
+A path, such as ``general.backends`` or ``jobs."build.linux".steps[0].run``, is a sequence of steps.
+Every key but the first follows a dot; a key that contains a dot, a
+bracket, a quote or a blank is in single quotes, or in double quotes as a JSON string. An index is
+in brackets and counts from 0, or from the end if it is negative.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from typing import Any, ClassVar, Literal
 
 from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.paths import NowhereError, equals, follow, shown
 from pytest_upskill.checks.result import CheckError, CheckResult, cut, failed, passed
+
+Step = str | int
+"""A key or an index."""
+
+_STEP = re.compile(
+    r"""\[(?P<index>-?\d{1,9})\]
+    |(?P<dot>\.)?(?:(?P<bare>[^\s."'\[\]]+)|'(?P<literal>[^']+)'|(?P<string>"(?:[^"\\]|\\.)+"))""",
+    re.VERBOSE,
+)
+_MAX_SHOWN = 70
+_MAX_ITEMS = 8
+
+
+class NowhereError(Exception):
+    """A path that does not exist in the data."""
+
+
+def parse_path(path: str) -> tuple[Step, ...]:
+    """Parse a path into its steps.
+
+    Raises:
+        ValueError: The path is invalid; the message is one line with the position.
+    """
+    steps: list[Step] = []
+    at = 0
+    while at < len(path) or not steps:
+        match = _STEP.match(path, at)
+        if match is None or (match["index"] is None and bool(match["dot"]) is (at == 0)):
+            what = "bad path at character {}: write it as in general.backends or jobs[0].'a.b'"
+            raise ValueError(what.format(at + 1))
+        if match["index"] is not None:
+            steps.append(int(match["index"]))
+        else:
+            steps.append(match["bare"] or match["literal"] or _unquoted(match["string"], at))
+        at = match.end()
+    return tuple(steps)
+
+
+def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
+    """Return the value at a path.
+
+    Args:
+        value: The data.
+        path: A path in the syntax of `parse_path`.
+        as_key: Converts a key to another form that the data may have, such as a number in YAML.
+
+    Raises:
+        NowhereError: The path does not exist; the message says which step is missing.
+        ValueError: The path is invalid.
+    """
+    walked = "the top level"
+    for step in parse_path(path):
+        if isinstance(step, int):
+            value = _item(value, step, walked)
+        else:
+            value = _entry(value, step, walked, as_key)
+        walked = _join_step(walked, step)
+    return value
+
+
+def equals(found: Any, expected: Any) -> bool:
+    """Return whether data equals a JSON value.
+
+    ``9`` equals ``9.0``, a date equals its ISO 8601 text, and true does not equal 1.
+    """
+    match expected:
+        case dict():
+            return (
+                isinstance(found, dict)
+                and found.keys() == expected.keys()
+                and all(equals(found[key], value) for key, value in expected.items())
+            )
+        case list():
+            return (
+                isinstance(found, list)
+                and len(found) == len(expected)
+                and all(map(equals, found, expected))
+            )
+        case str() if isinstance(found, date | time):
+            return expected in {found.isoformat(), str(found)}
+        case bool() | None:
+            return found is expected
+        case _:
+            return not isinstance(found, bool) and bool(found == expected)
+
+
+def shown(value: Any) -> str:
+    """Return a value as short text for a message, with its type if that could be ambiguous."""
+    match value:
+        case str():
+            return f"the text {_json(value)}"
+        case bool() | None:
+            return json.dumps(value)
+        case int() | float():
+            return f"the number {_json(value)}"
+        case datetime() | date() | time():
+            return f"the date or time {value.isoformat()}"
+        case _:
+            return _json(value)
+
+
+def _unquoted(string: str, at: int) -> str:
+    try:
+        return str(json.loads(string))
+    except ValueError:
+        raise ValueError(f"bad path at character {at + 1}: not a JSON string: {string}") from None
+
+
+def _item(value: Any, index: int, walked: str) -> Any:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise NowhereError(f"{walked} is {shown(value)}, not a list")
+    if not -len(value) <= index < len(value):
+        count = f"{len(value)} item{'s' * (len(value) != 1)}"
+        raise NowhereError(f"no [{index}] in {walked}, which has {count}")
+    return value[index]
+
+
+def _entry(value: Any, key: str, walked: str, as_key: Callable[[str], Any]) -> Any:
+    if not isinstance(value, Mapping):
+        raise NowhereError(f"{walked} is {shown(value)}, not a table")
+    for candidate in (key, as_key(key)):
+        if candidate in value:
+            return value[candidate]
+    keys = ", ".join(map(str, list(value)[:_MAX_ITEMS])) + ", …" * (len(value) > _MAX_ITEMS)
+    raise NowhereError(f"no {key!r} in {walked}, which has {keys or 'no keys'}")
+
+
+def _join_step(walked: str, step: Step) -> str:
+    before = "" if walked == "the top level" else walked
+    if isinstance(step, int):
+        return f"{before}[{step}]"
+    return f"{before}.{step}".removeprefix(".")
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(_outline(value, 4), default=str, ensure_ascii=False)
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _outline(value: Any, depth: int) -> Any:
+    """Copy a limited part of a value: aliases in YAML may make it huge, or infinite."""
+    match value:
+        case str():
+            return value[:_MAX_SHOWN]
+        case dict() if depth:
+            entries = list(value.items())[:_MAX_ITEMS]
+            return {str(key)[:_MAX_SHOWN]: _outline(item, depth - 1) for key, item in entries}
+        case list() if depth:
+            return [_outline(item, depth - 1) for item in value[:_MAX_ITEMS]]
+        case dict() | list():
+            return "…"
+        case int():
+            return value if abs(value) < 10**_MAX_SHOWN else "a huge number"
+        case _:
+            return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +180,7 @@ class ValueAtPath:
 
     name: Literal["json", "toml", "yaml"]
     path: str
-    """A path in the syntax of `pytest_upskill.checks.paths`."""
+    """A path in the syntax of `pytest_upskill.checks.structure`."""
     value: Any
     """The exact value, as JSON; ``9`` equals ``9.0``."""
 
@@ -74,8 +237,7 @@ class JsonSchema:
 
 def _compare(check: ValueAtPath, text: str) -> tuple[bool, str]:
     """Return whether a document of the answer has the value, and a phrase that says what it has."""
-    from pytest_upskill.checks.documents import read_documents
-    from pytest_upskill.checks.yaml_documents import as_yaml_key
+    from pytest_upskill.checks.documents import as_yaml_key, read_documents
 
     as_key = as_yaml_key if check.name == "yaml" else str
     what = ""

@@ -1,11 +1,16 @@
-"""Checks for text in an answer, ignoring case."""
+"""Checks for text and patterns in an answer, under a time limit."""
 
 from __future__ import annotations
 
+import re
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import (
+    CheckError,
     CheckResult,
     cut,
     excerpt,
@@ -67,3 +72,70 @@ class ContainsAny:
                 return passed(self.name, f" {quoted(candidate)}: in the answer")
         texts = cut(", ".join(map(quoted, self.texts)), 80)
         return failed(self.name, f" {texts}: none in {summary(text)}")
+
+
+MAX_TEXT = 1 << 20
+"""Maximum number of characters of an answer that are searched; the rest is ignored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regex:
+    """A check that a pattern of Python's ``re``, with inline flags, is found in the answer."""
+
+    name: ClassVar[str] = "regex"
+
+    pattern: str
+
+    def check(self, text: str) -> CheckResult:
+        """Search for the pattern.
+
+        Raises:
+            CheckError: The search takes too long.
+        """
+        subject = f"{self.name} {quoted(self.pattern)}"
+        if call_untrusted(subject, _find, self.pattern, text, 0) is not None:
+            return passed(self.name, f" {quoted(self.pattern)}: found")
+        hint = ""
+        with suppress(CheckError):
+            if call_untrusted(subject, _find, self.pattern, text, re.IGNORECASE) is not None:
+                hint = "; (?i) would find it"
+        return failed(self.name, f" {quoted(self.pattern)}: not found in {summary(text)}{hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRegex:
+    """A check that a pattern of Python's ``re``, with inline flags, is not in the answer."""
+
+    name: ClassVar[str] = "not_regex"
+
+    pattern: str
+
+    def check(self, text: str) -> CheckResult:
+        """Search for the pattern.
+
+        Raises:
+            CheckError: The search takes too long.
+        """
+        start = call_untrusted(f"{self.name} {quoted(self.pattern)}", _find, self.pattern, text, 0)
+        if start is None:
+            return passed(self.name, f" {quoted(self.pattern)}: not found")
+        place = excerpt(text, *line_column(text, start))
+        return failed(self.name, f" {quoted(self.pattern)}: found in {place}")
+
+
+def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern, without Python's warnings about future changes of the syntax.
+
+    Raises:
+        re.error: The pattern is invalid.
+        RecursionError: It is nested too deeply.
+        OverflowError: It has too large a repeat count.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(pattern, flags)
+
+
+def _find(pattern: str, text: str, flags: int) -> int | None:
+    match = compile_pattern(pattern, flags).search(text, 0, MAX_TEXT)
+    return match.start() if match else None

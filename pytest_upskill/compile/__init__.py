@@ -2,10 +2,10 @@
 
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.compilers import Compilers
-from pytest_upskill.compile.language import Language
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
+    Language,
     Repeatable,
     Runner,
     Sources,

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import Block
-from pytest_upskill.compile import diagnostics, provenance
-from pytest_upskill.compile.single_flight import SingleFlight
+from pytest_upskill.compile import diagnostics
+from pytest_upskill.compile.built_once import SingleFlight
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox
@@ -137,14 +137,14 @@ class Command:
             limits=replace(
                 LIMITS,
                 wall_s=left_s,
-                output_bytes=most if hides else most + provenance.LISTING_BYTES,
+                output_bytes=most if hides else most + diagnostics.LISTING_BYTES,
             ),
         )
         if not hides:
-            outcome = provenance.without_secrets(
+            outcome = diagnostics.without_secrets(
                 outcome,
                 home,
-                (*provenance.PUBLIC, *(f"{folder}/" for folder in self.homes)),
+                (*diagnostics.PUBLIC, *(f"{folder}/" for folder in self.homes)),
                 most=most,
             )
         return outcome, diagnostics.read(outcome, home)

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed, languages
-from pytest_upskill.checks.blocks import Block, blocks, choose_units
-from pytest_upskill.checks.compile_options import C_FAMILY, check_arch, check_file, check_flags
+from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
+from pytest_upskill.checks.blocks import (
+    Block,
+    blocks,
+    canonical,
+    choose_units,
+    of_file,
+    relative_path,
+)
+from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_file, check_flags
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Files, WorkspaceFile
-from pytest_upskill.checks.languages import canonical
-from pytest_upskill.checks.relative_path import relative_path
-from pytest_upskill.compile.build_cache import BuildCache
+from pytest_upskill.compile.built_once import BuildCache, SingleFlight
 from pytest_upskill.compile.cuda.nvcc import Cuda
 from pytest_upskill.compile.gnu import Gnu
-from pytest_upskill.compile.language import Language
-from pytest_upskill.compile.message import describe, found_languages, result, unbuilt
 from pytest_upskill.compile.python.python import Python, PythonRunner
-from pytest_upskill.compile.single_flight import SingleFlight
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
     FindsHeaders,
+    Language,
     Repeatable,
     Sources,
     Toolchain,
 )
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
 NO_FILES: Files = MappingProxyType({})
@@ -264,7 +267,7 @@ def _is_source(file: WorkspaceFile) -> bool:
 
 def _block(file: WorkspaceFile) -> Block:
     """Return a file of a workspace as a block of an answer."""
-    language = languages.of_file(file.name) or ""
+    language = of_file(file.name) or ""
     return Block(language=language, name=file.name, code=file.text, line=1, closed=True)
 
 
@@ -289,3 +292,50 @@ def _option_problem(check: Sandboxed) -> str | None:
 
 def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
     return block.is_header and block.language in C_FAMILY and block not in units
+
+
+MAX_LINES = 40
+MAX_CHARACTERS = 8 << 10
+MAX_NAMES = 5
+"""Maximum lines and characters of diagnostics, and maximum file names, in a result."""
+
+
+def found_languages(found: tuple[Block, ...]) -> str:
+    """Return the languages of an answer's code blocks as text."""
+    languages = dict.fromkeys(block.language or "unlabelled" for block in found)
+    return f"found: {', '.join(languages)}" if languages else "no code block at all"
+
+
+def describe(
+    check: Sandboxed, language: Language, units: tuple[Block, ...], built: Built
+) -> CheckResult:
+    """Make the result of a check from the build or test run of its code blocks."""
+    named = [unit.name or f"block at answer line {unit.line}" for unit in units]
+    where = ", ".join(named[:MAX_NAMES]) + (" …" if len(named) > MAX_NAMES else "")
+    finding = f"{built.message} ({where}; {built.compiler})"
+    if not all(unit.closed for unit in units):
+        finding += "; its fence is never closed: the answer seems to be cut off"
+    message = f"{check.name} {language.name}: {finding}"
+    return result(check, built.passed, message, _cut(built.diagnostics))
+
+
+def result(check: Sandboxed, passed: bool, message: str, detail: str = "") -> CheckResult:
+    """Make the result of a check."""
+    return CheckResult(name=check.name, passed=passed, message=message, detail=detail)
+
+
+def unbuilt(check: Sandboxed) -> tuple[CheckResult, ...]:
+    """Make a failed result for each of a check's ``requires``, for code that does not build."""
+    return tuple(
+        CheckResult(
+            name=requirement.name,
+            passed=False,
+            message=f"{requirement.name}: the code does not build",
+        )
+        for requirement in (check.requires if isinstance(check, Compile) else ())
+    )
+
+
+def _cut(lines: Sequence[str]) -> str:
+    text = "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
+    return f"{text}\n… ({len(lines)} lines)" if len(lines) > MAX_LINES else text

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.compile.build_cache import stamps
+from pytest_upskill.compile.built_once import stamps
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.toolchain import Built, Sources, homes_of, run_trusted
 from pytest_upskill.sandbox.run import Sandbox

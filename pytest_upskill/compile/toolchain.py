@@ -1,4 +1,4 @@
-"""The interfaces of toolchains and runners, and functions that they share."""
+"""The interfaces of languages, their toolchains and runners, and functions that they share."""
 
 from __future__ import annotations
 
@@ -203,3 +203,22 @@ def wheel_programs(name: str) -> Iterator[Path]:
 
 def _at_own_line(block: Block) -> str:
     return "\n" * (block.line - 1) + block.code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A language with its toolchain and its runner."""
+
+    name: str
+    """The name in ``compile`` and ``run`` checks, in lower case: ``rust``."""
+    labels: tuple[str, ...] = ()
+    """Further labels of code fences, and file suffixes: ``rs``."""
+    toolchain: Toolchain | None = None
+    """Decides ``compile`` checks; None if there is no support for them."""
+    runner: Runner | None = None
+    """Decides ``run`` checks; None if there is no support for them."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The name and all labels."""
+        return (self.name, *self.labels)

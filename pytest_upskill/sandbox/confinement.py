@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.sandbox.interpreter import PYTHON
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import PYTHON, Level
 from pytest_upskill.sandbox.own_user import OWN_USER_CAPABILITIES, OWN_USER_CAPABILITY_NAMES
 from pytest_upskill.sandbox.seccomp import build_allowlist
 from pytest_upskill.sandbox.syscalls import MACHINES

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.sandbox.machine import cores
 
 # Limits that the system does not support are skipped. The limit of processes is `-u` in bash and
 # `-p` in dash.

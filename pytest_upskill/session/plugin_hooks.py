@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.checks import CheckError, CheckResult, Custom
+from pytest_upskill.checks.blocks import RUNNABLE
 from pytest_upskill.checks.extensions import Extensions, describe_exception
-from pytest_upskill.checks.languages import RUNNABLE
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import clean
 from pytest_upskill.formats.skill import Case

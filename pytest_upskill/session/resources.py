@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
 from pytest_upskill.providers.keys import secrets
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import languages_of

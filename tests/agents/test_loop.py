@@ -15,7 +15,7 @@ from pytest_upskill.agents.loop.runner import LoopRunner
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
 from pytest_upskill.model import parse_model
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.run_limits import RunLimits

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.checks import CheckResult, ValueAtPath
-from pytest_upskill.checks.paths import parse_path
+from pytest_upskill.checks.structure import parse_path
 
 BUILD = """Put this into `build.toml`:
 

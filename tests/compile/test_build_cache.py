@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.checks import AtMost, Compile
 from pytest_upskill.compile import Built, Compilers
-from pytest_upskill.compile.build_cache import BuildCache
+from pytest_upskill.compile.built_once import BuildCache
 from tests.compiling import build, fenced
 from tests.conftest import Run, WriteSkill
 

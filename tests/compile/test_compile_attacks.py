@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.compile import Compilers, provenance
+from pytest_upskill.compile import Compilers
+from pytest_upskill.compile import diagnostics as provenance
 from pytest_upskill.sandbox.limits import Limits
 from tests.compiling import SLOW, build
 from tests.sandbox_programs import LEVELS

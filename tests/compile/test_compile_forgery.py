@@ -8,8 +8,7 @@ import pytest
 
 from pytest_upskill.checks import AtMost, Compile, Instruction
 from pytest_upskill.compile import Compilers
-from pytest_upskill.compile.cuda.device import read_functions
-from pytest_upskill.compile.cuda.ptx import ptx_instructions
+from pytest_upskill.compile.cuda.device_code import ptx_instructions, read_functions
 from tests.compiling import build, fenced
 
 needs_nvcc = pytest.mark.needs("nvcc")

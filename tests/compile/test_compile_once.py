@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.checks import Compile, Sandboxed
 from pytest_upskill.checks import Run as RunCode
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.compile.single_flight import SingleFlight
+from pytest_upskill.compile.built_once import SingleFlight
 from tests.compiling import SLOW, build, fenced
 from tests.conftest import Run, WriteSkill
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.checks.compile_options import check_arch, check_file, check_flags
-from pytest_upskill.checks.languages import LANGUAGES, canonical
+from pytest_upskill.checks.blocks import LANGUAGES, canonical
+from pytest_upskill.checks.builds import check_arch, check_file, check_flags
 from pytest_upskill.compile import CannotCompile, Compilers
 
 

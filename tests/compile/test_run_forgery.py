@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import Compilers
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import Level
 from tests.compiling import python, run
 
 WRONG = "def add(a, b):\n    return 0\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.compile import Compilers
-from pytest_upskill.compile.cuda.device import read_functions
+from pytest_upskill.compile.cuda.device_code import read_functions
 from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.teacher.versions.edits import check_candidate
 from pytest_upskill.wire.chat import Dialect

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-
-from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.levels import Level
+
+from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sandbox.seccomp import build_allowlist, build_denylist
 from pytest_upskill.sandbox.syscalls import (
     ALLOCATE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pytest_upskill.agents.loop.loop import run_loop
 from pytest_upskill.agents.loop.toolbox import Toolbox
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
-from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.sandbox.machine import cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.run_limits import RunLimits

@@ -13,17 +13,17 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import AtMost, CheckResult, Compile
-from pytest_upskill.compile.build_cache import stamps
+from pytest_upskill.compile.built_once import stamps
 from pytest_upskill.compile.command import LIMITS, Command, Probes
-from pytest_upskill.compile.cuda import cubin
-from pytest_upskill.compile.cuda.device import (
+from pytest_upskill.compile.cuda import device_code as cubin
+from pytest_upskill.compile.cuda.device_code import (
+    Disassembler,
     Function,
     check_instruction,
     check_limit,
+    ptx_instructions,
     read_functions,
 )
-from pytest_upskill.compile.cuda.ptx import ptx_instructions
-from pytest_upskill.compile.cuda.sass import Disassembler
 from pytest_upskill.compile.gnu import find_host_compiler
 from pytest_upskill.compile.toolchain import (
     Built,

@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Self
 
 from pytest_upskill.checks import Compile
+from pytest_upskill.checks.blocks import relative_path
 from pytest_upskill.checks.python_tests import PythonTests, find_tests
-from pytest_upskill.checks.relative_path import relative_path
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 

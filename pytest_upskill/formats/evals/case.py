@@ -25,11 +25,7 @@ from pytest_upskill.formats.evals.keys import (
 )
 from pytest_upskill.formats.evals.owner import Owner
 from pytest_upskill.formats.evals.shapes import Entry
-from pytest_upskill.formats.evals.triggers import (
-    StatedChoice,
-    choice_stated_by,
-    expected_choice,
-)
+from pytest_upskill.formats.evals.triggers import StatedChoice, choice_stated_by, expected_choice
 from pytest_upskill.formats.evals.typed_checks import Checks, Unsupported
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath

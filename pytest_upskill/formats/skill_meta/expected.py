@@ -20,8 +20,8 @@ from pytest_upskill.checks import (
     Judge,
     ProcessCheck,
     Run,
-    compile_options,
 )
+from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_flags
 from pytest_upskill.formats.skill_meta.text_checks import Entry, Makes, TextChecks, each, keys_of
 from pytest_upskill.formats.skill_meta.values import (
     FileName,
@@ -105,11 +105,11 @@ class CompileEntry(Entry):
         for name in sorted(self.model_fields_set - _OF_ANY_LANGUAGE):
             if self.language != "cuda":
                 raise ValueError(f"{name!r} is for cuda only: remove it")
-        if self.requires and self.language not in compile_options.C_FAMILY:
+        if self.requires and self.language not in C_FAMILY:
             raise ValueError(f"'requires' names headers, and {self.language} has none: remove it")
-        problem = compile_options.check_flags(self.language, tuple(self.flags))
+        problem = check_flags(self.language, tuple(self.flags))
         if self.arch is not None:
-            problem = problem or compile_options.check_arch(self.arch)
+            problem = problem or check_arch(self.arch)
         if problem:
             raise ValueError(problem)
         return self

@@ -9,10 +9,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from pytest_upskill.checks import compile_options, compile_pattern
+from pytest_upskill.checks import compile_pattern
+from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
-from pytest_upskill.checks.paths import parse_path
+from pytest_upskill.checks.structure import parse_path
 from pytest_upskill.formats.case_inputs import CaseInputs
 from pytest_upskill.formats.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.formats.source.json import read_json
@@ -171,8 +172,8 @@ Id = Annotated[
 ]
 Language = Annotated[str, AfterValidator(_check_language)]
 Runnable = Annotated[str, AfterValidator(_check_runnable)]
-HeaderName = Annotated[str, _without(compile_options.check_header)]
-FileName = Annotated[str, _without(compile_options.check_file)]
+HeaderName = Annotated[str, _without(check_header)]
+FileName = Annotated[str, _without(check_file)]
 Schema = Annotated[
     dict[str, Any],
     BeforeValidator(

@@ -14,7 +14,7 @@ from pytest_upskill.completion import Client
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom, url_variable
 from pytest_upskill.providers.served_models import served_models
-from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.sandbox.machine import cores
 from pytest_upskill.session.options.settings import Settings
 
 _PROGRAMS_PER_CORE = 2

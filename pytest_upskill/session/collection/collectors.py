@@ -20,11 +20,7 @@ from pytest_upskill.session.collection.case_files import discovery_of, node_id_n
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import TrialItem
-from pytest_upskill.session.options.settings import (
-    NO_MODELS,
-    SETTINGS,
-    Settings,
-)
+from pytest_upskill.session.options.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.skipped import NO_JUDGE

@@ -20,7 +20,7 @@ from pytest_upskill.repository.files import leads_out
 from pytest_upskill.repository.git import merge_base
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.repository.project import RUNS, TRIGGER_BASELINES, project_folder
-from pytest_upskill.sandbox.levels import LEVELS, Level
+from pytest_upskill.sandbox.machine import LEVELS, Level
 from pytest_upskill.session.options.models import models_and_judge, own_prices
 from pytest_upskill.session.options.values import (
     choice,
