@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from pytest_upskill.checks import CheckError, Contains, ContainsAny, NotContains
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.cpu_limit import CallProcess
 from pytest_upskill.grading.grade import (
     Answer,
@@ -29,9 +29,6 @@ IsClear = Callable[[Sequence[CaseCounts], int, int, int], bool]
 
 By its counts, the number of rounds done and of those planned, and the number of its look.
 """
-
-_FAST = (Contains, ContainsAny, NotContains)
-"""Checks that need no time limit."""
 
 
 class Rounds:
@@ -82,7 +79,7 @@ class Rounds:
             return answer
         text = answer.completion.text
         try:
-            if all(isinstance(check, _FAST) for check in checks):
+            if all(check.is_fast for check in checks):
                 return replace(answer, checked=check_text(checks, text))
             # Not on the loop: a check may take long, and other answers arrive meanwhile.
             checked = await asyncio.to_thread(self._worker.call, check_text, checks, text)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pytest_upskill.checks.blocks import relative_path
+from pytest_upskill.checks.result import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +28,12 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compile:
+class Compile(Key):
     """A check that the answer's code in a language compiles."""
 
     name: ClassVar[str] = "compile"
+    also_called = "build builds compiles"
+    for_teacher = "a language: c, cpp, cuda or python"
 
     language: str
     """A registered language: ``python``, ``c``, ``cpp`` or ``cuda``."""
@@ -51,10 +54,15 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Key):
     """A check that the answer's code passes the case's test code; both run in a sandbox."""
 
     name: ClassVar[str] = "run"
+    also_called = "test code_test exec execute"
+    for_teacher = (
+        '{"language": "python", "code": "assert f(1) == 2"}, with names that the answer\'s code '
+        "defines"
+    )
 
     language: str
     """A language with a runner: ``python``, or a language of a plugin."""

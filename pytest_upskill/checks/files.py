@@ -7,9 +7,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pytest_upskill.checks.result import Check, CheckResult, cut, failed, passed
+from pytest_upskill.checks.result import Check, CheckResult, Key, cut, failed, passed
 
 MAX_FILES = 2000
 """Maximum number of files in a workspace."""
@@ -53,12 +53,19 @@ Files = Mapping[str, WorkspaceFile]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileExists:
+class FileExists(Key):
     """A check that the workspace has a file with a name that matches a pattern."""
+
+    also_called = "files_exist output_files expected_files artifacts"
 
     name: Literal["file_exists"] = "file_exists"
     file: str
     """A relative path, in which ``*`` and ``?`` are wildcards."""
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(file=each) for each in value]
 
     def check_files(self, files: Files) -> CheckResult:
         """Search for the file."""

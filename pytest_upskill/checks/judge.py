@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self, final
+
+from pytest_upskill.checks.result import Key
 
 INSTRUCTIONS = """\
 You check statements about an answer that somebody else wrote. You do not answer the question \
@@ -81,12 +83,19 @@ def meaning_of(error: str) -> str:
     return next(known, f"it does not reply in JSON as asked: {_STRONGER}")
 
 
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
+class Judge(Key):
     """A check that a statement is true of the answer; undecided without a judge model."""
 
     name: ClassVar[str] = "judge"
+    also_called = "rubric criteria statement statements llm llm_rubric"
 
     statement: str
     number: int = field(default=0, compare=False, repr=False)
     """From 1, among the statements of its case in the file; 0 if it is not from a file."""
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(statement=each) for each in value]

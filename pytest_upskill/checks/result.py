@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Self
 
 MAX_MESSAGE = 200
 """Maximum number of characters of a check's message."""
@@ -28,13 +28,37 @@ class CheckResult:
     """Further lines, such as the compiler's diagnostics."""
 
 
-class Check(Protocol):
-    """An assertion that is decided from the answer's text alone."""
+class Key:
+    """What a kind of check says of its key in ``expected``."""
+
+    also_called: ClassVar[str] = ""
+    """Words that others use for the key, separated by blanks."""
+    for_teacher: ClassVar[str] = ""
+    """What its value is, in a teacher's prompt; "" for keys that no teacher writes."""
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """Make the checks of a key's value."""
+        raise NotImplementedError
+
+
+class Check(Key):
+    """An assertion that is decided from the answer's text alone; `TextChecks` lists all kinds."""
+
+    is_negative: ClassVar[bool] = False
+    """Whether it says what must not be in the answer, so that an empty answer passes."""
+    is_fast: ClassVar[bool] = False
+    """Whether it needs no time limit."""
 
     @property
     def name(self) -> str:
         """The key in the case file."""
-        ...
+        raise NotImplementedError
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The texts or patterns that it looks for."""
+        return ()
 
     def check(self, text: str) -> CheckResult:
         """Check an answer.
@@ -42,7 +66,7 @@ class Check(Protocol):
         Raises:
             CheckError: The check cannot be decided.
         """
-        ...
+        raise NotImplementedError
 
 
 def passed(name: str, what: str) -> CheckResult:

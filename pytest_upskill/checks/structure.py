@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.result import CheckError, CheckResult, cut, failed, passed
+from pytest_upskill.checks.result import Check, CheckError, CheckResult, cut, failed, passed
 
 Step = str | int
 """A key or an index."""
@@ -175,8 +175,10 @@ def _outline(value: Any, depth: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueAtPath:
+class ValueAtPath(Check):
     """A check that the answer's data, or one of its files, has a value at a path."""
+
+    for_teacher = "path to value"
 
     name: Literal["json", "toml", "yaml"]
     path: str
@@ -200,13 +202,20 @@ class ValueAtPath:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JsonSchema:
+class JsonSchema(Check):
     """A check that the answer's JSON, a block or the whole answer, is valid under a schema."""
 
     name: ClassVar[str] = "json_schema"
+    also_called = "schema jsonschema"
+    for_teacher = "a schema"
 
     schema: Mapping[str, Any]
     """Draft 2020-12, without references to other documents."""
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(schema=value)]
 
     def check(self, text: str) -> CheckResult:
         """Validate the answer's JSON.

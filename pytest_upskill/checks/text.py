@@ -6,10 +6,11 @@ import re
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import (
+    Check,
     CheckError,
     CheckResult,
     cut,
@@ -23,12 +24,30 @@ from pytest_upskill.checks.result import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contains:
+class OfText(Check):
+    """A check of one text; a list of them makes one check each."""
+
+    text: str
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """See `Check.wanted`."""
+        return (self.text,)
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(text=each) for each in value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contains(OfText):
     """A check that the answer contains a text, ignoring case."""
 
     name: ClassVar[str] = "contains"
-
-    text: str
+    also_called = "contain contains_all includes must_contain must_include has"
+    for_teacher = "a string, or a list of strings that must all occur; case does not matter"
+    is_fast = True
 
     def check(self, text: str) -> CheckResult:
         """Search for the text."""
@@ -38,12 +57,14 @@ class Contains:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotContains:
+class NotContains(OfText):
     """A check that the answer does not contain a text, ignoring case."""
 
     name: ClassVar[str] = "not_contains"
-
-    text: str
+    also_called = "excludes must_not_contain must_not_include does_not_contain"
+    for_teacher = "a string, or a list of strings that must not occur; case does not matter"
+    is_negative = True
+    is_fast = True
 
     def check(self, text: str) -> CheckResult:
         """Search for the text."""
@@ -57,12 +78,25 @@ class NotContains:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContainsAny:
+class ContainsAny(Check):
     """A check that the answer contains at least one of several texts, ignoring case."""
 
     name: ClassVar[str] = "contains_any"
+    also_called = "any any_of one_of includes_any"
+    for_teacher = "a list of strings of which one must occur; case does not matter"
+    is_fast = True
 
     texts: tuple[str, ...]
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """See `Check.wanted`."""
+        return self.texts
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(texts=tuple(value))]
 
     def check(self, text: str) -> CheckResult:
         """Search for each of the texts."""
@@ -79,12 +113,29 @@ MAX_TEXT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regex:
+class OfPattern(Check):
+    """A check of one pattern; a list of them makes one check each."""
+
+    pattern: str
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """See `Check.wanted`."""
+        return (self.pattern,)
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(pattern=each) for each in value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regex(OfPattern):
     """A check that a pattern of Python's ``re``, with inline flags, is found in the answer."""
 
     name: ClassVar[str] = "regex"
-
-    pattern: str
+    also_called = "pattern patterns match matches regexp required_regex"
+    for_teacher = "a pattern in Python's syntax that must be found, or a list of them"
 
     def check(self, text: str) -> CheckResult:
         """Search for the pattern.
@@ -103,12 +154,13 @@ class Regex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotRegex:
+class NotRegex(OfPattern):
     """A check that a pattern of Python's ``re``, with inline flags, is not in the answer."""
 
     name: ClassVar[str] = "not_regex"
-
-    pattern: str
+    also_called = "not_matches not_match forbidden_regex"
+    for_teacher = "a pattern in Python's syntax that must not be found, or a list of them"
+    is_negative = True
 
     def check(self, text: str) -> CheckResult:
         """Search for the pattern.

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 from pytest_upskill.checks import (
     AnyCheck,
+    Check,
     CheckError,
     Contains,
-    ContainsAny,
     NotContains,
-    NotRegex,
-    Regex,
     Run,
 )
 from pytest_upskill.checks.python_tests import find_tests
@@ -84,7 +82,7 @@ def _case(case: Case) -> Iterator[str]:
 
 def _check(check: AnyCheck, question: str) -> Iterator[str]:
     match check:
-        case Contains() | ContainsAny() | Regex():
+        case Check() if check.wanted and not check.is_negative:
             if _holds(check.check, ""):
                 yield f"{_describe(check)} can never fail: it passes even for an empty answer"
             elif _holds(check.check, question):
@@ -94,7 +92,7 @@ def _check(check: AnyCheck, question: str) -> Iterator[str]:
                 )
         case NotContains() if not check.text.strip():
             yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
-        case NotRegex() if not _holds(check.check, ""):
+        case Check() if check.is_negative and not _holds(check.check, ""):
             yield f"{_describe(check)} can never pass: it is found even in an empty answer"
         case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
             yield f"run can never be decided: {problem}"
@@ -124,12 +122,6 @@ def _wrong_tests(code: str) -> str | None:
         return f"it is not Python: {error}"
 
 
-def _describe(check: Contains | ContainsAny | Regex | NotContains | NotRegex) -> str:
-    match check:
-        case Contains() | NotContains():
-            text = repr(check.text)
-        case ContainsAny():
-            text = ", ".join(map(repr, check.texts))
-        case _:
-            text = repr(check.pattern)
+def _describe(check: Check) -> str:
+    text = ", ".join(map(repr, check.wanted))
     return f"{check.name} {text if len(text) <= 60 else text[:59] + '…'}"  # noqa: PLR2004  a line's

@@ -8,12 +8,8 @@ from typing import Any
 
 from pytest_upskill.checks import (
     AnyCheck,
-    Contains,
-    ContainsAny,
+    Check,
     JsonSchema,
-    NotContains,
-    NotRegex,
-    Regex,
 )
 from pytest_upskill.formats.evals.proposals import Proposal, propose
 from pytest_upskill.formats.skill import Case, Skill
@@ -101,13 +97,9 @@ def _add(expected: dict[str, Any], key: str, value: Any) -> None:
 def _entries_of(check: AnyCheck) -> list[tuple[str, Any]]:
     """Return the entries of ``expected`` that a check by code is written as."""
     match check:
-        case Contains() | NotContains():
-            return [(check.name, check.text)]
-        case ContainsAny():
-            return [(check.name, text) for text in check.texts]
-        case Regex() | NotRegex():
-            return [(check.name, check.pattern)]
         case JsonSchema():
             return [(check.name, check.schema)]
+        case Check():
+            return [(check.name, wanted) for wanted in check.wanted]
         case _:
             return []

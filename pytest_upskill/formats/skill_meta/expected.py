@@ -22,7 +22,7 @@ from pytest_upskill.checks import (
     Run,
 )
 from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_flags
-from pytest_upskill.formats.skill_meta.text_checks import Entry, Makes, TextChecks, each, keys_of
+from pytest_upskill.formats.skill_meta.text_checks import Entry, Makes, TextChecks, keys_of, of
 from pytest_upskill.formats.skill_meta.values import (
     FileName,
     FileNames,
@@ -181,7 +181,7 @@ def _of_files(files: Mapping[str, TextChecks]) -> list[InFile]:
 
 
 def _process(name: Literal["read_file", "ran_script"]) -> Makes:
-    return each(lambda file: ProcessCheck(name=name, file=file))
+    return Makes(lambda files: [ProcessCheck(name=name, file=file) for file in files])
 
 
 class Expected(TextChecks):
@@ -195,20 +195,18 @@ class Expected(TextChecks):
     compile: Annotated[
         CompileEntry | None,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
-        Makes(lambda entry: [entry.check()]),
+        Makes(lambda entry: [entry.check()], Compile),
     ] = None
     """Language in which the answer's code must build, or an object with it and options."""
     run: Annotated[
         RunEntry | None,
         BeforeValidator(_present, json_schema_input_type=RunEntry),
-        Makes(lambda entry: [entry.check()]),
+        Makes(lambda entry: [entry.check()], Run),
     ] = None
     """Test code that the answer's code must pass; both run in a sandbox."""
-    judge: Annotated[Texts, each(lambda text: Judge(statement=text))] = Field(default_factory=list)
+    judge: Annotated[Texts, of(Judge)] = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
-    file_exists: Annotated[FileNames, each(lambda file: FileExists(file=file))] = Field(
-        default_factory=list
-    )
+    file_exists: Annotated[FileNames, of(FileExists)] = Field(default_factory=list)
     """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
     file_contains: Annotated[dict[WorkspaceName, Texts], Field(min_length=1), Makes(_contained)] = (
         Field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_upskill.formats.skill_meta import expected
 from pytest_upskill.formats.skill_meta import schema as entries
-from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks
+from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks, keys_of
 from pytest_upskill.formats.skill_meta.values import suggestion
 from pytest_upskill.formats.source.json import JsonPath
 
@@ -40,20 +40,11 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("cases", "evals evaluations scenarios test_cases"),
         ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
         ("min_lift", "lift"),
-        ("contains", "contain contains_all includes must_contain must_include has"),
-        ("not_contains", "excludes must_not_contain must_not_include does_not_contain"),
-        ("contains_any", "any any_of one_of includes_any"),
-        ("regex", "pattern patterns match matches regexp required_regex"),
-        ("not_regex", "not_matches not_match forbidden_regex"),
-        ("json_schema", "schema jsonschema"),
-        ("compile", "build builds compiles"),
-        ("run", "test code_test exec execute"),
-        ("judge", "rubric criteria statement statements llm llm_rubric"),
+        *((key, makes.kind.also_called) for key, (_, makes) in keys_of(expected.Expected).items()),
         ("language", "lang"),
         ("code", "script source tests"),
         ("files context", "file fixtures attachments"),
         ("workspace", "sandbox working_directory cwd"),
-        ("file_exists", "files_exist output_files expected_files artifacts"),
         ("context", "files"),
     )
     for synonym in synonyms.split()

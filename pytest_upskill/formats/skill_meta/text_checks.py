@@ -19,6 +19,7 @@ from pytest_upskill.checks import (
     Regex,
     ValueAtPath,
 )
+from pytest_upskill.checks.result import Key
 from pytest_upskill.formats.skill_meta.values import Patterns, Schema, Text, Texts, Values
 
 
@@ -38,16 +39,19 @@ class Makes:
     """Mark of a field: the function that makes checks of its validated value."""
 
     checks: Callable[[Any], Iterable[Any]]
+    kind: type[Key] = Key
+    """What the key is called elsewhere."""
 
 
-def each(make: Callable[[Any], Any]) -> Makes:
-    """Mark a field whose value is a list, of which each entry makes one check."""
-    return Makes(lambda values: map(make, values))
+def of(kind: type[Key]) -> Makes:
+    """Mark a field whose checks are of one kind."""
+    return Makes(kind.of, kind)
 
 
 def _at_paths(name: Literal["json", "toml", "yaml"]) -> Makes:
     return Makes(
-        lambda values: [ValueAtPath(name=name, path=path, value=v) for path, v in values.items()]
+        lambda values: [ValueAtPath(name=name, path=path, value=v) for path, v in values.items()],
+        ValueAtPath,
     )
 
 
@@ -77,29 +81,21 @@ def keys_of(model: type[Checks]) -> Mapping[str, tuple[str, Makes]]:
 class TextChecks(Checks):
     """Checks of a text; every one must hold."""
 
-    contains: Annotated[Texts, each(lambda text: Contains(text=text))] = Field(default_factory=list)
+    contains: Annotated[Texts, of(Contains)] = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Annotated[Texts, each(lambda text: NotContains(text=text))] = Field(
-        default_factory=list
-    )
+    not_contains: Annotated[Texts, of(NotContains)] = Field(default_factory=list)
     """Strings that must not be in the answer; case does not matter."""
     contains_any: Annotated[
         list[Text],
         Field(min_length=1),
-        Makes(lambda texts: [ContainsAny(texts=tuple(texts))]),
+        of(ContainsAny),
     ] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Annotated[Patterns, each(lambda pattern: Regex(pattern=pattern))] = Field(
-        default_factory=list
-    )
+    regex: Annotated[Patterns, of(Regex)] = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Annotated[Patterns, each(lambda pattern: NotRegex(pattern=pattern))] = Field(
-        default_factory=list
-    )
+    not_regex: Annotated[Patterns, of(NotRegex)] = Field(default_factory=list)
     """Python regular expressions that must not be found in the answer."""
-    json_schema: Annotated[Schema, Makes(lambda schema: [JsonSchema(schema=schema)])] = Field(
-        default_factory=dict
-    )
+    json_schema: Annotated[Schema, of(JsonSchema)] = Field(default_factory=dict)
     """JSON Schema (2020-12) of the answer's JSON block, or its path relative to this file."""
     toml: Annotated[Values, _at_paths("toml")] = Field(default_factory=dict)
     """Values that the answer's TOML must have: path, such as `general.backends`, to value."""

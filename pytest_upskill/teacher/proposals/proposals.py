@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from pytest_upskill.formats.skill_meta.expected import Expected
+from pytest_upskill.formats.skill_meta.text_checks import keys_of
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.marks import MATERIAL, marked, marked_sources
 from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
@@ -17,14 +19,15 @@ BATCH = 10
 
 Text = Annotated[str, Field(min_length=1)]
 
-CHECKS = """\
-`expected` holds checks, all of which must hold: "contains" and "not_contains" (a string or a \
-list; case does not matter), "contains_any" (a list), "regex" and "not_regex" (Python), "json", \
-"yaml" or "toml" (path to value), "json_schema" (a schema), "compile" (a language: c, cpp, cuda or \
-python), "run" ({"language": "python", "code": "assert f(1) == 2"}, with names that the answer's \
-code defines). At least one must fail for an empty answer. Accept every right answer, however it \
-is worded, and no wrong one: prefer a regex of what must be said to a sentence, and `run` or \
-`compile` for code."""
+_KEYS = "; ".join(
+    f'"{key}" ({makes.kind.for_teacher})'
+    for key, (_, makes) in keys_of(Expected).items()
+    if makes.kind.for_teacher
+)
+CHECKS = f"""\
+`expected` holds checks, all of which must hold: {_KEYS}. At least one must fail for an empty \
+answer. Accept every right answer, however it is worded, and no wrong one: prefer a regex of what \
+must be said to a sentence, and `run` or `compile` for code."""
 
 _PROPOSE = """\
 You write test cases for an agent skill: a text that helps a model with this task:

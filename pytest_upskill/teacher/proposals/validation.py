@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.checks import CheckError, CheckResult, NotContains, NotRegex
+from pytest_upskill.checks import Check as TextCheck
+from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
@@ -89,8 +90,7 @@ def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
         check: Decides its checks.
     """
     for text_check in text_checks_of(case):
-        is_negative = isinstance(text_check, NotContains | NotRegex)
-        if not is_negative and _passes(text_check, case.input):
+        if not text_check.is_negative and _passes(text_check, case.input):
             yield f"the question gives the answer away: it passes {text_check.name}"
 
     def failures(text: str) -> list[str]:
@@ -114,7 +114,7 @@ def _case_problems(case: Case) -> Iterator[str]:
         yield f"'{case.agent_key}' needs an agent"
     if case.judge_checks:
         yield "needs a judge: only checks by code are kept"
-    if all(isinstance(check, NotContains | NotRegex) for check in case.checks):
+    if all(isinstance(check, TextCheck) and check.is_negative for check in case.checks):
         yield "has no positive check: an empty answer would pass"
 
 
