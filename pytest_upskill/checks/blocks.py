@@ -105,7 +105,7 @@ class Block:
     """One fenced block."""
 
     language: str
-    """Its name in `languages`, or else the label in lower case; "" if there is no label."""
+    """Its name in `_KNOWN`, or else the label in lower case; "" if there is no label."""
     name: str | None
     """File name, a relative path of plain characters; None if there is none."""
     code: str
@@ -143,7 +143,7 @@ def choose_units(candidates: tuple[Block, ...], *names: str) -> tuple[Block, ...
 
     Args:
         candidates: The blocks of the answer.
-        names: Labels and suffixes of the language; one is enough if `languages` contains it.
+        names: Labels and suffixes of the language; one is enough if `_KNOWN` has it.
     """
     filled = [block for block in candidates if block.kind in names and block.code.strip()]
     units = [block for block in filled if not block.is_header] or filled
