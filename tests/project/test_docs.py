@@ -17,6 +17,7 @@ from pytest_upskill import hookspecs
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill_meta.schema import CaseFile
 from tests.conftest import Run
+from tests.git_repository import commit_all, git
 from tests.pages import CHECKOUT, PAGES, Command, Fence, commands, fences, links, page_name
 from tests.project.workflows import shell
 
@@ -65,7 +66,13 @@ def test_what_a_page_shows_in_a_terminal_is_what_happens(page: Path, folder: Pat
                 _run(command, folder)
 
 
-def test_the_readmes_workflow_runs_commands_that_work(folder: Path) -> None:
+@pytest.mark.needs("git")
+def test_the_readmes_workflow_runs_commands_that_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BASE", "main")
+    commit_all(folder)
+    git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
     (workflow,) = (fence for fence in fences(README) if fence.language == "yaml")
 
     for line in _run_lines(yaml.safe_load(workflow.text)):

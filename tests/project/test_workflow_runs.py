@@ -41,6 +41,7 @@ def act(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     document = yaml.safe_load(ACTION.read_text("utf-8"))
     (step,) = (step for step in steps(document) if step.get("id") == "run")
     given = {"MODELS": "offline", "PATHS": "skills", "SINCE": "", "ARGS": "", "FOLDER": "out"}
+    given |= {"COMPARE": "base", "BASE": ""}
     output = {"GITHUB_OUTPUT": str(folder / "outputs")}
     return shell(step["run"], folder, **given | output | inputs)
 
@@ -66,6 +67,19 @@ def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
     assert process.returncode == 1
     outputs = (project / "outputs").read_text("utf-8")
     assert 'failed-gates=["yaml-parsing on offline"]\n' in outputs
+
+
+def test_the_action_compares_a_pull_request_with_its_base(project: Path) -> None:
+    git(project, "update-ref", "refs/remotes/origin/main", "main")
+    skill = project / "skills" / "yaml-parsing" / "SKILL.md"
+    skill.write_text("---\nname: yaml-parsing\ndescription: Nothing.\n---\n", "utf-8")
+
+    process = act(project, BASE="main", ARGS="--upskill-min-pass-rate 0 --upskill-runs 5")
+
+    assert process.returncode == 1, process.stdout
+    assert "the skill became worse than origin/main: " in process.stdout
+    assert "next: restore the facts in the skill, or change the cases" in process.stdout
+    assert "verdict=regression\n" in (project / "outputs").read_text("utf-8")
 
 
 def test_the_action_tests_only_what_changed(project: Path) -> None:
@@ -106,10 +120,11 @@ def test_inputs_of_the_action_are_words_not_commands(project: Path) -> None:
 
 def test_the_shards_of_a_workflow_merge_into_one_report(project: Path) -> None:
     workflow = yaml.safe_load((CHECKOUT / "docs" / "workflows" / "shards.yml").read_text("utf-8"))
+    git(project, "update-ref", "refs/remotes/origin/main", "main")
     scripts = [step["run"] for step in steps(workflow) if "run" in step]
     shard, gate = (script for script in scripts if not script.startswith("pip"))
     for number in workflow["jobs"]["shard"]["strategy"]["matrix"]["shard"]:
-        process = shell(shard, project, SHARD=str(number))
+        process = shell(shard, project, SHARD=str(number), BASE="main")
         assert process.returncode == 0, process.stdout
 
     process = shell(gate, project)

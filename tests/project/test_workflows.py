@@ -131,6 +131,18 @@ def test_the_options_in_workflows_are_options(run_once: Run) -> None:
         assert set(re.findall(r"--upskill-[a-z-]+", file.read_text("utf-8"))) <= known, file.name
 
 
+def test_every_workflow_that_tests_skills_compares_with_the_base_branch() -> None:
+    readme = (fence.text for fence in fences(CHECKOUT / "README.md") if "\njobs:\n" in fence.text)
+    shown = [*(file.read_text("utf-8") for file in FOLDER.iterdir()), *readme]
+    # The nightly one runs on the base branch, and records what others compare with.
+    testing = [each for each in shown if "pytest skills" in each and "-baseline-update" not in each]
+
+    assert len(testing) == 6
+    for text in testing:
+        assert re.search(r'--upskill-compare[ =]"?origin/\$', text), text
+        assert re.search("fetch-depth: 0|git fetch origin", text), text
+
+
 @every_workflow
 def test_the_scripts_in_a_workflow_are_scripts(file: Path, tmp_path: Path) -> None:
     for step in steps(yaml.safe_load(file.read_text("utf-8"))):
