@@ -92,7 +92,7 @@ def is_hidden(root: Path, name: str, hidden: HiddenFiles) -> bool:
         name: The file's name, relative to ``root``.
         hidden: What is known of the skill's files.
     """
-    return is_hidden_by_name(root, name, hidden) or reads_as_cases(root, name, hidden)
+    return is_hidden_by_name(root, name, hidden) or has_shape_of_cases(root / name)
 
 
 def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
@@ -102,8 +102,8 @@ def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
 
 def reads_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether a file has the name or the shape of a case file, wherever it is."""
-    return any(_is_case_name(each, hidden) for each in _names(root, name)) or _has_shape(
-        root / name
+    return any(_is_case_name(each, hidden) for each in _names(root, name)) or (
+        has_shape_of_cases(root / name)
     )
 
 
@@ -135,7 +135,7 @@ def _names(root: Path, name: str) -> set[str]:
     return {name, PurePath(real).as_posix()}
 
 
-def _has_shape(path: Path) -> bool:
+def has_shape_of_cases(path: Path) -> bool:
     """Return whether a file can be read as cases, or has such a name and cannot be read at all."""
     is_named = may_hold_cases(path.name)
     try:

@@ -92,7 +92,7 @@ def with_case(folder: Path, body: str = "", **case: Any) -> Path:
     return folder
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(CERTAIN_NAMES | POSSIBLE_NAMES | ANY_NAMES, st.sampled_from(PLACES), st.sampled_from(SHAPES))
 def test_what_is_read_as_cases_is_neither_shown_nor_installed(
     name: str, place: str, shape: Any

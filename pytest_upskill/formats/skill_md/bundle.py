@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.formats.case_files import is_hidden_by_name, is_installed, reads_as_cases
+from pytest_upskill.formats.case_files import has_shape_of_cases, is_hidden_by_name, is_installed
 from pytest_upskill.formats.skill import HiddenFiles, Skill
 from pytest_upskill.formats.skill_md.frontmatter import SkillText
 from pytest_upskill.formats.source.files import (
@@ -59,7 +59,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     warnings: list[Problem] = []
     left = MAX_TOTAL_BYTES
     for name, at in _named_files(folder, skill, hidden):
-        if reads_as_cases(folder, name, hidden):
+        if has_shape_of_cases(folder / name):
             what = f"{name!r} reads as a case file, and no model may see its answers"
             warnings.append(_left_out_problem(skill.text, at, what))
             continue
