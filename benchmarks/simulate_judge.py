@@ -1,11 +1,14 @@
 """Measure what the errors of a judge do to lift and verdict, and what labels repair.
 
-Suites are drawn from known pass rates, decided by a judge of known error rates, and labelled
-without error, ten answers of each stratum unless the table says otherwise:
+Suites are drawn from known pass rates, decided by a judge of known error rates, and labelled, ten
+answers of each stratum and without error unless the table says otherwise:
 
     python benchmarks/simulate_judge.py --full
 
 The same seed and number of suites print the same tables. ``docs/judging.md`` quotes them.
+
+The last table repeats a second drawing, through the functions that draw and apply labels: models
+give some texts often, the judge passes all wrong answers that are rare, and SKILL.md is edited.
 """
 
 from __future__ import annotations
@@ -19,6 +22,12 @@ from math import sqrt
 from multiprocessing import Pool
 from statistics import fmean
 
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.completion import Completion
+from pytest_upskill.formats.judge_labels import LabelsFile
+from pytest_upskill.formats.skill import GateRule
+from pytest_upskill.grading.labels import cell_labels, draw
 from pytest_upskill.stats import (
     JudgedCase,
     JudgedRuns,
@@ -29,6 +38,8 @@ from pytest_upskill.stats import (
     lift_interval,
     verdict,
 )
+from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.trials.trial import Arm
 
 FEW, MANY = 150, 2000
 """Suites of a setting by default, and with ``--full``."""
@@ -56,6 +67,8 @@ class Setting:
     """Concentration of the Beta distribution of pass rates over cases; 0 for equal ones."""
     older: float | None = None
     """Share that it rejected of the old answers with the skill that were labelled; None as now."""
+    mislabelled: float = 0.0
+    """Share of the labels that are wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +106,7 @@ def main() -> None:
     )
     for table, rows in groupby(chosen, key=lambda each: each.table):
         print_table(table, [(each.row, outcomes[each]) for each in rows])
+    print_second_drawings(suites, args.seed)
 
 
 def settings() -> Iterator[Setting]:
@@ -137,6 +151,25 @@ def settings() -> Iterator[Setting]:
     yield Setting(table=table, row="tosses a coin, cases alike", finds=coin, rejects=coin, spread=0)
     yield Setting(table=table, row="tosses a coin", finds=coin, rejects=coin)
     yield Setting(table=table, row="labels of an older skill", rejects=(0.8, 1.0), older=1.0)
+    for wrong in (0.0, 0.05, 0.1, 0.2):
+        yield Setting(
+            table="wrong labels, 10 cases x 5 runs, true +45, judge right in 90%",
+            row=f"{wrong:.0%} of the labels are wrong",
+            change=0.45,
+            finds=(0.9, 0.9),
+            rejects=(0.9, 0.9),
+            mislabelled=wrong,
+        )
+    for points in (5, 10, 15):
+        for cases, runs in ((10, 5), (20, 10)):
+            yield Setting(
+                table="a judge that has become more lenient to the skill since it was labelled",
+                row=f"by {points} points, {cases} cases x {runs} runs",
+                rejects=(1 - points / 50, 1.0),
+                older=1.0,
+                cases=cases,
+                runs=runs,
+            )
     table = "where it is hard, 10 cases x 20 runs, true +0, cases alike"
     yield Setting(table=table, row="passes everything", rejects=nothing, spread=0, runs=20)
     yield Setting(table=table, row="tosses a coin", finds=coin, rejects=coin, spread=0, runs=20)
@@ -209,7 +242,8 @@ def _labels(
     strata: dict[tuple[bool, bool], list[Label]] = {}
     for (index, arm), each in answers.items():
         for passed, judged in each:
-            strata.setdefault((arm, judged), []).append(Label(index, arm, judged, passed))
+            labelled = passed is not (rng.random() < setting.mislabelled)
+            strata.setdefault((arm, judged), []).append(Label(index, arm, judged, labelled))
     return [
         label
         for stratum in strata.values()
@@ -252,6 +286,123 @@ def print_table(title: str, rows: list[tuple[str, Outcome]]) -> None:
             found.bias,
         )
         print(f"{row:40}", *(f"{100 * each:7.1f}" for each in (*alone, *corrected)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondDrawing:
+    """Of one repetition, or the mean of all; lifts are fractions."""
+
+    off: float
+    """Corrected lift minus the lift if every answer were labelled."""
+    covers_labelled: float
+    """Whether the interval covers the latter."""
+    covers_true: float
+    """Whether the interval covers the true lift."""
+    width: float
+    """Half of the interval."""
+    new_labels: float
+    """Answers of the second drawing that need a label."""
+
+
+RIGHT, WRONG = "It is right.", "It is wrong."
+SHARES: dict[Arm, tuple[float, float]] = {"with_skill": (0.5, 0.2), "without_skill": (0.4, 0.0)}
+"""Shares of right answers, and of rare wrong ones, in each arm."""
+TRUE_LIFT = 0.1
+
+
+def print_second_drawings(repetitions: int, seed: int) -> None:
+    """Repeat the second drawing and print the means."""
+    rng = random.Random(f"{seed} second drawing")
+    drawn = [second_drawing(rng) for _ in range(repetitions)]
+    print("\na second drawing after SKILL.md was edited, 10 cases x 10 runs, 40 labels")
+    for name in SecondDrawing.__slots__:
+        mean = fmean(getattr(each, name) for each in drawn)
+        print(f"{name:40} {mean if name == 'new_labels' else 100 * mean:7.1f}")
+
+
+def second_drawing(rng: random.Random) -> SecondDrawing:
+    """Label a run, edit the skill, and label a drawing of a second run."""
+    first = [_trial(str(case), arm, "1", rng) for case in range(10) for arm in SHARES]
+    # As the recordings do, the second run repeats the answers without the skill.
+    second = [
+        _trial(each.case, "with_skill", "2", rng) if each.arm == "with_skill" else each
+        for each in first
+    ]
+    labelled = _labelled(_draw(first, None))
+    drawn = _draw(second, labelled)
+    cell = Cell(
+        path="skill_meta.json",
+        skill="s",
+        model="m",
+        resolved="m",
+        gate=GateRule(),
+        planned=len(second),
+        trials=tuple(second),
+        judge="j",
+        labels=cell_labels(_labelled(drawn), second, judge="j", model="m", resolved="m"),
+    )
+    correction = cell.correction
+    assert correction is not None
+    fully = fmean(
+        (1 if trial.arm == "with_skill" else -1) * 2 * (run.completion.text == RIGHT)
+        for trial in second
+        for run in trial.runs
+    )
+    return SecondDrawing(
+        off=correction.lift - fully,
+        covers_labelled=correction.low <= fully <= correction.high,
+        covers_true=correction.low <= TRUE_LIFT <= correction.high,
+        width=(correction.high - correction.low) / 2,
+        new_labels=len(drawn.answers) - drawn.labelled,
+    )
+
+
+def _trial(case: str, arm: Arm, version: str, rng: random.Random) -> TrialResult:
+    right, rare = SHARES[arm]
+    runs = []
+    for _ in range(10):
+        chance = rng.random()
+        text = (
+            RIGHT if chance < right else f"Rare {rng.random()}" if chance < right + rare else WRONG
+        )
+        check = CheckResult(name="judge", passed=text != WRONG, message="")
+        completion = Completion(text=text, input_tokens=1, output_tokens=1)
+        runs.append(RunResult(completion=completion, checks=(check,)))
+    return TrialResult(
+        skill="s",
+        case=case,
+        model="m",
+        resolved="m",
+        arm=arm,
+        min_pass_rate=None,
+        prompt_digest=case,
+        skill_digest=version if arm == "with_skill" else "",
+        runs=tuple(runs),
+        planned=10,
+        statements=("It is right.",),
+        case_digest=case,
+    )
+
+
+def _draw(trials: list[TrialResult], before: LabelsFile | None) -> LabelsFile:
+    drawing = draw(trials, case_file="", judge="j", answers=40, date="", before=before)
+    assert drawing is not None
+    return drawing.file
+
+
+def _labelled(file: LabelsFile) -> LabelsFile:
+    answers = [
+        answer.model_copy(
+            update={
+                "labels": [
+                    label.model_copy(update={"holds": answer.full_text == RIGHT})
+                    for label in answer.labels
+                ]
+            }
+        )
+        for answer in file.answers
+    ]
+    return file.model_copy(update={"answers": answers})
 
 
 if __name__ == "__main__":

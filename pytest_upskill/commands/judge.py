@@ -47,7 +47,7 @@ from pytest_upskill.grading.labels import (
 from pytest_upskill.model import Model
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
-from pytest_upskill.report.judge_notes import unusable
+from pytest_upskill.report.notes import unusable
 from pytest_upskill.repository.project import project_folder
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.without_tests.workplace import run_in_session

@@ -10,21 +10,25 @@ without a valid run in one of the arms are left out. An estimate that the data d
 
 from __future__ import annotations
 
-from pytest_upskill.stats.agreement import Agreement, agreement, weighted_agreement
-from pytest_upskill.stats.correction import Correction, correct_lift, corrected_verdict
 from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift
 from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha, look_alpha
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
 from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
-from pytest_upskill.stats.labels import (
+from pytest_upskill.stats.judged import (
     MIN_LABELS,
     STRATA,
+    Agreement,
+    Correction,
     JudgedCase,
     JudgedRuns,
     Label,
     Stratum,
+    agreement,
     answers_of,
+    correct_lift,
+    corrected_verdict,
     lacking_labels,
+    weighted_agreement,
 )
 from pytest_upskill.stats.triggers import (
     QueryCounts,

@@ -13,7 +13,7 @@ from pytest_upskill.checks import CheckError, CheckResult, Judge
 from pytest_upskill.completion import Completion, StopReason
 from pytest_upskill.grading.judge import judge_request, read_judgement
 from pytest_upskill.model import parse_model
-from pytest_upskill.report.judge_notes import unusable
+from pytest_upskill.report.notes import unusable
 
 MODEL = parse_model("haiku")
 ANSWER = "Use `csv.reader`.\n\nIt handles quoted   fields; never split by hand."

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.grading.quotes import occurs, proves
+from pytest_upskill.grading.judge import occurs, proves
 
 ANSWER = """\
 ## Cause – and cure

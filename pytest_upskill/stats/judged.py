@@ -1,4 +1,4 @@
-"""The lift, corrected for the errors of a judge, by labels of some of the answers.
+"""The lift, corrected for the errors of a judge by labels of some of the answers, and its accuracy.
 
 It is double sampling (Tenenbein 1970, JASA 65:1350-1361): the judge decides every answer, and a
 person labels some, drawn at random from four strata: with and without the skill, judged to pass and
@@ -13,18 +13,109 @@ from itertools import product
 from math import floor, fsum, sqrt
 from statistics import fmean
 
-from pytest_upskill.stats.counts import Estimate, lift
-from pytest_upskill.stats.intervals import lift_interval, two_sided_z
-from pytest_upskill.stats.labels import (
-    STRATA,
-    JudgedCase,
-    Label,
-    Stratum,
-    arm_of,
-    count_in,
-)
+from pytest_upskill.stats.counts import CaseCounts, Estimate, lift
+from pytest_upskill.stats.intervals import lift_interval, two_sided_z, wilson_interval
 from pytest_upskill.stats.numerics import student_t_quantile
 from pytest_upskill.stats.verdicts import MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
+
+MIN_LABELS = 10
+"""Minimum number of labels in a stratum, unless all of its answers are labelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRuns:
+    """The valid runs of one case in one arm, and those that depended on a judge.
+
+    A run depends on the judge if it has statements to decide and no check by code failed.
+
+    Raises:
+        ValueError: A count is negative or larger than the one that it is part of.
+    """
+
+    passes: int
+    runs: int
+    judged_passes: int
+    """Those of the passes that depended on the judge."""
+    judged_fails: int
+    """Runs that only the judge did not pass."""
+
+    def __post_init__(self) -> None:
+        fails = self.runs - self.passes
+        if not 0 <= self.judged_passes <= self.passes or not 0 <= self.judged_fails <= fails:
+            raise ValueError(
+                f"{self.judged_passes} judged of {self.passes} passes, "
+                f"{self.judged_fails} judged of {fails} others: a part cannot be larger"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """The valid runs of one case in two arms, as the judge decided them."""
+
+    with_skill: JudgedRuns
+    without_skill: JudgedRuns
+
+    @property
+    def counts(self) -> CaseCounts:
+        """The counts by the judge."""
+        with_, without = self.with_skill, self.without_skill
+        return CaseCounts(with_.passes, with_.runs, without.passes, without.runs)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Label:
+    """A person's decision about one answer that depended on the judge."""
+
+    case: int
+    """Index of the case."""
+    with_skill: bool
+    judged: bool
+    """Whether the answer passed by the judge."""
+    passed: bool
+    """Whether it passes by the label."""
+
+
+Stratum = tuple[bool, bool]
+"""Whether the skill is in context, and whether the judge passed the answers."""
+
+STRATA: tuple[Stratum, ...] = ((True, True), (True, False), (False, True), (False, False))
+
+
+def answers_of(cases: Sequence[JudgedCase], stratum: Stratum) -> int:
+    """Return the number of answers in a stratum."""
+    return sum(count_in(case, stratum) for case in cases)
+
+
+def lacking_labels(
+    cases: Sequence[JudgedCase], labels: Sequence[Label]
+) -> list[tuple[Stratum, int]]:
+    """Return the strata with too few labels, and how many are missing.
+
+    A stratum needs ``MIN_LABELS`` labels, or labels of all of its answers.
+
+    Args:
+        cases: The runs as judged, one entry for each case.
+        labels: The labels, in any order.
+    """
+    lacking = []
+    for stratum in STRATA:
+        have = sum((label.with_skill, label.judged) == stratum for label in labels)
+        need = min(MIN_LABELS, answers_of(cases, stratum))
+        if have < need:
+            lacking.append((stratum, need - have))
+    return lacking
+
+
+def arm_of(case: JudgedCase, *, with_skill: bool) -> JudgedRuns:
+    """Return the runs of one arm."""
+    return case.with_skill if with_skill else case.without_skill
+
+
+def count_in(case: JudgedCase, stratum: Stratum) -> int:
+    """Return the number of a case's answers in a stratum."""
+    with_skill, judged = stratum
+    arm = arm_of(case, with_skill=with_skill)
+    return arm.judged_passes if judged else arm.judged_fails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,3 +326,60 @@ def _variance(cases: Sequence[JudgedCase], strata: Sequence[_Stratum]) -> float:
         rate = (arm.passes - lost + gained) / arm.runs
         parts.append(rate * (1 - rate) / arm.runs)
     return fsum(parts) / len(usable) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How often the judge is right in one arm; None without such a label."""
+
+    holds: Estimate | None
+    """Share that the judge passes of the answers that pass by their labels."""
+    fails: Estimate | None
+    """Share that the judge fails of the answers that do not."""
+
+
+def agreement(
+    cases: Sequence[JudgedCase], labels: Sequence[Label], *, with_skill: bool
+) -> Agreement:
+    """Return how often the judge is right in one arm, estimated for all of its answers.
+
+    A label stands for as many answers of its stratum as it is one of. The intervals are Wilson's,
+    for the effective number of labels (Kish 1965; Korn & Graubard 1998, Surv Methodol 24:193-201).
+
+    Args:
+        cases: The runs as judged, one entry for each case.
+        labels: The labels, in any order.
+        with_skill: Whether the arm is that with the skill.
+    """
+    weighted: list[tuple[bool, bool, float]] = []
+    for judged in (True, False):
+        stratum = with_skill, judged
+        inside = [label for label in labels if (label.with_skill, label.judged) == stratum]
+        if inside:
+            weight = answers_of(cases, stratum) / len(inside)
+            weighted += [(label.passed, judged, weight) for label in inside]
+    return weighted_agreement(weighted)
+
+
+def weighted_agreement(labels: Sequence[tuple[bool, bool, float]]) -> Agreement:
+    """Return how often a judge is right, from labels of one arm.
+
+    Args:
+        labels: Of each answer whether it passes by the label, whether it passes by the judge, and
+            for how many answers it stands.
+    """
+    shares = [
+        _share([(judged is passed, weight) for label, judged, weight in labels if label is passed])
+        for passed in (True, False)
+    ]
+    return Agreement(holds=shares[0], fails=shares[1])
+
+
+def _share(labels: Sequence[tuple[bool, float]]) -> Estimate | None:
+    """Return the weighted share of true values with its interval, None without any."""
+    total = fsum(weight for _, weight in labels)
+    if not total:
+        return None
+    rate = fsum(weight for found, weight in labels if found) / total
+    effective = total**2 / fsum(weight**2 for _, weight in labels)
+    return Estimate(rate, *wilson_interval(rate, effective))
