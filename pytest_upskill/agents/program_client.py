@@ -192,7 +192,8 @@ class CliClient:
         Args:
             request: The request of the run.
             upstream: Replies to the requests of the program.
-            reserve: Reserves the price of a request with so many bytes; raises BudgetError.
+            reserve: Reserves the price of a request by the most tokens that its prompt can have;
+                raises BudgetError.
 
         Raises:
             BudgetError: The next request could have exceeded the budget.

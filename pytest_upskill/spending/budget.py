@@ -99,15 +99,14 @@ class Budget:
             self._reservations.append(reservation)
         return reservation
 
-    async def reserve_next(self, reservation: Reservation, size: int) -> Settle:
-        """Check that a run's next request of so many bytes fits, and return what settles it.
+    async def reserve_next(self, reservation: Reservation, input_tokens: int) -> Settle:
+        """Check that a run's next request of at most so many tokens fits; return what settles it.
 
         Raises:
             BudgetError: It could cost more than is left.
         """
         request = reservation.request
-        # A text has no more tokens than bytes.
-        max_cost = self._prices.max_cost_of_tokens(request.model, size, request.max_tokens)
+        max_cost = self._prices.max_cost_of_tokens(request.model, input_tokens, request.max_tokens)
         settle = partial(self.settle, reservation, cost_if_unknown=max_cost)
         if reservation.left is None:
             return settle

@@ -20,8 +20,9 @@ from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import Reply
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.spending.budget import Settle
+from pytest_upskill.spending.budget import BudgetError, Settle
 from pytest_upskill.spending.run_limits import RunLimits
 from tests.agent_programs import (
     Recorded,
@@ -160,6 +161,36 @@ async def _first_byte(reader: asyncio.StreamReader) -> bytes | None:
         return await asyncio.wait_for(reader.read(1), 0.01)
     except TimeoutError:
         return None
+
+
+def test_no_request_stops_the_event_loop(tmp_path: Path) -> None:
+    skill = "\n".join(f"This is line {number} of a long skill." for number in range(200))
+    file = WorkspaceFile(name="SKILL.md", text=f"---\nname: a\ndescription: b\n---\n{skill}")
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"x": ["x"] * 200_000}}
+    said = [{"role": "assistant", "content": [call]}]
+    body = json.dumps({"messages": said, "stream": True, "tools": [{"name": "Bash"}]})
+
+    async def longest_stop() -> float:
+        async def fail(_: int) -> Settle:
+            raise BudgetError("the request has been read")
+
+        request = agent_request(skill_name="a", skill=(file,))
+        proxy = Proxy(request, ClaudeCode(), Recorded([]), fail, RunLimits())
+        await proxy.start(tmp_path / "proxy")
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy")
+        head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write((head + body).encode())
+        answer, longest = asyncio.ensure_future(reader.read(1)), 0.0
+        while not answer.done():
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+        writer.close()
+        await proxy.aclose()
+        assert proxy.tally.loaded is False
+        return longest
+
+    assert asyncio.run(longest_stop()) < 2
 
 
 class _Endless:

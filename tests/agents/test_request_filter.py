@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.proxy.request_filter import RefusedBody, filter_request
+from pytest_upskill.agents.proxy.request_filter import (
+    RefusedBody,
+    filter_request,
+    max_prompt_tokens,
+)
 from pytest_upskill.wire.stream import AgentFormat
 
 TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}
@@ -140,6 +144,67 @@ def test_what_an_agent_needs_is_passed_on_unchanged() -> None:
     assert body["messages"] == messages
     assert body["tools"] == [TOOL]
     assert (body["system"], body["stream"]) == ("s", True)
+
+
+def image(wire: AgentFormat) -> dict[str, Any]:
+    if wire == "messages":
+        return {"type": "image", "source": {"type": "base64", "data": "aGk="}}
+    return {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+
+
+@pytest.mark.parametrize(("wire", "most"), [("messages", 5_000), ("responses", 50_000)])
+def test_an_image_counts_as_many_tokens_as_its_vendor_may_charge(
+    wire: AgentFormat, most: int
+) -> None:
+    call = {"type": "tool_result", "tool_use_id": "t", "content": [image(wire)]}
+    if wire == "responses":
+        call = {"type": "function_call_output", "call_id": "t", "output": [image(wire)]}
+    message = {"role": "user", "content": [image(wire), image(wire)]}
+
+    body = rebuilt(wire, **{ITEMS[wire]: [message, {"role": "user", "content": [call]}]})
+
+    assert max_prompt_tokens(wire, body, 1_000) == 1_000 + 3 * most
+    with pytest.raises(RefusedBody, match="more than 100 images"):
+        max_prompt_tokens(wire, {ITEMS[wire]: [image(wire)] * 101}, 1_000)
+
+
+@pytest.mark.parametrize("place", ["message", "result"])
+def test_a_pdf_is_left_out_because_its_tokens_cannot_be_bounded(place: str) -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
+    parts: list[dict[str, Any]] = [{"type": "document", "source": source}]
+    if place == "result":
+        parts = [{"type": "tool_result", "tool_use_id": "t", "content": parts}]
+
+    body = rebuilt("messages", messages=[{"role": "user", "content": parts}])
+
+    sent = str(body["messages"])
+    assert "aGk=" not in sent
+    assert "This document is left out" in sent
+
+
+def test_a_source_under_another_type_is_refused() -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
+
+    with pytest.raises(RefusedBody, match="with a source"):
+        rebuilt(
+            "messages", messages=[{"role": "user", "content": [{"type": "text", "source": source}]}]
+        )
+
+
+def test_no_cache_has_a_longer_lifetime_which_costs_more() -> None:
+    long = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    result = {"type": "tool_result", "content": [{"type": "text", "text": "x", **long}], **long}
+
+    body = rebuilt(
+        "messages",
+        messages=[{"role": "user", "content": [result]}],
+        system=[{"type": "text", "text": "s", **long}],
+        tools=[{**TOOL, **long}],
+        **long,
+    )
+
+    assert "ttl" not in str(body)
+    assert str(body).count("'cache_control': {'type': 'ephemeral'}") == 4
 
 
 def test_the_host_stores_nothing() -> None:

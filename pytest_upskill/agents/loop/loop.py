@@ -91,7 +91,7 @@ async def _converse(
         The limit that ended the run; "" if the model has answered or chosen.
     """
     while True:
-        _note_request(tally, model_request.turns)
+        await in_thread(_note_request, tally, model_request.turns)
         completion = await client.complete(model_request)
         tally.requests += completion.attempts
         tally.note_reply(completion, max_input_tokens(model_request))

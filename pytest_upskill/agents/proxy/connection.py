@@ -13,7 +13,7 @@ from typing import Any
 
 import h11
 
-_MAX_BYTES = 1 << 25
+_MAX_BYTES = 1 << 24
 """Maximum size of a request's body, as sent and decompressed."""
 
 _CHUNK = 1 << 16

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value, except names of fields."""
-    if isinstance(value, str):
-        yield value
-    else:
-        for part in _parts(value):
-            yield from texts_in(part)
+    """Yield every text in a JSON value, however deep, except names of fields."""
+    return (part for part in _parts(value) if isinstance(part, str))
 
 
 def results_in(value: object) -> Iterator[tuple[str, str]]:
     """Yield pairs of the id of a call and its result, a result from the texts in it."""
-    if isinstance(value, Mapping):
-        call_id = value.get("tool_use_id") or value.get("call_id")
-        if call_id and "arguments" not in value:
-            result = value.get("output") or value.get("content")
-            yield str(call_id), "\n".join(texts_in(result))
-            return
     for part in _parts(value):
-        yield from results_in(part)
+        if isinstance(part, Mapping) and "arguments" not in part:
+            call_id = part.get("tool_use_id") or part.get("call_id")
+            if call_id:
+                result = part.get("output") or part.get("content")
+                yield str(call_id), "\n".join(texts_in(result))
 
 
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _parts(value: object) -> Iterator[object]:
+    """Yield a JSON value and all values in it, in their order."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, Mapping):
+            pending += reversed([*part.values()])
+        elif isinstance(part, list):
+            pending += reversed(part)

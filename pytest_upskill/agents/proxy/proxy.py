@@ -21,7 +21,11 @@ import h11
 from pytest_upskill.agents.programs.cli import Cli
 from pytest_upskill.agents.proxy.connection import AgentRequest, AgentResponse, Connection
 from pytest_upskill.agents.proxy.contents import results_in, texts_in
-from pytest_upskill.agents.proxy.request_filter import RefusedBody, filter_request
+from pytest_upskill.agents.proxy.request_filter import (
+    RefusedBody,
+    filter_request,
+    max_prompt_tokens,
+)
 from pytest_upskill.agents.proxy.upstream import Reply, Upstream
 from pytest_upskill.agents.record.run_end import Failed, Finished, LimitReached, RunEnd
 from pytest_upskill.agents.record.tally import RunTally
@@ -52,7 +56,7 @@ class Proxy:
         request: The request of the run.
         cli: The adapter of the agent.
         upstream: Replies to the requests.
-        reserve: Reserves the price of a request with so many bytes; raises BudgetError.
+        reserve: Reserves the price of a request with at most so many tokens; raises BudgetError.
         limits: Limits of the run.
 
     Attributes:
@@ -143,9 +147,8 @@ class Proxy:
             await response.error(status, "there is no such route here")
             return
         try:
-            body = json.loads(request.decompressed_body())
-            if not isinstance(body, dict):
-                raise TypeError("not an object")  # noqa: TRY301  as for invalid JSON
+            # In threads, because a large request would stop the event loop.
+            body = await asyncio.to_thread(_json_object, request)
         except (ValueError, TypeError, zlib.error, OSError, RecursionError) as error:
             await response.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
@@ -160,11 +163,9 @@ class Proxy:
         self, agent_body: Mapping[str, Any], headers: Mapping[str, str], response: AgentResponse
     ) -> None:
         """Send what is allowed of a request to the host, and tally and settle the exchange."""
-        name, max_tokens = self._request.model.name, self._request.max_tokens
         try:
-            body = filter_request(self._wire, agent_body, model=name, max_tokens=max_tokens)
-            content = json.dumps(body).encode("ascii")
-            settle = await self._reserve(len(content))
+            body, content, max_tokens = await asyncio.to_thread(self._prepare, agent_body)
+            settle = await self._reserve(max_tokens)
         except RefusedBody as error:
             await response.error(HTTPStatus.BAD_REQUEST, str(error))
             return
@@ -172,10 +173,6 @@ class Proxy:
             await self._fail(error, response)
             return
         self.tally.requests += 1
-        # Agents offer their tools in the conversation, and none in a side question.
-        in_conversation = bool(body.get("tools"))
-        if in_conversation:
-            self.tally.note_request([*texts_in(body)], results_in(body))
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
@@ -191,9 +188,25 @@ class Proxy:
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
                 priced = replace(completion, cost_usd=cost)
-                self.tally.note_reply(priced, len(content), in_conversation=in_conversation)
+                self.tally.note_reply(
+                    priced, len(content), in_conversation=_is_in_conversation(body)
+                )
                 if self.tally.has_chosen:
                     self.end(Finished())
+
+    def _prepare(self, agent_body: Mapping[str, Any]) -> tuple[dict[str, Any], bytes, int]:
+        """Return what is allowed of a request, as JSON too, and the most tokens that it can have.
+
+        Raises:
+            RefusedBody: A part of it is not allowed.
+        """
+        name, max_tokens = self._request.model.name, self._request.max_tokens
+        body = filter_request(self._wire, agent_body, model=name, max_tokens=max_tokens)
+        content = json.dumps(body).encode("ascii")
+        prompt_tokens = max_prompt_tokens(self._wire, body, len(content))
+        if _is_in_conversation(body):
+            self.tally.note_request([*texts_in(body)], results_in(body))
+        return body, content, prompt_tokens
 
     async def _exchange(
         self, content: bytes, headers: Mapping[str, str], response: AgentResponse
@@ -236,6 +249,24 @@ class Proxy:
         """End the run with an error, and tell the agent."""
         self.end(Failed(error))
         await _try_send(response.error(HTTPStatus.BAD_REQUEST, str(error)))
+
+
+def _json_object(request: AgentRequest) -> dict[str, Any]:
+    """Return the body of a request.
+
+    Raises:
+        ValueError, TypeError, RecursionError: It is no JSON object.
+        OSError, zlib.error: It cannot be decompressed.
+    """
+    body = json.loads(request.decompressed_body())
+    if not isinstance(body, dict):
+        raise TypeError("not an object")
+    return body
+
+
+def _is_in_conversation(body: Mapping[str, Any]) -> bool:
+    """Return whether a request offers tools, as agents do, except in a side question."""
+    return bool(body.get("tools"))
 
 
 async def _try_send(sending: Awaitable[None]) -> bool:

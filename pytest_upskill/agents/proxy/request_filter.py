@@ -129,6 +129,21 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
 
 _INSTRUCTIONS = ("system", "instructions")
 """Fields that hold a text, or parts like those of a conversation."""
+_PARTS_FIELDS = frozenset({"content", "output", "summary"})
+"""Fields of a part that may hold parts."""
+_SHORT_CACHE = {"type": "ephemeral"}
+_NO_DOCUMENT = {
+    "type": "text",
+    "text": "[This document is left out, because its tokens cannot be counted: read its text.]",
+}
+"""What stands for a PDF, of which a page has thousands of tokens, however few bytes."""
+_MAX_IMAGES = 100
+_MAX_IMAGE_TOKENS: Mapping[AgentFormat, int] = MappingProxyType(
+    {"messages": 5_000, "responses": 50_000}
+)
+"""Upper bound of the tokens of an image of any size, by rules that the vendors publish: 4,784 at
+Anthropic; at OpenAI 48,169, which gpt-4o-mini counts for eight tiles."""
+_IMAGES = ("image", "input_image")
 
 
 def filter_request(
@@ -147,12 +162,12 @@ def filter_request(
             change its meaning.
     """
     rules = _RULES[wire]
+    allowed = {name: value for name, value in body.items() if name in rules.fields}
     try:
-        for field in (rules.conversation_field, *_INSTRUCTIONS):
-            _refuse_parts(body.get(field), rules)
+        for field in {rules.conversation_field, *_INSTRUCTIONS} & allowed.keys():
+            allowed[field] = _rebuilt(allowed[field], rules)
     except RecursionError:
         raise RefusedBody(f"{rules.conversation_field}: nested too deeply") from None
-    allowed = {name: value for name, value in body.items() if name in rules.fields}
     requested = body.get(rules.limit_field)
     if isinstance(requested, int) and requested > 0:
         max_tokens = min(requested, max_tokens)
@@ -168,46 +183,92 @@ def filter_request(
     return allowed
 
 
+def max_prompt_tokens(wire: AgentFormat, body: _Body, size: int) -> int:
+    """Return an upper bound on the tokens of a request: its bytes, and more for each image.
+
+    Args:
+        wire: Its format.
+        body: The request as `filter_request` returns it.
+        size: Its bytes: a text has no more tokens.
+
+    Raises:
+        RefusedBody: It has more images than any vendor accepts.
+    """
+    fields = (body.get(name) for name in (_RULES[wire].conversation_field, *_INSTRUCTIONS))
+    images, pending = 0, [*fields]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, list):
+            pending += part
+        elif isinstance(part, Mapping):
+            images += part.get("type") in _IMAGES or "image_url" in part
+            pending += part.values()
+    if images > _MAX_IMAGES:
+        raise RefusedBody(f"more than {_MAX_IMAGES} images")
+    return size + images * _MAX_IMAGE_TOKENS[wire]
+
+
 def _allowed_tools(tools: object, rules: _Rules) -> list[dict[str, Any]]:
     """Return the tools that the agent runs itself, with the allowed fields."""
     return [
-        {name: value for name, value in tool.items() if name in rules.tool_fields}
+        _with_short_cache({name: tool[name] for name in tool if name in rules.tool_fields})
         for tool in (tools if isinstance(tools, list) else ())
         if isinstance(tool, Mapping) and str(tool.get("type") or "") in rules.tool_types
     ]
 
 
-def _refuse_parts(value: object, rules: _Rules) -> None:
-    """Raise RefusedBody for a part of a conversation that is not allowed."""
-    field = rules.conversation_field
-    for item in value if isinstance(value, list) else ():
-        # OpenAI takes an item with only an id for a reference to a stored one.
-        if isinstance(item, Mapping) and not {"type", "role"} & item.keys():
-            raise RefusedBody(f"{field}: an item without a type or a role is not allowed")
-    for part in _parts(value):
-        kind = str(part.get("type", "part"))
-        if "type" in part and kind not in rules.part_types:
-            raise RefusedBody(f"{field}: {kind[:60]} is not allowed")
-        for source in _sources(part):
-            if not source.startswith("data:"):
-                raise RefusedBody(f"{field}: {kind} that is not in the request itself")
+def _rebuilt(value: Any, rules: _Rules) -> Any:
+    """Return a conversation with what is allowed of its parts, except for the arguments of calls.
 
-
-def _parts(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield every part of a conversation, except from the arguments of calls.
-
-    A part without a type is yielded too, because servers may infer the type from its fields.
+    Raises:
+        RefusedBody: A part is not allowed.
     """
     if isinstance(value, list):
         for item in value:
-            yield from _parts(item)
-    elif isinstance(value, Mapping):
-        yield value
-        for key in ("content", "output", "summary"):
-            yield from _parts(value.get(key))
-        # A document in Anthropic's format may itself contain parts, such as images.
-        source = value.get("source")
-        yield from _parts(source.get("content") if isinstance(source, Mapping) else None)
+            # OpenAI takes an item with only an id for a reference to a stored one.
+            if isinstance(item, Mapping) and not {"type", "role"} & item.keys():
+                raise RefusedBody(
+                    f"{rules.conversation_field}: an item without a type or a role is not allowed"
+                )
+        return [_rebuilt(item, rules) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    kind = _allowed_kind(value, rules)
+    source = value.get("source")
+    if kind == "document" and isinstance(source, Mapping) and source.get("type") == "base64":
+        return _NO_DOCUMENT
+    part = {
+        name: _rebuilt(field, rules) if name in _PARTS_FIELDS else field
+        for name, field in value.items()
+    }
+    # A document in Anthropic's format may itself contain parts, such as images.
+    if isinstance(source, Mapping) and "content" in source:
+        part["source"] = {**source, "content": _rebuilt(source["content"], rules)}
+    return _with_short_cache(part)
+
+
+def _allowed_kind(part: Mapping[str, Any], rules: _Rules) -> str:
+    """Return the type of a part of a conversation.
+
+    Raises:
+        RefusedBody: The part is not allowed.
+    """
+    field = rules.conversation_field
+    kind = str(part.get("type", "part"))
+    if "type" in part and kind not in rules.part_types:
+        raise RefusedBody(f"{field}: {kind[:60]} is not allowed")
+    # Servers may infer the type from the fields.
+    if "source" in part and kind not in {"image", "document"}:
+        raise RefusedBody(f"{field}: {kind[:60]} with a source is not allowed")
+    for source in _sources(part):
+        if not source.startswith("data:"):
+            raise RefusedBody(f"{field}: {kind} that is not in the request itself")
+    return kind
+
+
+def _with_short_cache(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a part or a tool with a cache of the usual lifetime, as a longer one costs more."""
+    return {**value, "cache_control": _SHORT_CACHE} if value.get("cache_control") else value
 
 
 def _sources(part: Mapping[str, Any]) -> Iterator[str]:

@@ -61,15 +61,17 @@ class RunTally:
             return
         if self.offered is None:
             self.offered = is_offered(self.task, texts)
-        self.loaded = self.loaded or is_loaded(self.task, texts)
-        self.read_files.update(files_read(self.task, texts))
+        # One search per line of the skill, however many texts there are.
+        prompt = ["\n".join(texts)]
+        self.loaded = self.loaded or is_loaded(self.task, prompt)
+        self.read_files = {*self.read_files, *files_read(self.task, prompt)}
         last_calls = self.replies[-1].tool_calls if self.replies else ()
         skill_calls = {call.id: call for call in last_calls if self._calls_skill(call)}
         if not skill_calls:
             # Spares a search of the results, which may be of a long conversation.
             return
         self.called = True
-        for call_id, result in results:
+        for call_id, result in dict(results).items():
             if call_id not in skill_calls:
                 continue
             if is_partly_loaded(self.task, result):
