@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from multiprocessing import Pool
 
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.proof.acceptance import decide_acceptance, draw_passes, improved_rates
-from pytest_upskill.teacher.versions.search import TRAIN_RUNS
+from pytest_upskill.teacher.holdout import decide_acceptance, draw_passes, improved_rates
+from pytest_upskill.teacher.search import TRAIN_RUNS
 
 TRAIN, HELD_OUT, RUNS, CANDIDATES = 12, 8, 10, 4
 GAIN = 0.3

@@ -15,8 +15,7 @@ import pytest
 
 from pytest_upskill.commands.main import main
 from pytest_upskill.teacher import refine
-from pytest_upskill.teacher.proof.acceptance import power
-from pytest_upskill.teacher.proof.holdout import is_held_out
+from pytest_upskill.teacher.holdout import is_held_out, power
 from tests.loopback import Loopback, Received, Reply
 
 BAYS = tuple(range(24))

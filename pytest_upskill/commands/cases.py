@@ -9,10 +9,10 @@ from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
 from pytest_upskill.teacher.cases import propose_cases
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.harden import harden
-from pytest_upskill.teacher.proof.outcome import CommandOutcome
-from pytest_upskill.teacher.sources.read import read_sources
-from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.outcome import CommandOutcome
+from pytest_upskill.teacher.sources import read_sources
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

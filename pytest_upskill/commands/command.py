@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from pytest_upskill.commands.terminal import warn
+from pytest_upskill.cells.wording import columns
+from pytest_upskill.sanitize.safe_text import safe_line
 
 PROGRAM: Final = "pytest-upskill"
 
@@ -68,3 +70,31 @@ class Parser(argparse.ArgumentParser):
         unknown = message.startswith("unrecognized arguments") and self.passes_on
         hint = "; options of pytest come after --" if unknown else ""
         raise CommandError(f"{message}: see {self.prog} --help{hint}")
+
+
+def can_print(text: str) -> bool:
+    """Return whether standard output can encode a text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def say(*lines: str) -> None:
+    """Write lines to standard output, with what a terminal or CI could take for commands shown."""
+    sys.stdout.writelines(f"{safe_line(line)}\n" for line in lines)
+
+
+def warn(*lines: str) -> None:
+    """Write lines to standard error in the same way."""
+    sys.stderr.writelines(f"{safe_line(line)}\n" for line in lines)
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text that takes at most so many columns, with dots where it was cut."""
+    if columns(text) <= width:
+        return text
+    while columns(text) > width - 3:
+        text = text[:-1]
+    return f"{text.rstrip()}..."

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_upskill.commands.command import Command, CommandError
-from pytest_upskill.commands.terminal import say
+from pytest_upskill.commands.command import Command, CommandError, say
 from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.sanitize.redaction import without_credentials
 

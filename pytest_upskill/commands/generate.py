@@ -7,12 +7,11 @@ from pathlib import Path
 
 from pytest_upskill.commands.command import Command, CommandError
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
-from pytest_upskill.teacher.generate import generate
-from pytest_upskill.teacher.generation_plan import GenerateSettings
-from pytest_upskill.teacher.proof.confirmation import RUNS
-from pytest_upskill.teacher.proof.outcome import CommandOutcome
-from pytest_upskill.teacher.sources.read import read_sources
-from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.confirmation import RUNS
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.generate import GenerateSettings, generate
+from pytest_upskill.teacher.outcome import CommandOutcome
+from pytest_upskill.teacher.sources import read_sources
 
 _COUNTS = {
     "--count": (24, "number of cases to keep"),

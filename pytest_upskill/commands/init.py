@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError, problems_error
+from pytest_upskill.commands.command import (
+    PASSED,
+    PROGRAM,
+    Command,
+    CommandError,
+    problems_error,
+    say,
+    warn,
+)
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
-from pytest_upskill.commands.terminal import say, warn
 from pytest_upskill.formats.evals.derived import Derived, derive
 from pytest_upskill.formats.first_cases import commented_file
 from pytest_upskill.formats.load import SkillError, load_skills

@@ -19,9 +19,9 @@ from pytest_upskill.commands.command import (
     Command,
     CommandError,
     problems_error,
+    say,
     whole_number_type,
 )
-from pytest_upskill.commands.terminal import say
 from pytest_upskill.formats.judge_labels import (
     LabelledAnswer,
     LabelsFile,

@@ -11,9 +11,16 @@ from pathlib import Path
 
 from pytest_upskill import STATE
 from pytest_upskill.cells.wording import lift
-from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
+from pytest_upskill.commands.command import (
+    PASSED,
+    PROGRAM,
+    Command,
+    CommandError,
+    can_print,
+    cut,
+    say,
+)
 from pytest_upskill.commands.skill_folder import own_cases
-from pytest_upskill.commands.terminal import can_print, cut, say
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text

@@ -17,8 +17,8 @@ from pytest_upskill.commands.command import (
     Command,
     CommandError,
     Parser,
+    warn,
 )
-from pytest_upskill.commands.terminal import warn
 from pytest_upskill.sanitize.suggestion import closest
 
 COMMANDS: Mapping[str, str] = {

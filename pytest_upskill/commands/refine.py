@@ -8,10 +8,10 @@ from pathlib import Path
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
-from pytest_upskill.teacher.proof.confirmation import RUNS
-from pytest_upskill.teacher.proof.outcome import CommandOutcome
+from pytest_upskill.teacher.confirmation import RUNS
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.outcome import CommandOutcome
 from pytest_upskill.teacher.refine import refine
-from pytest_upskill.teacher.work.engine import Engine
 
 _COUNTS = {
     "--steps": (4, "number of candidates to try"),

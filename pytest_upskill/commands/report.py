@@ -13,8 +13,7 @@ from pytest_upskill import STATE
 from pytest_upskill.cells.baseline import BaselineError
 from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
-from pytest_upskill.commands.command import PASSED, Command, CommandError
-from pytest_upskill.commands.terminal import say
+from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report

@@ -9,8 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number_type
-from pytest_upskill.commands.terminal import can_print, say, warn
+from pytest_upskill.commands.command import (
+    PASSED,
+    Command,
+    CommandError,
+    can_print,
+    say,
+    warn,
+    whole_number_type,
+)
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.html import write_history_html
 from pytest_upskill.report.history.points import History, read_history

@@ -12,9 +12,9 @@ from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number_type
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import run_in_session
-from pytest_upskill.teacher.proof.outcome import CommandOutcome, Decision
-from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.terms import Consent, Terms
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.outcome import CommandOutcome, Decision
+from pytest_upskill.teacher.terms import Consent, Terms
 
 _EXIT_CODES: Mapping[Decision, int] = {
     "accepted": PASSED,

@@ -3,20 +3,238 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.sanitize.plural import counted
-from pytest_upskill.teacher.proof.holdout import missing_cases, split_cases
-from pytest_upskill.teacher.proof.outcome import CommandOutcome, run_and_record
-from pytest_upskill.teacher.proposals.keep import Demand, Kept, keep_cases, plan_parts
-from pytest_upskill.teacher.sources.read import Source, source_of
-from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.files import Change, check_clean, read_content, with_cases
-from pytest_upskill.teacher.work.marks import marked
-from pytest_upskill.teacher.work.plan import check_models, plan_lines
+from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
+from pytest_upskill.teacher.files import Change, check_clean, read_content, with_cases
+from pytest_upskill.teacher.holdout import is_held_out, missing_cases, split_cases
+from pytest_upskill.teacher.outcome import CommandOutcome, run_and_record
+from pytest_upskill.teacher.proposals import (
+    BATCH,
+    Proposal,
+    ValidationContext,
+    propose_prompt,
+    read_entries,
+    read_proposal,
+    validate,
+)
+from pytest_upskill.teacher.reply import Refused, complete_text
+from pytest_upskill.teacher.sources import Source, marked, source_of
+from pytest_upskill.trials.trial import Trial
+
+FRESH_ANSWERS = 2
+"""How many new answers the teacher gives with the source at hand; all must pass."""
+
+_SCREENING_RUNS = 3
+"""Runs of each student without the skill; no lift ever counts them."""
+
+_FIRST_SCREENING_RUN = 500
+"""Index of the first screening run; other runs of a case have other indices."""
+
+_LONGEST_QUESTION = "x" * 1000
+"""Stands for a question in the upper bound of the cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Which cases to propose, and how many to keep."""
+
+    skill: Skill
+    """Names the recordings. A draft's text is compared with questions, but never sent."""
+    task: str
+    sources: Sequence[Source]
+    count: int
+    """Cases to keep; at most about twice as many are proposed."""
+    held_out: int = 0
+    """Minimum number of held-out cases to keep, even if more than ``count`` cases result."""
+
+    @property
+    def rounds(self) -> int:
+        """Requests for proposals, at most."""
+        return -(-2 * self.count // BATCH)
+
+
+@dataclass(kw_only=True)
+class Kept:
+    """The proposals that were kept and dropped so far."""
+
+    cases: list[Case] = field(default_factory=list)
+    entries: list[Mapping[str, Any]] = field(default_factory=list)
+    """The cases as they are written into the case file, with their provenance."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """Reasons by id."""
+    proposed: int = 0
+
+    def is_enough(self, demand: Demand) -> bool:
+        """Return whether no more proposals are needed."""
+        held_out = sum(is_held_out(case.id) for case in self.cases)
+        return len(self.cases) >= demand.count and held_out >= demand.held_out
+
+    def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
+        """Record why a proposal is dropped, under a name that is not taken."""
+        names = {*self.dropped, *(case.id for case in (*self.cases, *taken))}
+        while name in names:
+            name += "+"
+        self.dropped[name] = reason
+
+    def summary_lines(self) -> Iterator[str]:
+        """Yield a line about each proposal that is dropped, and the number of those kept."""
+        for name, reason in self.dropped.items():
+            yield f"dropped {name}: {reason}"
+        held_out = sum(is_held_out(case.id) for case in self.cases)
+        yield f"{self}, {held_out} of them held out"
+
+    def __str__(self) -> str:
+        return f"kept {len(self.cases)} of {self.proposed}"
+
+
+def keep_cases(engine: Engine, demand: Demand) -> Kept:
+    """Ask for proposals until enough are kept.
+
+    Raises:
+        Stopped: An answer is missing, or a limit would be passed.
+    """
+    kept = Kept()
+    for number in range(demand.rounds):
+        if kept.is_enough(demand):
+            break
+        known = [case.input for case in (*demand.skill.cases, *kept.cases)]
+        reply = engine.ask(_question(engine, demand, known, number), f"proposals {number + 1}")
+        try:
+            entries = read_entries(complete_text(reply))
+        except Refused as refused:
+            kept.proposed += 1
+            kept.drop("reply", str(refused))
+            engine.say(f"proposals {number + 1}: refused: {refused}")
+            continue
+        if not entries:
+            break
+        sound = list(_validate_entries(engine, demand, entries, kept))
+        if not demand.held_out:
+            room = demand.count - len(kept.cases)
+            for _, case in sound[room:]:
+                kept.drop(case.id, f"not needed: --count {demand.count} is reached")
+            sound = sound[:room]
+        cases = [case for _, case in sound]
+        refuted = refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
+        refuted |= _refuted_by_students(engine, demand, [c for c in cases if c.id not in refuted])
+        for proposal, case in sound:
+            if reason := refuted.get(case.id):
+                kept.drop(case.id, reason)
+            else:
+                kept.cases.append(case)
+                kept.entries.append(_case_entry(engine, demand, proposal, case))
+        engine.say(str(kept))
+    return kept
+
+
+def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
+    """Yield the most requests that `keep_cases` can make."""
+    teacher, proposed = engine.terms.teacher.label, demand.rounds * BATCH
+    known = [_LONGEST_QUESTION] * (len(demand.skill.cases) + demand.count)
+    question = _question(engine, demand, known, 0)
+    case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
+    own = _teacher_trials(engine, demand, [case])
+    screening = _screening_trials(engine, demand, [case])
+    yield Part(f"proposals of {teacher}", [question], demand.rounds)
+    yield Part("its own answers to them, given the sources", own, proposed)
+    yield Part("screening without the skill (not counted)", screening, proposed)
+
+
+def refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
+    """Return the ids of the cases that a fresh answer of the teacher fails, with the reason."""
+    return {
+        result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
+        for result in engine.results(trials, "the teacher's own answers")
+        if result.passes < len(result.runs)
+    }
+
+
+def _question(engine: Engine, demand: Demand, known: Sequence[str], number: int) -> Trial:
+    prompt = propose_prompt(demand.task, demand.sources, known, count=BATCH)
+    return engine.question(demand.skill, f"proposals-{number + 1}", prompt, run=number)
+
+
+def _validate_entries(
+    engine: Engine, demand: Demand, entries: Sequence[Any], kept: Kept
+) -> Iterator[tuple[Proposal, Case]]:
+    """Yield the proposals that pass the checks by code, and drop the other entries."""
+    existing = [*demand.skill.cases, *kept.cases]
+    context = ValidationContext(
+        skill_text=demand.skill.text,
+        source_text="\n".join(source.text for source in demand.sources),
+        existing=existing,
+        extensions=engine.workplace.extensions,
+        check=engine.check_by_code,
+    )
+    for entry in entries:
+        kept.proposed += 1
+        try:
+            proposal = read_proposal(entry)
+            case = validate(proposal, context)
+        except Refused as reason:
+            given = entry.get("id") if isinstance(entry, dict) else None
+            name = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
+            kept.drop(name, str(reason), existing)
+            continue
+        existing.append(case)
+        yield proposal, case
+
+
+def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
+    files = {source.name: source.text for source in demand.sources}
+    given = [replace(case, files=files) for case in cases]
+    models = [engine.terms.teacher]
+    return engine.trials(demand.skill, given, "without_skill", runs=FRESH_ANSWERS, models=models)
+
+
+def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
+    return engine.trials(
+        demand.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_FIRST_SCREENING_RUN
+    )
+
+
+def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
+    """Return the ids of the cases that all students always pass without the skill, with reasons."""
+    results = engine.results(
+        _screening_trials(engine, demand, cases), "screening without the skill"
+    )
+    failed = {result.case for result in results if result.passes < len(result.runs)}
+    return {
+        result.case: f"every student passes {len(result.runs)} of {len(result.runs)} times without "
+        "the skill"
+        for result in results
+        if result.case not in failed
+    }
+
+
+def _case_entry(
+    engine: Engine, demand: Demand, proposal: Proposal, case: Case
+) -> Mapping[str, Any]:
+    """Return a kept case as it is written into the case file."""
+    provenance: dict[str, Any] = {"teacher": engine.terms.teacher.resolved}
+    if proposal.quote:
+        quote = proposal.quote.casefold()
+        for source in demand.sources:
+            if quote in source.text.casefold():
+                provenance["source"] = source.name
+                break
+        provenance["quote"] = proposal.quote
+    else:
+        provenance["unsourced"] = True
+    provenance["screened"] = [student.resolved for student in engine.terms.students]
+    return {
+        "id": case.id,
+        "input": case.input,
+        "expected": dict(proposal.expected),
+        "provenance": provenance,
+    }
+
 
 _LONGEST_TASK = 1000
 """Most characters of a skill's front matter, which tells the teacher what cases to write."""

@@ -1,4 +1,4 @@
-"""``cases --harden``: prose statements of an evals file become code checks where one is sound."""
+"""``cases --harden``: code checks in place of prose statements of an evals file."""
 
 from __future__ import annotations
 
@@ -12,20 +12,83 @@ from pydantic import Field, TypeAdapter
 
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.completion import Completion
+from pytest_upskill.formats.evals.shapes import find_entries
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.source.json import parse_json
+from pytest_upskill.formats.source.json import Document, JsonPath, parse_json
 from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
-from pytest_upskill.teacher.proof.outcome import CommandOutcome, run_and_record
-from pytest_upskill.teacher.proposals.keep import FRESH_ANSWERS, refuted_by_teacher
-from pytest_upskill.teacher.proposals.proposals import Answers, Text
-from pytest_upskill.teacher.proposals.statements import Statement, find_statements, with_assertions
-from pytest_upskill.teacher.proposals.validation import check_problems, read_case
-from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.files import Change, check_clean
-from pytest_upskill.teacher.work.marks import MATERIAL, marked
-from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines
-from pytest_upskill.teacher.work.reply import Refused, complete_text, read_json_reply, validate_as
+from pytest_upskill.teacher.cases import FRESH_ANSWERS, refuted_by_teacher
+from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
+from pytest_upskill.teacher.files import Change, byte_order_mark, check_clean
+from pytest_upskill.teacher.outcome import CommandOutcome, run_and_record
+from pytest_upskill.teacher.proposals import Answers, Text, check_problems, read_case
+from pytest_upskill.teacher.reply import Refused, complete_text, read_json_reply, validate_as
+from pytest_upskill.teacher.sources import MATERIAL, marked
 from pytest_upskill.trials.trial import Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A prose statement and its position in the file."""
+
+    name: str
+    """``case-id: statement 2``."""
+    text: str
+    case: Case
+    number: int
+    """From 1, in its case."""
+    place: JsonPath
+
+
+def find_statements(
+    cases: Sequence[Case], document: Document
+) -> tuple[list[Statement], dict[str, str]]:
+    """Return the statements that can be replaced, and why each other one cannot, by its name."""
+    entries = {document.line(path): path for path, _ in find_entries(document)}
+    found, unchanged = list[Statement](), dict[str, str]()
+    for case in cases:
+        texts = [check.statement for check in case.judge_checks]
+        for number, text in enumerate(texts, 1):
+            name = f"{case.id}: statement {number}"
+            place = _place(document, entries.get(case.line, ()), text)
+            if case.skip or case.agent_key:
+                unchanged[name] = case.skip or f"'{case.agent_key}' needs an agent"
+            elif place is None:
+                unchanged[name] = "is not a text in a list of the file"
+            else:
+                found.append(Statement(name=name, text=text, case=case, number=number, place=place))
+    return found, unchanged
+
+
+def _place(document: Document, entry: JsonPath, text: str) -> JsonPath | None:
+    """Return the position of a statement in the entry of its case, None if it is not there."""
+    for path in document.offsets:
+        if path[: len(entry)] == entry and path and isinstance(path[-1], int):
+            value = document.value
+            for step in path:
+                value = value[step]
+            if isinstance(value, str) and value.strip() == text:
+                return path
+    return None
+
+
+def with_assertions(
+    content: bytes, document: Document, found: Sequence[tuple[Statement, Mapping[str, Any]]]
+) -> bytes:
+    """Return a file with assertions in place of statements and no other change.
+
+    Args:
+        content: The file.
+        document: The parsed file.
+        found: Statements with their assertions.
+    """
+    text = content.decode("utf-8-sig")
+    decoder = json.JSONDecoder()
+    places = [(document.offsets[each.place].value, assertion) for each, assertion in found]
+    for at, assertion in sorted(places, key=lambda place: -place[0]):
+        _, end = decoder.raw_decode(text, at)
+        text = text[:at] + json.dumps(assertion, ensure_ascii=False) + text[end:]
+    return byte_order_mark(content) + text.encode()
+
 
 _HARDEN = """\
 Below are an agent skill, a question to a model that has read it, and numbered statements about \

@@ -1,10 +1,10 @@
 """``refine``: a better version of a skill, chosen on train cases and proved on the hold-out.
 
-1. The hash of its id decides whether a case is a train case or held out (`proof.holdout`).
-2. A teacher proposes edits; the version that passes most train cases is chosen (`versions.search`).
+1. The hash of its id decides whether a case is a train case or held out (`holdout`).
+2. A teacher proposes edits; the version that passes most train cases is chosen (`search`).
 3. It is compared with the old version once, by fresh runs on the held-out cases. A ledger counts
-   these looks (`proof.ledger`): each one is stricter than the one before.
-4. It is accepted if it is better for a student and worse for none (`proof.acceptance`).
+   these looks (`ledger`): each one is stricter than the one before.
+4. It is accepted if it is better for a student and worse for none (`holdout`).
 5. It is written if the user agrees.
 """
 
@@ -17,34 +17,33 @@ from dataclasses import dataclass, replace
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
-from pytest_upskill.teacher.proof.acceptance import alpha_of_look, power
-from pytest_upskill.teacher.proof.confirmation import (
+from pytest_upskill.teacher.additions import listed_code, marked_diff
+from pytest_upskill.teacher.confirmation import (
     Confirmation,
     Contest,
     confirm,
     look_trials,
     upcoming_look_number,
 )
-from pytest_upskill.teacher.proof.holdout import (
+from pytest_upskill.teacher.edits import byte_limit
+from pytest_upskill.teacher.engine import Engine, Part, check_models, pad_skill_block, plan_lines
+from pytest_upskill.teacher.files import Change, Drafts, check_clean, encoded_like, with_train_marks
+from pytest_upskill.teacher.holdout import (
     MIN_HELD_OUT,
+    alpha_of_look,
     eligible_cases,
     missing_cases,
+    power,
     split_cases,
 )
-from pytest_upskill.teacher.proof.outcome import CommandOutcome, record, run_and_record
-from pytest_upskill.teacher.versions.additions import listed_code, marked_diff
-from pytest_upskill.teacher.versions.edits import byte_limit
-from pytest_upskill.teacher.versions.search import (
+from pytest_upskill.teacher.outcome import CommandOutcome, record, run_and_record
+from pytest_upskill.teacher.search import (
     Task,
     longest_question,
     search,
     skill_version,
     train_trials,
 )
-from pytest_upskill.teacher.work.drafts import Drafts
-from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.files import Change, check_clean, encoded_like, with_train_marks
-from pytest_upskill.teacher.work.plan import Part, check_models, pad_skill_block, plan_lines
 from pytest_upskill.trials.trial import runs_of
 
 

@@ -45,7 +45,7 @@ from pathlib import Path
 from pytest_upskill.formats.skill_meta.json_schema import write_schema
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.teacher.proposals.proposals import CHECKS
+from pytest_upskill.teacher.proposals import CHECKS
 
 def read(key):
     return read_cases(json.dumps({"cases": [{"input": "Hi", "expected": {key: 2}}]}))

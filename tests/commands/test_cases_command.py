@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_upskill.teacher.proof.holdout import is_held_out, missing_cases
+from pytest_upskill.teacher.holdout import is_held_out, missing_cases
 from tests.loopback import Received, Reply
 from tests.teaching import SKILL, Depot, case, code, facts, proposed
 

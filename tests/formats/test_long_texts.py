@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.compile import Compilers
 from pytest_upskill.compile.cuda.device_code import read_functions
 from pytest_upskill.formats.discovery import CaseDiscovery
-from pytest_upskill.teacher.versions.edits import check_candidate
+from pytest_upskill.teacher.edits import check_candidate
 from pytest_upskill.wire.chat import Dialect
 from tests.compiling import build
 

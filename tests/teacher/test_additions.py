@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.teacher.versions.additions import listed_code, new_code, refused_parts
+from pytest_upskill.teacher.additions import listed_code, new_code, refused_parts
 
 HIDDEN = (
     "\u200b\u200d\u2060\ufeff\u00ad\u034f\u061c\u202e\u2066\u2028\u3164\u2800\ufe0f\ufe00\u180e"

@@ -13,14 +13,14 @@ from typing import TextIO
 import pytest
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.teacher.work.files import (
+from pytest_upskill.teacher.files import (
     Change,
     encoded_like,
     replace_files,
     with_cases,
     with_train_marks,
 )
-from pytest_upskill.teacher.work.terms import Consent
+from pytest_upskill.teacher.terms import Consent
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -60,7 +60,7 @@ def test_only_yes_is_consent(
     typed, terminal = keyboard
     os.write(typed, b"y\n")  # typed before the question, and so no answer to it
     monkeypatch.setattr(
-        "pytest_upskill.teacher.work.terms.sys.stderr.flush", lambda: os.write(typed, keys)
+        "pytest_upskill.teacher.terms.sys.stderr.flush", lambda: os.write(typed, keys)
     )
 
     assert Consent(yes=False, apply=False, terminal=terminal).ask_yes_no("Write this?") is agrees

@@ -10,15 +10,15 @@ import pytest
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.teacher.versions.additions import marked_diff
-from pytest_upskill.teacher.versions.edits import (
+from pytest_upskill.teacher.additions import marked_diff
+from pytest_upskill.teacher.edits import (
     Edit,
     apply_edits,
     byte_limit,
     check_candidate,
     read_edits,
 )
-from pytest_upskill.teacher.work.reply import Refused, complete_text
+from pytest_upskill.teacher.reply import Refused, complete_text
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_upskill.commands.main import main
 from pytest_upskill.report.history.points import read_history
-from pytest_upskill.teacher.versions.draft import read_draft
-from pytest_upskill.teacher.work.reply import Refused
+from pytest_upskill.teacher.draft import read_draft
+from pytest_upskill.teacher.reply import Refused
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line, proposed
 

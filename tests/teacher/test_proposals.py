@@ -13,16 +13,16 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.teacher.proposals.proposals import (
+from pytest_upskill.teacher.proposals import (
     Proposal,
+    ValidationContext,
     propose_prompt,
     read_entries,
     read_proposal,
+    validate,
 )
-from pytest_upskill.teacher.proposals.validation import ValidationContext, validate
-from pytest_upskill.teacher.sources.read import source_of
-from pytest_upskill.teacher.work.marks import marked
-from pytest_upskill.teacher.work.reply import Refused
+from pytest_upskill.teacher.reply import Refused
+from pytest_upskill.teacher.sources import marked, source_of
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
 GOOD: dict[str, Any] = {

@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from pytest_upskill.teacher.proof.holdout import is_held_out
+from pytest_upskill.teacher.holdout import is_held_out
 from tests.forked import Forked
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, FIX, LACKING, SKILL, TRAIN, Depot, adding, code, line, question

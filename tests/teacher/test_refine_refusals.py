@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher.proof.holdout import is_held_out
-from pytest_upskill.teacher.work.drafts import Drafts
+from pytest_upskill.teacher.files import Drafts
+from pytest_upskill.teacher.holdout import is_held_out
 from tests.teaching import BAYS, FIX, HEAD, TRAIN, Depot, case, line
 
 

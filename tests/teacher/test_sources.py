@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.teacher.sources.events import events_of
-from pytest_upskill.teacher.sources.read import read_source, read_sources, source_of
-from pytest_upskill.teacher.sources.secrets import redact
+from pytest_upskill.teacher.sources import events_of, read_source, read_sources, redact, source_of
 
 
 def lines(rows: Iterable[Mapping[str, Any]]) -> str:

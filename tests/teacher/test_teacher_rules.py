@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.proof.acceptance import alpha_of_look, decide_acceptance, power
-from pytest_upskill.teacher.proof.holdout import is_held_out, split_cases
-from pytest_upskill.teacher.proof.ledger import (
+from pytest_upskill.teacher.holdout import (
+    alpha_of_look,
+    decide_acceptance,
+    is_held_out,
+    power,
+    split_cases,
+)
+from pytest_upskill.teacher.ledger import (
     Comparison,
     Ledger,
     Look,

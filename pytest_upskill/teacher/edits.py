@@ -12,10 +12,9 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
-from pytest_upskill.teacher.versions.additions import refused_parts
-from pytest_upskill.teacher.work.copies import copies_words
-from pytest_upskill.teacher.work.marks import MATERIAL, marked
-from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.additions import copies_words, refused_parts
+from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.sources import MATERIAL, marked
 
 _LONGEST_ANSWER = 1500
 _REFINE = """\

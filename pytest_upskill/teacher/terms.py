@@ -12,9 +12,8 @@ from typing import TextIO
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.model import Model
 from pytest_upskill.sanitize.plural import counted
-from pytest_upskill.teacher.sources.read import Source
-from pytest_upskill.teacher.work.drafts import Drafts
-from pytest_upskill.teacher.work.files import Change, check_clean, display_path, replace_files
+from pytest_upskill.teacher.files import Change, Drafts, check_clean, display_path, replace_files
+from pytest_upskill.teacher.sources import Source
 
 _SHOWN_LINES = 12
 

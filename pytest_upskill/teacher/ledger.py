@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.repository.files import read_state, write_file
-from pytest_upskill.teacher.proof.holdout import digest
+from pytest_upskill.teacher.holdout import digest
 
 STRIDE = 1000
 """Runs of look number j are numbered from j times this, so that every look has fresh answers."""

@@ -13,10 +13,9 @@ from pydantic import Field, TypeAdapter
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.teacher.sources.read import Source
-from pytest_upskill.teacher.versions.additions import refused_parts
-from pytest_upskill.teacher.work.marks import MATERIAL, marked_sources
-from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.additions import refused_parts
+from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.sources import MATERIAL, Source, marked_sources
 
 MAX_BYTES = 12_000
 """Size of a draft: about 3,000 tokens, which every use of the skill costs."""

@@ -10,7 +10,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.teacher.versions.edits import (
+from pytest_upskill.teacher.edits import (
     Failure,
     apply_edits,
     byte_limit,
@@ -18,9 +18,9 @@ from pytest_upskill.teacher.versions.edits import (
     read_edits,
     refine_prompt,
 )
-from pytest_upskill.teacher.work.drafts import Drafts
-from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.reply import Refused, complete_text
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.files import Drafts
+from pytest_upskill.teacher.reply import Refused, complete_text
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial
 

@@ -11,9 +11,9 @@ from itertools import chain
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
-from pytest_upskill.teacher.proof.acceptance import Acceptance, decide_acceptance
-from pytest_upskill.teacher.proof.holdout import question_digest
-from pytest_upskill.teacher.proof.ledger import (
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.holdout import Acceptance, decide_acceptance, question_digest
+from pytest_upskill.teacher.ledger import (
     STRIDE,
     Comparison,
     Ledger,
@@ -23,9 +23,7 @@ from pytest_upskill.teacher.proof.ledger import (
     next_look_number,
     recorded_looks,
 )
-from pytest_upskill.teacher.proof.outcome import CommandOutcome
-from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.figures import comparison_lines, figures_of
+from pytest_upskill.teacher.outcome import CommandOutcome, comparison_lines, figures_of
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial, block_of, user_message
 

@@ -1,18 +1,21 @@
-"""Run trials for a teacher: in stages, within limits, and resumable at any moment."""
+"""How a command runs trials and asks its teacher, what that costs, and its progress."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TextIO
 
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.answers.tally import CostTally, parts
-from pytest_upskill.answers.workplace import Workplace
-from pytest_upskill.cells.wording import wrap
+from pytest_upskill.answers.workplace import WorkError, Workplace
+from pytest_upskill.cells.wording import fit_parts, money, wrap
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
@@ -21,11 +24,55 @@ from pytest_upskill.model import Model
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.teacher.work.live_line import LiveLine
-from pytest_upskill.teacher.work.reply import MAX_TOKENS
-from pytest_upskill.teacher.work.terms import Terms
+from pytest_upskill.teacher.reply import MAX_TOKENS
+from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial, plan
+
+_LOG_INTERVAL_S = 60.0
+"""Seconds between two lines in a log."""
+_DEFAULT_COLUMNS = 80
+
+
+class LiveLine:
+    """The place where a command shows its progress.
+
+    Args:
+        out: Where to write.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._live = out.isatty()
+        self._due = time.monotonic() + _LOG_INTERVAL_S
+
+    def show(self, parts: Iterable[str]) -> None:
+        """Show as many parts as fit; a log gets all of them once a minute."""
+        if self._live:
+            self._write(f"\r\x1b[K{fit_parts(parts, self.columns - 1)}")
+        elif time.monotonic() >= self._due:
+            self._write(f"{safe_line(', '.join(parts))}\n")
+            self._due = time.monotonic() + _LOG_INTERVAL_S
+
+    def clear(self) -> None:
+        """Remove the line, before something else is written."""
+        if self._live:
+            self._write("\r\x1b[K")
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal; 0 for a log, where lines may be long."""
+        if not self._live:
+            return 0
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or _DEFAULT_COLUMNS
+        except (OSError, ValueError):
+            return _DEFAULT_COLUMNS
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
 
 _TICK = 0.2
 """Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
@@ -226,3 +273,65 @@ class Engine:
         verb = "is" if len(missing) == 1 else "are"
         count = f"{len(missing)} of {counted(len(all_answers), 'answer')} {verb} missing"
         raise Stopped(f"{count}: {missing[0].error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Trials with one purpose, and how often they may run."""
+
+    purpose: str
+    trials: Sequence[Trial]
+    times: int = 1
+
+
+def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
+    """Yield a line for each part, and the total with the maximum cost."""
+    answers, recorded, costs = 0, 0, list[float | None]()
+    for part in parts:
+        estimate = engine.estimate(part.trials)
+        runs = estimate.runs * part.times
+        answers += runs
+        recorded += estimate.recorded
+        for model in estimate.models:
+            costs.append(None if model.max_usd is None else model.max_usd * part.times)
+        yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
+    known = [cost for cost in costs if cost is not None]
+    total = money(sum(known) if known or not costs else None, at_most=True)
+    unknown = ", and models of unknown price" if known and None in costs else ""
+    of_recorded = f", {recorded} of them recorded" if recorded else ""
+    yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}"
+
+
+def pad_skill_block(trial: Trial, length: int) -> Trial:
+    """Return a trial with a skill block of at least ``length`` bytes, to bound its price."""
+    lacking = length - len(trial.skill_block.encode())
+    return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))
+
+
+def check_models(engine: Engine) -> None:
+    """Check that the models answer single requests and that their cost can be limited.
+
+    Raises:
+        WorkError: A model is an agent; or has no price, and the number of answers is not limited.
+    """
+    teacher, students = engine.terms.teacher, engine.terms.students
+    prices = engine.workplace.resources.prices
+    for model in dict.fromkeys((teacher, *students)):
+        if model.provider == "offline":
+            raise WorkError(
+                "offline is not a language model and can be neither teacher nor student: choose "
+                "another"
+            )
+        if model.agent:
+            raise WorkError(
+                f"{model.label} is an agent, and versions are compared by single answers: "
+                f"write {model.name} without the agent"
+            )
+        if engine.terms.max_answers is None and not prices.has_price(model):
+            raise WorkError(
+                f"--max-cost: {prices.problem(model)}, or limit the requests with --max-answers"
+            )
+    if teacher in students:
+        engine.say(
+            f"{teacher.label} is teacher and student: a skill rarely helps the model that wrote it"
+        )

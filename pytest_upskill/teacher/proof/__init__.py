@@ -1,1 +1,0 @@
-"""Proof on cases that are held out: hold-out, ledger, comparison, rule, and the decision."""

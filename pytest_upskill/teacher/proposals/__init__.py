@@ -1,1 +1,0 @@
-"""Cases that a teacher proposes: validated, kept or dropped, and written."""

@@ -1,1 +1,0 @@
-"""Versions of a skill: drafts, edits, and the search for a better one."""
