@@ -248,7 +248,9 @@ def _definitions() -> Iterator[tuple[tuple[str, str], tuple[object, object]]]:
 
 
 def _code_of(value: Any) -> object:
-    return getattr(getattr(value, "__func__", value), "__code__", None)
+    code = getattr(getattr(value, "__func__", value), "__code__", None)
+    # Some objects, such as `unittest.mock.call`, make a value of any name, and a new one each time.
+    return code if isinstance(code, CodeType) else None
 
 
 def _codes(code: object) -> Iterator[CodeType]:
