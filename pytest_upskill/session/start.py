@@ -51,7 +51,8 @@ def start(config: pytest.Config) -> None:
     logs = ExitStack()
     logs.enter_context(redacted_logs(resources.redactor))
     config.add_cleanup(logs.close)
-    plugins.register(Hints(config), "upskill-hints")
+    hints = Hints(config)
+    plugins.register(hints, "upskill-hints")
     if settings.changed_since is not None or settings.shard is not None:
         selection = config.stash[SELECTION] = Selection(config)
         plugins.register(selection, "upskill-selection")
@@ -62,7 +63,7 @@ def start(config: pytest.Config) -> None:
         config.stash[ANSWERS] = handed.wait_for_answers
         plugins.register(handed, "upskill-answers")
         return
-    _report_results(config)  # before the answers: see the order above
+    _report_results(config, hints)  # before the answers: see the order above
     if settings.prune:
         from pytest_upskill.session.without_tests.prune import Prune
 
@@ -77,12 +78,12 @@ def start(config: pytest.Config) -> None:
         plugins.register(Controller(config), "upskill-controller")
 
 
-def _report_results(config: pytest.Config) -> None:
+def _report_results(config: pytest.Config, hints: Hints) -> None:
     """Register the plugins of the process that reports: the only one, or the controller."""
     plugins, settings = config.pluginmanager, config.stash[SETTINGS]
     results = config.stash[RESULTS] = Results(config)
     plugins.register(results, "upskill-results")
-    exit_code = ExitCode(config)
+    exit_code = ExitCode(config, hints.without_cases)
     plugins.register(exit_code, "upskill-exit-code")
     plugins.register(Terminal(config, exit_code), "upskill-terminal")
     plugins.register(ShorterFailures(config), "upskill-failures")

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.repository.git import is_changed, starting_commit
+from pytest_upskill.repository.git_command import GitError
+from pytest_upskill.repository.project import project_folder
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import discovery_of
+from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.worker_output import received_from, send_to_controller
 
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
 _KEY = "upskill_hints"
+
+
+def _is_changed(folder: Path, ref: str, root: Path) -> bool:
+    """Return whether a skill is new, or differs from its version at a git ref."""
+    with suppress(GitError):  # its cases would have been refused
+        commit = starting_commit(folder, ref, project_folder(root))
+        return commit is None or is_changed(commit, folder)
+    return False
+
 
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 """Patterns of skills, relative to an argument, that pytest does not visit by itself."""
@@ -57,28 +72,42 @@ class Hints:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print which skills have no cases if no test was collected, and which were missed."""
-        if self._deselected or exitstatus in _RUN_REFUSED or self._config.get_verbosity() < -1:
+        if exitstatus in _RUN_REFUSED or self._config.get_verbosity() < -1:
             return
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            self._print_skills_without_cases(terminalreporter)
-        if folders := self._unvisited_folders():
+        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        if none_ran or self._since() is not None:
+            for line in self.without_cases():
+                write(terminalreporter, f"upskill: {line}", yellow=True)
+        if not self._deselected and (folders := self._unvisited_folders()):
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
             text = f"pytest does not look for tests in {', '.join(folders)}, which {have} skills"
             text += f": pass {them} as an argument to run them"
             write(terminalreporter, f"upskill: {text}", yellow=True)
 
-    def _print_skills_without_cases(self, terminalreporter: pytest.TerminalReporter) -> None:
-        discovery = discovery_of(self._config)
-        names = sorted(
-            folder.name
-            for folder in map(Path, self._visited)
-            if not discovery.skill_has_cases(folder)
+    def without_cases(self) -> Iterator[str]:
+        """Yield which visited skills have no cases; in a pull request, which of the changed."""
+        discovery, since = discovery_of(self._config), self._since()
+        folders = sorted(
+            (
+                folder
+                for folder in map(Path, self._visited)
+                if not discovery.skill_has_cases(folder)
+                and (since is None or _is_changed(folder, since, self._config.rootpath))
+            ),
+            key=lambda folder: folder.name,
         )
-        if names:
-            have = "has" if len(names) == 1 else "have"
-            cure = f"pytest-upskill init SKILL writes a first {CASE_FILE}"
-            text = f"{', '.join(names)} {have} no cases: {cure}"
-            write(terminalreporter, f"upskill: {text}", yellow=True)
+        if folders:
+            have = "has" if len(folders) == 1 else "have"
+            shown = os.path.relpath(folders[0], self._config.invocation_params.dir)
+            skill = shown if len(folders) == 1 else "SKILL"
+            cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
+            names = ", ".join(folder.name for folder in folders)
+            yield safe_line(f"{names} {have} no cases: {cure}")
+
+    def _since(self) -> str | None:
+        """Return the git ref with which a pull request is compared, None if there is none."""
+        settings = self._config.stash.get(SETTINGS, None)
+        return None if settings is None else settings.ref or settings.changed_since
 
     def _unvisited_folders(self) -> list[str]:
         """Return the hidden folders with unvisited skills, below the arguments of pytest."""

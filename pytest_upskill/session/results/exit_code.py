@@ -7,7 +7,7 @@ be written are decided here: 4 instead of 0.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -40,10 +40,11 @@ _RAN_TO_THE_END = (
 class ExitCode:
     """Plugin that sets the exit code, and keeps the report that it follows from."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, without_cases: Callable[[], Iterable[str]]) -> None:
         self.report: Report | None = None
         """The session as a value; None before its end, and where no test was to run."""
         self._config = config
+        self._without_cases = without_cases
         self._settings = config.stash[SETTINGS]
         self._results = config.stash[RESULTS]
         self._is_part = self._settings.shard is not None
@@ -90,6 +91,7 @@ class ExitCode:
             or session.shouldfail
             or self._config.stash[RESOURCES].budget.stopped
         )
+        compares = self._settings.ref is not None or self._settings.changed_since is not None
         made = Session(
             date=datetime.now(UTC).replace(microsecond=0),
             versions={
@@ -104,6 +106,7 @@ class ExitCode:
             other_tests=records.other_tests,
             # Failures that have no report count too, such as too little coverage.
             other_failures=max(0, session.testsfailed - records.failures),
+            without_cases=tuple(self._without_cases()) if compares else (),
             nothing_changed="" if selection is None else selection.nothing_changed,
         )
         return Report(
