@@ -24,7 +24,7 @@ from pytest_upskill.commands.skill_folder import own_cases
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.source.text import read_text
+from pytest_upskill.formats.source.files import read_text
 from pytest_upskill.report.history.points import Subject, read_history
 from pytest_upskill.report.history.terminal import rate
 from pytest_upskill.repository.project import RUNS, project_folder

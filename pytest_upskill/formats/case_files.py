@@ -13,8 +13,8 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES, LABELS_FILE, STATE
 from pytest_upskill.formats.skill import HiddenFiles
+from pytest_upskill.formats.source.files import read_text, start_of
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.formats.source.text import read_text, start_of
 from pytest_upskill.repository.files import MAX_TEXT_BYTES
 
 CASE_FOLDERS = frozenset(

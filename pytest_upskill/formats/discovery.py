@@ -18,13 +18,13 @@ from pytest_upskill.formats.case_files import (
     is_case_name,
     may_hold_cases,
 )
-from pytest_upskill.formats.evals.named_skills import (
+from pytest_upskill.formats.evals.owner import (
     has_owners,
     names_of_cases,
+    plain_name,
     skill_named_at_top,
     title_of,
 )
-from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
 

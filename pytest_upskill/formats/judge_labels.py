@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.formats.skill import Case
+from pytest_upskill.formats.source.files import read_text
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.formats.source.validation import MESSAGES, translate_error
 from pytest_upskill.formats.statement_marks import Mark, marked
 from pytest_upskill.repository.files import MAX_STATE_BYTES, write_file

@@ -21,8 +21,8 @@ from pytest_upskill.formats.skill import Case, GateRule, HiddenFiles, Skill
 from pytest_upskill.formats.skill_md.bundle import Bundle, read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.files import read_text
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.repository.files import leads_out
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Literal
 
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.formats.catalogues import Catalogues, listed
+from pytest_upskill.formats.catalogue import Catalogue, Catalogues, ListedSkill, listed
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion
 from pytest_upskill.model import Model
 from pytest_upskill.trials.conversation import first_request

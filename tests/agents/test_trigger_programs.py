@@ -20,7 +20,7 @@ from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, Request, ToolCall
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.formats.description_lint import LARGE, SMALL, without_description
+from pytest_upskill.formats.lint import LARGE, SMALL, without_description
 from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import Budget

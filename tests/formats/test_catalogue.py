@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replace_skill
-from pytest_upskill.formats.catalogue_file import read_catalogue, write_catalogue
-from pytest_upskill.formats.catalogues import Catalogues
-from pytest_upskill.formats.description_lint import description_findings, without_description
+from pytest_upskill.formats.catalogue import (
+    Catalogue,
+    Catalogues,
+    ListedSkill,
+    read_catalogue,
+    replace_skill,
+    write_catalogue,
+)
+from pytest_upskill.formats.lint import description_findings, without_description
 from pytest_upskill.formats.skill import Skill
 from tests.conftest import Run, WriteSkill
 

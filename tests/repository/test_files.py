@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.baseline import BaselineError, read_baseline
-from pytest_upskill.formats.catalogue_file import CatalogueError, read_catalogue
+from pytest_upskill.formats.catalogue import CatalogueError, read_catalogue
 from pytest_upskill.formats.judge_labels import load_labels
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.report.files.json import ReportError, read_report

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_upskill.answers.identity import request_fields
 from pytest_upskill.checks import Contains, WorkspaceFile
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.formats.catalogues import Catalogues
+from pytest_upskill.formats.catalogue import Catalogue, Catalogues, ListedSkill
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion, Trigger
 from pytest_upskill.model import parse_model
 from pytest_upskill.model.parameters import Parameters

@@ -10,8 +10,8 @@ from pathlib import Path
 from pytest_upskill.formats.skill import Skill, SkillVersion
 from pytest_upskill.formats.skill_md.bundle import installed_files, read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.source.files import read_text
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.repository.git import deleted_skills, extract, is_changed, starting_commit
 
 

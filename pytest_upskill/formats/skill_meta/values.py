@@ -16,9 +16,9 @@ from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.structure import parse_path
 from pytest_upskill.formats.case_inputs import CaseInputs
 from pytest_upskill.formats.source.case_ids import MAX_ID, id_problem
+from pytest_upskill.formats.source.files import read_text
 from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, shown
-from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.sanitize.suggestion import did_you_mean
 
 _ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.formats.catalogues import Catalogues
+from pytest_upskill.formats.catalogue import Catalogues
 from pytest_upskill.repository.project import CATALOGUE, project_folder
 
 _CATALOGUES = pytest.StashKey[Catalogues]()
@@ -50,7 +50,7 @@ def _read(config: pytest.Config) -> Catalogues:
             )
         return Catalogues(root=config.rootpath)
     # Imported here: most projects have no such file.
-    from pytest_upskill.formats.catalogue_file import CatalogueError, read_catalogue
+    from pytest_upskill.formats.catalogue import CatalogueError, read_catalogue
 
     try:
         return Catalogues(committed=read_catalogue(file), root=config.rootpath)

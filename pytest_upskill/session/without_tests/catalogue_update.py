@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.catalogue import Catalogue
-from pytest_upskill.formats.catalogue_file import write_catalogue
-from pytest_upskill.formats.catalogues import Catalogues
+from pytest_upskill.formats.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file
