@@ -45,8 +45,8 @@ OTHER_TESTS = (
     [
         "import os; os.write(1, b'passes\\n'); os._exit(0)",
         write_everywhere("\n"),
-        write_everywhere(" imported\n ran test_add\n done\n"),
-        write_everywhere(" done\n") + "os._exit(0)",
+        write_everywhere(" imported -\n ran x::test_add\n done -\n"),
+        write_everywhere(" ran x::test_add\n done -\n") + "os._exit(0)",
         "import atexit, os; atexit.register(os._exit, 0)\nraise SystemExit",
         "import os\nif os.fork(): os._exit(0)",
         f"{READ_EVERYWHERE}\nread_all()",
