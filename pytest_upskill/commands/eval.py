@@ -1,4 +1,4 @@
-"""``pytest-upskill eval``: run the cases of skills by the equivalent pytest command."""
+"""``pytest-upskill eval`` and ``benchmark``: run skills by the equivalent pytest command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.sanitize.redaction import without_credentials
 
 
-def run_command(description: str, *, runs: int) -> Command:
+def _run_command(description: str, *, runs: int) -> Command:
     """Return a command that runs the cases of skills by pytest.
 
     Args:
@@ -102,7 +102,7 @@ def _run(options: argparse.Namespace) -> NoReturn:
     shown = shlex.join(["pytest", *map(without_credentials, arguments)])
     say(f"$ {shown}")
     sys.stdout.flush()
-    command = [sys.executable, "-m", "pytest", *arguments]
+    command = [sys.executable, "-P", "-m", "pytest", *arguments]
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
 
 
@@ -129,6 +129,8 @@ def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]
 
 
-COMMAND = run_command(
+COMMAND = _run_command(
     "Run the cases of skills on models: print the pytest command and run it.", runs=1
 )
+
+BENCHMARK = _run_command("Compare models on skills: eval with 3 runs of each case.", runs=3)

@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.metadata import version
+from pkgutil import resolve_name
 
 from pytest_upskill.commands.command import (
     INTERRUPTED,
@@ -34,6 +34,14 @@ COMMANDS: Mapping[str, str] = {
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""
+
+_TOGETHER: Mapping[str, str] = {
+    "benchmark": "eval:BENCHMARK",
+    "generate": "teacher:GENERATE",
+    "cases": "teacher:CASES",
+    "refine": "teacher:REFINE",
+}
+"""Commands that share a module."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def load(name: str) -> Command:
     """Import a command's module and return the command."""
-    command: Command = import_module(f"pytest_upskill.commands.{name}").COMMAND
+    command: Command = resolve_name(f"{__package__}.{_TOGETHER.get(name, f'{name}:COMMAND')}")
     return command
 
 

@@ -1,4 +1,4 @@
-"""Options and session that ``refine``, ``cases`` and ``generate`` share."""
+"""``pytest-upskill generate``, ``cases`` and ``refine``: the commands that have a teacher."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from pathlib import Path
 
 from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number_type
+from pytest_upskill.commands.command import (
+    PASSED,
+    UNUSABLE,
+    Command,
+    CommandError,
+    whole_number_type,
+)
+from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import run_in_session
+from pytest_upskill.teacher.cases import propose_cases
+from pytest_upskill.teacher.confirmation import RUNS
 from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.generate import GenerateSettings, generate
+from pytest_upskill.teacher.harden import harden
 from pytest_upskill.teacher.outcome import CommandOutcome, Decision
+from pytest_upskill.teacher.refine import refine
+from pytest_upskill.teacher.sources import read_sources
 from pytest_upskill.teacher.terms import Consent, Terms
 
 _EXIT_CODES: Mapping[Decision, int] = {
@@ -31,7 +44,7 @@ _TEACHER = "opus"
 _STUDENT = "haiku"
 
 
-def add_teacher_arguments(
+def _add_teacher_arguments(
     parser: argparse.ArgumentParser, *, sources: bool, counts: Mapping[str, tuple[int, str]]
 ) -> None:
     """Add the options of all commands that have a teacher, and numbers of runs, steps or cases.
@@ -118,7 +131,7 @@ def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int,
         )
 
 
-def run_teacher_command(
+def _run_in_session(
     run: Callable[[Engine], CommandOutcome],
     options: argparse.Namespace,
     place: Path,
@@ -174,3 +187,126 @@ def _dollars(text: str) -> float:
     if not 0 < value < 1e9:  # noqa: PLR2004  also refuses inf and nan
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
+
+
+_GENERATE_COUNTS = {
+    "--count": (24, "number of cases to keep"),
+    "--steps": (3, "number of edited versions to try"),
+    "--runs": (RUNS, "runs of each held-out case with and without the skill"),
+}
+
+
+def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="what the skill is for")
+    _add_teacher_arguments(parser, sources=True, counts=_GENERATE_COUNTS)
+    parser.add_argument(
+        "-e",
+        "--example",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="an example of input and output; repeatable",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of the new skill (default: skills/NAME)",
+    )
+    parser.add_argument(
+        "--no-eval",
+        action="store_true",
+        help="write only the skill: no cases, no measurement",
+    )
+
+
+def _run_generate(options: argparse.Namespace) -> int:
+    if not options.task.strip():
+        raise CommandError("the task is empty: say what the skill is for")
+    examples = "".join(f"\n\nFor example: {example}" for example in options.example)
+
+    def generate_with(engine: Engine) -> CommandOutcome:
+        settings = GenerateSettings(
+            task=options.task + examples,
+            sources=read_sources(options.sources),
+            output=options.output,
+            count=options.count,
+            steps=options.steps,
+            runs=options.runs,
+        )
+        return generate(engine, settings)
+
+    return _run_in_session(generate_with, options, Path(), students=not options.no_eval)
+
+
+GENERATE = Command(
+    description="Write a skill and its cases, and measure it on held-out cases.",
+    epilog='Example: pytest-upskill generate "write nvidia kernels" --from ./trace.md',
+    add_arguments=_add_generate_arguments,
+    run=_run_generate,
+)
+
+
+def _add_cases_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
+    counts = {"--count": (24, "number of cases to keep")}
+    _add_teacher_arguments(parser, sources=True, counts=counts)
+    parser.add_argument(
+        "--harden",
+        action="store_true",
+        help="instead, turn the statements of an evals file into checks by code",
+    )
+    parser.add_argument("--apply", action="store_true", help="write the cases without asking")
+
+
+def _run_cases(options: argparse.Namespace) -> int:
+    folder = folder_of_skill(options.skill).absolute()
+
+    def propose_with(engine: Engine) -> CommandOutcome:
+        skill = load_skill(folder, engine.workplace.extensions, evals=options.harden)
+        if options.harden:
+            return harden(engine, skill)
+        return propose_cases(engine, skill, read_sources(options.sources), count=options.count)
+
+    return _run_in_session(propose_with, options, folder, students=not options.harden)
+
+
+CASES = Command(
+    description="Propose cases for a skill; keep those that tell right answers from wrong ones.",
+    epilog="Example: pytest-upskill cases ./skills/csv --from ./docs/csv.md --model opus",
+    add_arguments=_add_cases_arguments,
+    run=_run_cases,
+)
+
+
+_REFINE_COUNTS = {
+    "--steps": (4, "number of candidates to try"),
+    "--runs": (RUNS, "runs of each held-out case with each version"),
+}
+
+
+def _add_refine_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
+    _add_teacher_arguments(parser, sources=False, counts=_REFINE_COUNTS)
+    parser.add_argument(
+        "--apply", action="store_true", help="write an accepted version without asking"
+    )
+
+
+def _run_refine(options: argparse.Namespace) -> int:
+    folder = folder_of_skill(options.skill).absolute()
+
+    def refine_with(engine: Engine) -> CommandOutcome:
+        skill = load_skill(folder, engine.workplace.extensions)
+        return refine(engine, skill, steps=options.steps, runs=options.runs)
+
+    return _run_in_session(refine_with, options, folder)
+
+
+REFINE = Command(
+    description="Search for a better version of a skill, and prove it on held-out cases.",
+    epilog="Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku",
+    add_arguments=_add_refine_arguments,
+    run=_run_refine,
+)
