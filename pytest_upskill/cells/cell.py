@@ -30,6 +30,7 @@ class Cell(TrialGroup):
     """The trials of one skill on one model, with and without the skill."""
 
     version_arms = ("with_skill", "old_skill")
+    gate_kind = "gate"
 
     judge: str = ""
     """Full name of the judge; empty for none."""
@@ -102,6 +103,11 @@ class Cell(TrialGroup):
             for first, second in (*self.pairs.measured, *self.old_pairs)
             if first.prompt_digest != second.prompt_digest
         ]
+
+    @property
+    def misses_data(self) -> bool:
+        """Whether runs are missing without which there is no decision."""
+        return self.missing_data_reason is not None
 
     @property
     def why_undecidable(self) -> str | None:

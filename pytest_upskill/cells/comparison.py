@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from pytest_upskill import stats
 from pytest_upskill.cells.baseline import ArmCounts
@@ -12,9 +11,6 @@ from pytest_upskill.trials.result import TrialResult
 
 _NAMED = 5
 """Maximum number of cases in a headline."""
-
-
-C = TypeVar("C", bound="Comparison")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +55,10 @@ class Comparison:
     """Further notes, one line each."""
     lacking: bool = False
     """Whether no case is compared, but some should be."""
+    chooses: bool = False
+    """Whether the cases are queries for which a model chooses a skill."""
+    unchanged: bool = False
+    """Whether the description equals the baseline's, so that only other skills can differ."""
 
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
@@ -78,7 +78,10 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        return self._totals("with the skill")
+        now = total(case.now for case in self.measured)
+        then = total(case.then for case in self.measured)
+        what = "runs right" if self.chooses else "with the skill"
+        return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
 
     @property
     def base(self) -> str:
@@ -96,7 +99,20 @@ class Comparison:
     @property
     def next_step(self) -> str:
         """Advice about a regression."""
-        return f"next: restore the facts in the skill, or change the cases{self._rerecord}"
+        again = " and record the baseline again: --upskill-baseline-update"
+        rerecord = again if self.then == "baseline" else ""
+        if not self.chooses:
+            return f"next: restore the facts in the skill, or change the cases{rerecord}"
+        if self.unchanged:
+            return (
+                "next: the description is unchanged: look for a skill that is chosen instead, and "
+                "say in both descriptions how the skills differ; or record the baseline again: "
+                "--upskill-baseline-update"
+            )
+        return (
+            "next: say in the description when to use the skill, in the words of these queries, "
+            f"or change the queries{rerecord}"
+        )
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -129,46 +145,8 @@ class Comparison:
         """Compared cases by id."""
         return {case.id: case for case in self.measured}
 
-    @property
-    def _rerecord(self) -> str:
-        """The second half of advice to change what is measured."""
-        again = " and record the baseline again: --upskill-baseline-update"
-        return again if self.then == "baseline" else ""
 
-    def _totals(self, what: str) -> str:
-        now = total(case.now for case in self.measured)
-        then = total(case.then for case in self.measured)
-        return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerComparison(Comparison):
-    """Results of a cell's queries with the current and the old description; stratum = query."""
-
-    unchanged: bool = False
-    """Whether the description equals the baseline's, so that only other skills can differ."""
-
-    @property
-    def sentence(self) -> str:
-        """Totals and p-value: ``31/40 runs right, baseline 39/40, p = .003``."""
-        return self._totals("runs right")
-
-    @property
-    def next_step(self) -> str:
-        """Advice about a regression."""
-        if self.unchanged:
-            return (
-                "next: the description is unchanged: look for a skill that is chosen instead, and "
-                "say in both descriptions how the skills differ; or record the baseline again: "
-                "--upskill-baseline-update"
-            )
-        return (
-            "next: say in the description when to use the skill, in the words of these queries, "
-            f"or change the queries{self._rerecord}"
-        )
-
-
-def adjust(comparisons: Sequence[C | None]) -> list[C | None]:
+def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
     """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
 
     The same is done with all open runs counted for the current skills, and with all counted against

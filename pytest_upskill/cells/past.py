@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from pytest_upskill import stats
 from pytest_upskill.cells.baseline import FORMAT, ArmCounts, Baseline, BaselineCase
@@ -12,7 +13,6 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.comparison import (
     ComparedCase,
     Comparison,
-    TriggerComparison,
     adjust,
     arm_counts,
     total,
@@ -80,17 +80,18 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     )
 
 
-def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerComparison:
+def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> Comparison:
     if baseline is None:
         note = f"no baseline of triggers: {_RECORD.format(runs=5)}"
-        return TriggerComparison(then="baseline", notes=(note,), lacking=True)
+        return Comparison(then="baseline", notes=(note,), lacking=True, chooses=True)
     cases = _since_baseline(cell, baseline)
     changed = sorted({trial.case for trial in cell.current_trials} - {case.id for case in cases})
     notes: tuple[str, ...] = ()
     if changed:
         notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
-    return TriggerComparison(
+    return Comparison(
         then="baseline",
+        chooses=True,
         cases=cases,
         notes=notes,
         lacking=not cases,
@@ -101,14 +102,14 @@ def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> 
 
 def _against_ref(cell: Cell | TriggerCell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
-    kind = Comparison if isinstance(cell, Cell) else TriggerComparison
+    past = Comparison(then=cell.ref, chooses=isinstance(cell, TriggerCell))
     if cell.history:
-        return kind(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
+        return replace(past, notes=(cell.history,), lacking=cell.past_unknown)
     then = {trial.case: trial for trial in cell.old_trials}
     cases = (
         _compared(trial, then[trial.case]) for trial in cell.current_trials if trial.case in then
     )
-    return kind(then=cell.ref, cases=tuple(cases))
+    return replace(past, cases=tuple(cases))
 
 
 def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase:

@@ -45,6 +45,8 @@ class TrialGroup:
 
     version_arms: ClassVar[tuple[Arm, Arm]]
     """The arm with the current skill, and the arm with the old one."""
+    gate_kind: ClassVar[str]
+    """The first word of the name of the cell's gate."""
 
     unit: ClassVar[str] = "case"
     units: ClassVar[str] = "cases"

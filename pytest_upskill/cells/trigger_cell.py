@@ -38,6 +38,7 @@ class TriggerCell(TrialGroup):
     """The trials in which a model chose among skills, for the queries of one skill."""
 
     version_arms = ("trigger", "old_trigger")
+    gate_kind = "trigger-gate"
     unit, units = "query", "queries"
     under_test = ""
 
@@ -79,6 +80,11 @@ class TriggerCell(TrialGroup):
     def false_triggers_if(self, taken: bool) -> float | None:
         """Return the rate of false triggers if all open runs took the skill, or if none did."""
         return _rate_if(self._hits_by_query(wanted=False), hit=taken)
+
+    @property
+    def misses_data(self) -> bool:
+        """Whether runs are missing without which there is no decision."""
+        return bool(self.missing) and not self.by_words
 
     @property
     def why_undecidable(self) -> str | None:

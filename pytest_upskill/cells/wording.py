@@ -7,8 +7,18 @@ import textwrap
 from collections.abc import Iterable
 from itertools import accumulate
 
+from pytest_upskill import stats
 from pytest_upskill.cells.arm import ArmFigures, token_ratio
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.cells.trigger_cell import (
+    NO_SKILL,
+    Confusion,
+    Rate,
+    TriggerCell,
+    any_except,
+)
+from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.stats import Agreement, Estimate, Interval
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -119,6 +129,68 @@ def judge_accuracy(agreement: Agreement) -> str:
         for does, share, which in shares
         if share is not None
     )
+
+
+def trigger_sentence(cell: TriggerCell) -> str:
+    """Return a cell's figures in one sentence."""
+    parts = []
+    if cell.recall is not None:
+        parts.append(f"recall {rate_text(cell.recall)} on {_queries(cell.recall)} that should")
+    if cell.false_triggers is not None:
+        false = cell.false_triggers
+        parts.append(f"false triggers {rate_text(false)} on {_queries(false)} that should not")
+    if cell.precision is not None:
+        parts.append(f"precision {percent(cell.precision)}%")
+    return ", ".join(parts) or "no query has a valid run"
+
+
+def share_text(share: float | None) -> str:
+    """Return a share in percent; ``n/a`` if it is unknown."""
+    return "n/a" if share is None else f"{percent(share)}%"
+
+
+def rate_text(rate: Rate | None) -> str:
+    """Return a rate with its interval, ``90% [70, 97]``; ``n/a`` if it is unknown."""
+    if rate is None:
+        return "n/a"
+    return f"{percent(rate.estimate)}% [{percent(rate.low)}, {percent(rate.high)}]"
+
+
+def mistakes(cell: TriggerCell) -> str:
+    """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
+    return "; ".join(
+        f"{_mistake(confusion)} ({counted(confusion.runs, 'run')})" for confusion in cell.mistakes
+    )
+
+
+def _mistake(confusion: Confusion) -> str:
+    if confusion.wanted == any_except(confusion.taken):
+        return f"chose {confusion.taken} where it should not"
+    taken, wanted = (
+        "no skill" if name == NO_SKILL else name for name in (confusion.taken, confusion.wanted)
+    )
+    return f"chose {taken} instead of {wanted}"
+
+
+def too_few_queries_notes(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
+    """Return a note for each rate whose interval is too wide to rely on."""
+    notes = []
+    limits = thresholds.with_overrides(cell.gate)
+    for rate, least, most, kind in (
+        (cell.recall, limits.min_recall, None, "that should trigger it"),
+        (cell.false_triggers, None, limits.max_false_triggers, "that should not"),
+    ):
+        if rate is None:
+            continue
+        needed = stats.queries_needed(rate.estimate, least=least, most=most)
+        if needed is not None and needed > rate.queries:
+            tell = "tells" if rate.queries == 1 else "tell"
+            notes.append(f"{_queries(rate)} {kind} {tell} little: about {needed} would be enough")
+    return notes
+
+
+def _queries(rate: Rate) -> str:
+    return counted(rate.queries, "query", "queries")
 
 
 def columns(text: str) -> int:

@@ -12,7 +12,6 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide_gates
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trial_group import TrialGroup, with_places
-from pytest_upskill.cells.trigger_gate import decide_triggers
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, TrialResult
@@ -45,7 +44,7 @@ def merge(
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
         gates=tuple(decide_gates(cells, thresholds, baselines)),
-        trigger_gates=tuple(decide_triggers(trigger_cells, thresholds, trigger_baselines)),
+        trigger_gates=tuple(decide_gates(trigger_cells, thresholds, trigger_baselines)),
     )
 
 

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pytest_upskill.cells.gate import NOT_MEASURED, Gate
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.trials.result import TrialResult
@@ -94,7 +95,7 @@ def uncompared_base(report: Report) -> str | None:
     if any(session.options.get("baseline_update") for session in report.sessions):
         return None
     compared = [gate for gate in report.decisions if gate.comparison]
-    compared = [gate for gate in compared if isinstance(gate, Gate)] or compared
+    compared = [gate for gate in compared if isinstance(gate.cell, Cell)] or compared
     comparisons = [gate.comparison for gate in compared if gate.comparison]
     if comparisons and all(comparison.lacking for comparison in comparisons):
         return comparisons[0].base

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from pytest_upskill.cells.gate import NOT_MEASURED, decide_gate, decide_gates
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trigger_gate import decide_triggers
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import StopReason
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -217,7 +216,7 @@ def test_a_choice_that_was_cut_before_it_was_made_is_open() -> None:
     assert unsure.recall_if(True) == 1
     assert [unsure.false_triggers_if(taken) for taken in (False, True)] == [0, 1]
     limits = replace(NO_LIMITS, min_recall=0.7)
-    assert [decide_triggers([each], limits, None)[0].outcome for each in (whole, unsure)] == [
+    assert [decide_gates([each], limits, None)[0].outcome for each in (whole, unsure)] == [
         "failed",
         "skipped",
     ]

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import TriggerGate
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.report.history.points import Group, Series, read_history
 from pytest_upskill.repository.revision import Revision

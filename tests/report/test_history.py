@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.cells.gate import TriggerGate
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
 from pytest_upskill.report.files.json import read_json, write_json

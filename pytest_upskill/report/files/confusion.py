@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.cells.gate import TriggerGate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from markupsafe import Markup
 from pytest_upskill.cells import cases
 from pytest_upskill.cells.gate import ShownVerdict
 from pytest_upskill.cells.trial_group import ARM_NAMES
-from pytest_upskill.cells.trigger_gate import mistakes, rate_text, share_text
-from pytest_upskill.cells.wording import money, percent, points
+from pytest_upskill.cells.wording import mistakes, money, percent, points, rate_text, share_text
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, excerpts, phrases
 from pytest_upskill.report.files.confusion import confusion_matrices

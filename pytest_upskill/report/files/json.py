@@ -14,11 +14,10 @@ from pydantic_core import SchemaValidator
 from pytest_upskill.cells.agent import AgentFigures
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
-from pytest_upskill.cells.comparison import Comparison, TriggerComparison
-from pytest_upskill.cells.gate import Gate, ShownVerdict
+from pytest_upskill.cells.comparison import Comparison
+from pytest_upskill.cells.gate import C, CellGate, Gate, ShownVerdict, TriggerGate
 from pytest_upskill.cells.trial_group import Endings
 from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
-from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.repository.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.stats import Agreement, Correction, Estimate
@@ -76,15 +75,23 @@ class GateDecision:
     """Decision of the gate about a cell."""
 
     outcome: Literal["passed", "failed", "skipped"]
-    verdict: ShownVerdict
-    """Verdict of the figures, or ``regression``."""
     text: str
+    regressed: bool
+    """Whether the cell became worse than the baseline or the git ref."""
     comparison: Comparison | None
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
-    """Whether missing runs prevent a decision."""
+    """Whether missing runs or cut answers prevent a decision."""
     warning: str = ""
     """What to know about the decision; empty for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiftDecision(GateDecision):
+    """Decision of the gate about a lift."""
+
+    verdict: ShownVerdict
+    """Verdict of the figures, or ``regression``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +100,7 @@ class Entry:
 
     cell: Cell
     figures: Figures
-    gate: GateDecision
+    gate: LiftDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,26 +126,12 @@ class TriggerFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerDecision:
-    """Decision of the gate about a trigger cell."""
-
-    outcome: Literal["passed", "failed", "skipped"]
-    text: str
-    regressed: bool
-    """Whether the right skill is taken less often than before."""
-    comparison: TriggerComparison | None
-    """Comparison with the baseline or the git ref; None for none."""
-    misses_data: bool = False
-    """Whether missing runs prevent a decision."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerEntry:
     """A trigger cell, its figures, and its gate."""
 
     cell: TriggerCell
     figures: TriggerFigures
-    gate: TriggerDecision
+    gate: GateDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +153,7 @@ NAMED_BYTES = 64 << 20
 _BYTES_PER_VALUE = 20
 """Fewer than in any report that `write_json` wrote."""
 
-T = TypeVar("T", GateDecision, Figures, JudgeFigures, TriggerDecision, TriggerFigures)
+T = TypeVar("T", GateDecision, LiftDecision, Figures, JudgeFigures, TriggerFigures)
 
 
 def write_json(report: Report) -> str:
@@ -202,27 +195,19 @@ def read_json(text: str | bytes) -> Report:
         raise ReportError(_one_line(error)) from None
     return Report(
         sessions=document.sessions,
-        gates=tuple(
-            Gate(
-                cell=entry.cell,
-                outcome=entry.gate.outcome,
-                text=entry.gate.text,
-                comparison=entry.gate.comparison,
-                misses_data=entry.gate.misses_data,
-                warning=entry.gate.warning,
-            )
-            for entry in document.entries
-        ),
-        trigger_gates=tuple(
-            TriggerGate(
-                cell=entry.cell,
-                outcome=entry.gate.outcome,
-                text=entry.gate.text,
-                comparison=entry.gate.comparison,
-                misses_data=entry.gate.misses_data,
-            )
-            for entry in document.triggers
-        ),
+        gates=tuple(_gate(entry.cell, entry.gate) for entry in document.entries),
+        trigger_gates=tuple(_gate(entry.cell, entry.gate) for entry in document.triggers),
+    )
+
+
+def _gate(cell: C, decision: GateDecision) -> CellGate[C]:
+    return CellGate(
+        cell=cell,
+        outcome=decision.outcome,
+        text=decision.text,
+        comparison=decision.comparison,
+        misses_data=decision.misses_data,
+        warning=decision.warning,
     )
 
 
@@ -259,12 +244,12 @@ def _entry(gate: Gate) -> Entry:
         corrected=gate.cell.judged.correction,
     )
     figures = _copy_fields(Figures, gate.cell, judge=judge)
-    return Entry(cell=gate.cell, figures=figures, gate=_copy_fields(GateDecision, gate))
+    return Entry(cell=gate.cell, figures=figures, gate=_copy_fields(LiftDecision, gate))
 
 
 def _trigger_entry(gate: TriggerGate) -> TriggerEntry:
     figures = _copy_fields(TriggerFigures, gate.cell)
-    return TriggerEntry(cell=gate.cell, figures=figures, gate=_copy_fields(TriggerDecision, gate))
+    return TriggerEntry(cell=gate.cell, figures=figures, gate=_copy_fields(GateDecision, gate))
 
 
 def _copy_fields(kind: type[T], source: object, **others: Any) -> T:

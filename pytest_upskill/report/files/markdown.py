@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text, share_text
-from pytest_upskill.cells.wording import points
+from pytest_upskill.cells.gate import Gate, TriggerGate
+from pytest_upskill.cells.wording import points, rate_text, share_text
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.files.markdown_parts import (

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, ShownVerdict
+from pytest_upskill.cells.gate import Gate, ShownVerdict, TriggerGate
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.cells.wording import (
     CASE_NEXT_STEP,
     corrected,

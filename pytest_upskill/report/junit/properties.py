@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.agent import AgentFigures, agent_figures
-from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import Gate, TriggerGate
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.stats import Estimate
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -93,7 +93,12 @@ def gate_properties(gate: Gate | TriggerGate) -> Properties:
 
 def figures(gate: Gate | TriggerGate) -> Properties:
     """Return a cell's figures without the comparison with its past."""
-    named = [*(_lift_figures(gate) if isinstance(gate, Gate) else _trigger_figures(gate.cell))]
+    cell = gate.cell
+    if isinstance(cell, Cell):
+        verdict = "regression" if gate.shows_regression else cell.verdict
+        named = [("verdict", verdict), *_lift_figures(cell)]
+    else:
+        named = [*_trigger_figures(cell)]
     named.append((f"{gate.cell.units}.failed", str(len(gate.cell.failed_cases))))
     return [(f"upskill.{name}", value) for name, value in named]
 
@@ -108,9 +113,7 @@ def _trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
     yield from _endings(cell, "trigger.")
 
 
-def _lift_figures(gate: Gate) -> Iterator[tuple[str, str]]:
-    cell = gate.cell
-    yield "verdict", gate.verdict
+def _lift_figures(cell: Cell) -> Iterator[tuple[str, str]]:
     yield "lift.verdict", cell.verdict
     yield from _estimate("lift", cell.lift)
     if cell.judged is not None:

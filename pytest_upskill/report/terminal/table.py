@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.cells.cell_gate import CellGate
-from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.gate import Gate, TriggerGate
 from pytest_upskill.cells.pair import Pair
 from pytest_upskill.cells.wording import columns, lift, percent, points, times
 from pytest_upskill.trials.result import TrialResult
@@ -25,7 +24,7 @@ _LEAST_NAME = 8
 _GAP = "  "
 
 
-G = TypeVar("G", bound=CellGate)
+G = TypeVar("G", bound=Gate | TriggerGate)
 Row = tuple[Sequence[str], G | None]
 """Columns, and the gate of the row's cell; None for the head, a skill's name or a single case."""
 

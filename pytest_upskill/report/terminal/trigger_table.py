@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_upskill.cells.gate import TriggerGate
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trigger_cell import BY_WORDS, TriggerCell
-from pytest_upskill.cells.trigger_gate import (
-    TriggerGate,
-    mistakes,
-    rate_text,
-    share_text,
-    too_few_queries_notes,
-)
+from pytest_upskill.cells.wording import mistakes, rate_text, share_text, too_few_queries_notes
 from pytest_upskill.report.terminal.table import Row, laid_out
 from pytest_upskill.trials.result import TrialResult
 

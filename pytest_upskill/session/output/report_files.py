@@ -14,8 +14,7 @@ from typing import TypeVar
 import pytest
 
 from pytest_upskill.answers.changed_recordings import changed_recordings
-from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.cells.gate import Gate, TriggerGate
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.completion import ToolCall
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of

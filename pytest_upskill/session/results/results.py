@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.cells.cell_gate import skipped_gate
-from pytest_upskill.cells.gate import Gate, decide_gates
-from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers
+from pytest_upskill.cells.gate import Gate, TriggerGate, decide_gates, skipped_gate
 from pytest_upskill.report.junit.properties import gate_properties
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.cells import Records, cells_of, trigger_cells_of
@@ -79,19 +77,14 @@ class Results:
         cells = cells_of(self.records, settings, self._config.rootpath)
         trigger_cells = trigger_cells_of(self.records, settings)
         if settings.shard is not None:
-            self.gates = [
-                skipped_gate(Gate, cell, _SHARDED, misses_data=cell.missing_data_reason is not None)
-                for cell in cells
-            ]
-            self.trigger_gates = [
-                skipped_gate(TriggerGate, cell, _SHARDED) for cell in trigger_cells
-            ]
+            self.gates = [skipped_gate(cell, _SHARDED) for cell in cells]
+            self.trigger_gates = [skipped_gate(cell, _SHARDED) for cell in trigger_cells]
             return
         # Baselines that are only to be updated decide nothing.
         compares = settings.compare == "baseline"
         old, old_triggers = (self._old, self._old_triggers) if compares else (None, None)
         self.gates = decide_gates(cells, settings.thresholds, old)
-        self.trigger_gates = decide_triggers(trigger_cells, settings.thresholds, old_triggers)
+        self.trigger_gates = decide_gates(trigger_cells, settings.thresholds, old_triggers)
 
     def _read_baselines(self, folder: Path) -> Baselines | None:
         """Return the baselines of the chosen models in a folder, None if none are needed.
