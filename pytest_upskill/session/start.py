@@ -22,7 +22,7 @@ import pytest
 
 from pytest_upskill.report.files.github import in_github_actions
 from pytest_upskill.session.answers.one_process import FetchedAnswers
-from pytest_upskill.session.collection.catalogues import check_catalogue
+from pytest_upskill.session.collection.case_files import check_catalogue
 from pytest_upskill.session.collection.items import ANSWERS, TrialReports
 from pytest_upskill.session.collection.selection import SELECTION, Selection
 from pytest_upskill.session.options.settings import SETTINGS

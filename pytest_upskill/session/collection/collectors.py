@@ -16,8 +16,12 @@ from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.case_files import discovery_of, node_id_names, shown
-from pytest_upskill.session.collection.catalogues import catalogues_of
+from pytest_upskill.session.collection.case_files import (
+    catalogues_of,
+    discovery_of,
+    node_id_names,
+    shown,
+)
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.options.settings import NO_MODELS, SETTINGS, Settings

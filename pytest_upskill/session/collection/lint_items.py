@@ -18,8 +18,12 @@ from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.files import read_text
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.case_files import discovery_of, shown
-from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
+from pytest_upskill.session.collection.case_files import (
+    catalogue_file,
+    catalogues_of,
+    discovery_of,
+    shown,
+)
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import ItemOutsidePackages
 from pytest_upskill.session.options.models import models_of

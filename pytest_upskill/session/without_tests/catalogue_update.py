@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.formats.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.catalogues import catalogue_file
+from pytest_upskill.session.collection.case_files import catalogue_file
 
 _USAGE_ERROR = 4
 """Exit code of a usage error."""
