@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, cast
 
@@ -148,7 +148,16 @@ def know(received: Received) -> Reply:
 @pytest.fixture
 def model(loopback: Loopback) -> str:
     """Serve a model that knows what is in its context; return how it is chosen."""
-    loopback.answer = know
+    asked = Counter[tuple[str, str]]()
+
+    def answer(received: Received) -> Reply:
+        # Runs with one text would count as one.
+        asked[received.system, received.user] += 1
+        run = asked[received.system, received.user]
+        reply = know(received)
+        return replace(reply, text=f"{reply.text} ({run})") if run > 1 else reply
+
+    loopback.answer = answer
     return f"m=openai:small@{loopback.openai_url}"
 
 

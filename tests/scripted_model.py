@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,10 @@ def script(write_skill: Callable[..., Path], loopback: Loopback) -> Script:
         def answer(received: Received) -> Reply:
             skill = received.system.partition("<skill")[2]
             arm = "without" if not skill else "old" if "OLD" in skill else "new"
-            return _REPLIES[replies[arm, received.user].popleft()]
+            left = replies[arm, received.user]
+            reply = _REPLIES[left.popleft()]
+            # Runs with one text would count as one.
+            return replace(reply, text=f"{reply.text} ({len(left)} left)") if left else reply
 
         loopback.answer = answer
         write_skill(

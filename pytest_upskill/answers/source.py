@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import concurrent.futures
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from pytest_upskill.answers.daemon_thread import in_daemon_thread
 from pytest_upskill.answers.identity import identity
-from pytest_upskill.answers.prompt_cache import PromptCacheWarmup
 from pytest_upskill.answers.resources import AgentRunner, Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, Completion, Look, ProviderError, Request
@@ -22,6 +25,14 @@ from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
 from pytest_upskill.wire.reasoning import without_reasoning
+
+T = TypeVar("T")
+
+_MIN_CACHED = 3 * 512
+"""Bytes of the shortest prompt that a model of Anthropic caches, at fewer in a token than usual.
+
+Waiting in vain takes the time of one answer, but not waiting costs money.
+"""
 
 _CHANGED_BY = MappingProxyType(
     {
@@ -262,3 +273,61 @@ def _as_replayed(answer: Answer) -> Answer:
     if answer.completion is None:
         return answer
     return replace(answer, completion=replace(answer.completion, replayed=True))
+
+
+class PromptCacheWarmup:
+    """A queue in which requests with the same skill block wait for the first of them.
+
+    A host can read a block from its cache only once the first answer to it has begun. If they were
+    sent together, all would pay for writing it: 1.25 times its price instead of a tenth.
+    """
+
+    def __init__(self) -> None:
+        self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Held by the first request of each block, by model name and block."""
+        self._warm: set[tuple[str, str]] = set()
+        """The blocks whose first request has ended."""
+
+    @asynccontextmanager
+    async def turn(self, request: Request) -> AsyncIterator[None]:
+        """Wait until the first request with the same block has ended, then send in the block."""
+        block = (request.model.name, request.skill)
+        if block not in self._warm and _is_cached(request):
+            async with self._locks[block]:
+                if block not in self._warm:
+                    try:
+                        yield
+                    finally:
+                        # After a failure too, or the others would be sent one after the other.
+                        self._warm.add(block)
+                    return
+        yield
+
+
+def _is_cached(request: Request) -> bool:
+    """Check whether a host may cache the request's skill block, as it does with longer ones."""
+    return bool(request.skill) and len(request.system.encode("utf-8", "replace")) >= _MIN_CACHED
+
+
+async def in_daemon_thread(function: Callable[[], T]) -> T:
+    """Call ``function`` on a daemon thread and wait for what it returns or raises.
+
+    A ``BaseException`` that is no ``Exception`` is raised as a ``RuntimeError`` with its name.
+
+    ``asyncio.to_thread`` would keep the process alive until the call returns: after Ctrl-C during
+    the import of an SDK, for seconds.
+    """
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def call() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(function())
+        except Exception as error:  # noqa: BLE001  raised where it is waited for
+            future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001  such as SystemExit, which would end the loop
+            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+
+    threading.Thread(target=call, name="upskill-open", daemon=True).start()
+    return await asyncio.wrap_future(future)

@@ -12,14 +12,8 @@ from pydantic_core import from_json
 
 from pytest_upskill.repository.files import read_state, write_file
 
-FORMAT = 2
-"""Version of the file format; older versions can be read, newer ones cannot.
-
-In format 1 the file is named after the skill, contains the path of the case file, and its grader
-digests do not distinguish ``0``, ``false``, ``null`` and ``""``. In format 2 the path of the
-baseline file mirrors that of the case file.
-"""
-
+FORMAT = 1
+"""Version of the file format; newer ones cannot be read."""
 
 _HEAD = ("format", "skill", "model", "resolved", "served", "date", "version", "skill_digest")
 """What a file contains besides cases, in this order."""
@@ -98,8 +92,7 @@ def read_baseline(file: Path, case_file: str) -> Baseline | None:
 
     Args:
         file: Path of the baseline file.
-        case_file: Path of the case file according to the baseline's path; ignored in format 1,
-            which contains it.
+        case_file: Path of the case file according to the baseline's path.
 
     Raises:
         BaselineError: The file cannot be read, is not a baseline, or has a newer format.
@@ -136,13 +129,10 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
         Whether the file was written.
 
     Raises:
-        BaselineError: The existing file belongs to another case file, or this version cannot read
-            it; it is not overwritten.
+        BaselineError: This version cannot read the existing file; it is not overwritten.
         OSError: The file cannot be written.
     """
     old = read_baseline(file, baseline.case_file)
-    if old and old.case_file != baseline.case_file:
-        raise BaselineError(f"{file}: belongs to {old.case_file}: move or delete it")
     if old and replace(baseline, date=old.date, version=old.version) == old:
         return False
     write_file(file, _text(baseline).encode(), mode=0o644)
@@ -167,12 +157,11 @@ def _json(value: object) -> str:
 
 
 def _baseline(value: Mapping[str, Any], case_file: str) -> Baseline:
-    version = int(value["format"])
     return Baseline(
-        format=version,
+        format=int(value["format"]),
         skill=str(value["skill"]),
         model=str(value["model"]),
-        case_file=str(value["path"]) if version == 1 else case_file,
+        case_file=case_file,
         resolved=str(value["resolved"]),
         served=tuple(map(str, value["served"])),
         date=str(value["date"]),

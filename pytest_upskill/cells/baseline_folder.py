@@ -94,7 +94,7 @@ class Baselines:
         return self._best_match(moved[0].key)
 
     def _best_match(self, key: BaselineKey) -> StoredBaseline | None:
-        """Return the file of a key; of several, by newest format, same skill, newest date."""
+        """Return the file of a key; of several, by same skill, newest date."""
         matches = [
             stored
             for stored in self.stored
@@ -103,7 +103,6 @@ class Baselines:
         return max(
             matches,
             key=lambda stored: (
-                stored.baseline.format,
                 stored.key.skill == key.skill,
                 stored.baseline.date,
             ),

@@ -97,7 +97,7 @@ def case_lines(gate: Gate) -> list[CaseLine]:
     compared = {} if gate.comparison is None else gate.comparison.by_case
     cell = gate.cell
     cases: dict[str, dict[str, TrialResult]] = {}
-    for trial in cell.trials:
+    for trial in cell.counted_trials:
         cases.setdefault(trial.case, {})[trial.arm] = trial
     lines = []
     for case, arms in cases.items():

@@ -40,7 +40,7 @@ class Cell(TrialGroup):
     @cached_property
     def look(self) -> int:
         """Number of the look at the verdict: one more each time that runs were added."""
-        return max((trial.look for trial in self.trials), default=1)
+        return max((trial.look for trial in self.counted_trials), default=1)
 
     @cached_property
     def alpha(self) -> float:
@@ -49,7 +49,9 @@ class Cell(TrialGroup):
         if self.skipped_runs:
             # The cell stopped at an interim look, whose own test is far stricter than this level.
             return level
-        rounds = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
+        rounds = max(
+            (trial.planned for trial in self.counted_trials if trial.early_stop), default=1
+        )
         return stats.last_look_alpha(rounds, level)
 
     @property
@@ -78,7 +80,7 @@ class Cell(TrialGroup):
     @cached_property
     def pairs(self) -> Pairs:
         """The cases that ran with and without the skill."""
-        return pair_arms(self.trials)
+        return pair_arms(self.counted_trials)
 
     @cached_property
     def old_pairs(self) -> list[OldPair]:
@@ -229,7 +231,11 @@ class Cell(TrialGroup):
     @property
     def repetitive(self) -> bool:
         """Whether the model gives the same answer in every run, so that more runs add nothing."""
-        return self.resolved.startswith("offline:") or "temperature=0" in self.resolved.split()
+        return (
+            self.copied
+            or self.resolved.startswith("offline:")
+            or "temperature=0" in self.resolved.split()
+        )
 
     @cached_property
     def runs_needed(self) -> int | None:
@@ -292,7 +298,7 @@ class Cell(TrialGroup):
         paired = {pair.case for pair in self.pairs.reported}
         valid = [
             trial.runs
-            for trial in self.trials
+            for trial in self.counted_trials
             if trial.arm == arm and trial.runs and (not paired or trial.case in paired)
         ]
         return figures(valid) if valid else None

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from pytest_upskill import stats
-from pytest_upskill.cells.baseline import FORMAT, ArmCounts, Baseline, BaselineCase
+from pytest_upskill.cells.baseline import ArmCounts, Baseline, BaselineCase
 from pytest_upskill.cells.baseline_folder import Baselines, key_of
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.comparison import (
@@ -164,11 +164,6 @@ def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iter
     ):
         if ids:
             yield f"not compared, {why}: {', '.join(sorted(ids))}"
-    if changed and baseline.format < FORMAT:
-        yield (
-            f"the baseline has format {baseline.format}, in which 0, false, null and "
-            f'"" in checks look the same: cases with them count as changed: record it again'
-        )
 
 
 def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
@@ -178,7 +173,7 @@ def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str
     recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
     trials = [
         trial
-        for trial in cell.trials
+        for trial in cell.counted_trials
         if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
     ]
     now = [arm_counts(trial) for trial in trials]

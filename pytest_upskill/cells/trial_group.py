@@ -79,14 +79,39 @@ class TrialGroup:
     """Cases that did not run, or not in every arm."""
 
     @cached_property
+    def copied(self) -> bool:
+        """Whether the model gave one answer in all runs, two or more, of every trial."""
+        ran = [trial for trial in self.trials if trial.runs]
+        repeated = any(len(trial.runs) > 1 for trial in ran)
+        # The copies of a single run may be missing.
+        return repeated and all(
+            trial.distinct == 1 and (len(trial.runs) > 1 or trial.errors) for trial in ran
+        )
+
+    @cached_property
+    def counted_trials(self) -> tuple[TrialResult, ...]:
+        """The trials with the runs that count: one each if the others are copies of it."""
+        if not self.copied:
+            return self.trials
+        return tuple(
+            replace(
+                trial,
+                runs=trial.runs[:1],
+                errors=() if trial.runs else trial.errors[:1],
+                planned=1,
+            )
+            for trial in self.trials
+        )
+
+    @cached_property
     def current_trials(self) -> list[TrialResult]:
         """Trials with the current skill."""
-        return [trial for trial in self.trials if trial.arm == self.version_arms[0]]
+        return [trial for trial in self.counted_trials if trial.arm == self.version_arms[0]]
 
     @cached_property
     def old_trials(self) -> list[TrialResult]:
         """Trials with the skill at the git ref."""
-        return [trial for trial in self.trials if trial.arm == self.version_arms[1]]
+        return [trial for trial in self.counted_trials if trial.arm == self.version_arms[1]]
 
     @cached_property
     def failed_cases(self) -> list[str]:
@@ -122,12 +147,12 @@ class TrialGroup:
     @property
     def missing(self) -> int:
         """Number of runs without a usable reply, in all arms."""
-        return sum(len(trial.errors) for trial in self.trials)
+        return sum(len(trial.errors) for trial in self.counted_trials)
 
     @property
     def cut_failures(self) -> int:
         """Number of runs that failed with an answer cut at the output limit, in all arms."""
-        return sum(trial.cut_failures for trial in self.trials)
+        return sum(trial.cut_failures for trial in self.counted_trials)
 
     @property
     def open_runs(self) -> str:

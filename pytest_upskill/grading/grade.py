@@ -150,6 +150,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         runs=runs,
         planned=planned,
         early_stop=trial.early_stop,
+        # Where a model chooses, each run shows the catalogue in another order.
+        distinct=0 if trial.chooses else len({run.answer for run in runs}),
         errors=tuple(run for run in graded if isinstance(run, str)),
         agent=trial.model.agent,
         broken=next(filter(None, map(_broken_reason, reversed(needed))), ""),

@@ -119,6 +119,11 @@ def _remarks(gate: Gate) -> Iterator[str]:
 
 
 def _about_runs(cell: Cell) -> Iterator[str]:
+    if cell.copied:
+        yield (
+            "the model gave one answer in all runs of every trial, so one run counts: let its "
+            "server vary the answers (--upskill-param temperature=1), or add cases"
+        )
     if cell.look > 1 and not cell.skipped_runs:
         yield (
             f"runs were added to recorded ones (look {cell.look}), so p must be at most "

@@ -1,4 +1,4 @@
-"""Statistics of one cell: lift, its interval, the verdict, the gate's test and the token ratio.
+"""Statistics of one cell: lift, its interval, the verdict and the gate's test.
 
 Those of triggers, ``query_rate`` and the like, take one ``QueryCounts`` per query instead.
 
@@ -11,7 +11,6 @@ without a valid run in one of the arms are left out. An estimate that the data d
 from __future__ import annotations
 
 from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift
-from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha, look_alpha
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
 from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
 from pytest_upskill.stats.judged import (
@@ -41,6 +40,9 @@ from pytest_upskill.stats.verdicts import (
     MIN_RUNS,
     Verdict,
     chance_of_effect,
+    early_verdict,
+    last_look_alpha,
+    look_alpha,
     mixed,
     runs_needed,
     verdict,

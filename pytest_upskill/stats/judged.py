@@ -14,8 +14,12 @@ from math import floor, fsum, sqrt
 from statistics import fmean
 
 from pytest_upskill.stats.counts import CaseCounts, Estimate, lift
-from pytest_upskill.stats.intervals import lift_interval, two_sided_z, wilson_interval
-from pytest_upskill.stats.numerics import student_t_quantile
+from pytest_upskill.stats.intervals import (
+    lift_interval,
+    student_t_quantile,
+    two_sided_z,
+    wilson_interval,
+)
 from pytest_upskill.stats.verdicts import MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
 
 MIN_LABELS = 10

@@ -115,6 +115,13 @@ class RunResult:
         return sum(check.passed for check in self.checks)
 
     @property
+    def answer(self) -> tuple[object, ...]:
+        """What equals that of another run if one is a copy of the other."""
+        agent = self.completion.agent_run
+        left = (agent.changed, agent.deleted) if agent else ()
+        return self.completion.text, self.completion.reasoning, left
+
+    @property
     def statements(self) -> list[bool]:
         """What the judge decided of each statement."""
         return [check.passed for check in self.checks if check.name == Judge.name]
@@ -179,6 +186,8 @@ class TrialResult:
     """Which skill should be chosen; None where nothing is."""
     excused: bool = False
     """Whether pytest counts no failure of the trial, such as of one that is marked xfail."""
+    distinct: int = 0
+    """Number of different answers in the valid runs; 0 where a run is never a copy of another."""
     listed_as: str = ""
     """Name of the skill in the catalogue that was shown; empty where none was."""
 

@@ -66,9 +66,13 @@ class Trial:
         return f"{self.case.id}[{self.model.label}-{self.arm}]"
 
 
-def runs_of(model: Model, runs: int) -> int:
-    """Return the number of runs of a trial, 1 if further runs would repeat the first."""
-    return 1 if model.parameters.one_run_is_enough else runs
+def runs_of(model: Model, runs: int, *, chooses: bool = False) -> int:
+    """Return the number of runs of a trial, 1 if further runs would repeat the first.
+
+    Where a model chooses, each run shows the catalogue in another order.
+    """
+    copies = model.parameters.one_run_is_enough and not chooses
+    return 1 if copies or model.provider == "offline" else runs
 
 
 def plan(
@@ -134,7 +138,7 @@ def plan(
                         case=_query(case, catalogue, workspace=bool(model.agent)),
                         arm=arm,
                         skill_block="",
-                        runs=runs,
+                        runs=runs_of(model, runs, chooses=True),
                         catalogue=catalogue,
                         listed=listed_skill,
                     )

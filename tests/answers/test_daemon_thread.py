@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill.answers.daemon_thread import in_daemon_thread
+from pytest_upskill.answers.source import in_daemon_thread
 
 
 def test_the_result_or_error_of_the_call_is_that_of_its_future() -> None:
@@ -30,7 +30,7 @@ def test_a_call_that_exits_is_an_error_of_its_future() -> None:
 def test_a_process_does_not_wait_for_a_call_to_leave() -> None:
     script = textwrap.dedent("""
         import asyncio, time
-        from pytest_upskill.answers.daemon_thread import in_daemon_thread
+        from pytest_upskill.answers.source import in_daemon_thread
 
         async def main():
             await asyncio.wait_for(in_daemon_thread(lambda: time.sleep(600)), 0.1)

@@ -37,7 +37,7 @@ def trials(
             for n in range(cases)
         ),
     )
-    model = parse_model("offline")
+    model = parse_model("haiku")
     return list(plan(skill, [model], runs=runs, min_pass_rate=1.0, max_tokens=100, early_stop=True))
 
 

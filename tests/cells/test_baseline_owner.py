@@ -1,6 +1,6 @@
 """To which skill and case file a baseline belongs.
 
-Also where the skill was moved or renamed, and where the file has the former format.
+Also where the skill was moved or renamed.
 """
 
 from __future__ import annotations
@@ -123,64 +123,3 @@ def test_each_case_file_of_a_skill_has_its_own_baseline(
     }
     assert updated.ret == compared.ret == pytest.ExitCode.OK
     assert compared.stdout.str().count("1/1 with the skill, baseline 1/1") == 2
-
-
-@pytest.fixture
-def former(recorded: Path, pytester: pytest.Pytester) -> Path:
-    """Write a baseline as format 1 did, named after the skill."""
-    file = pytester.path.joinpath(BASELINES, "csv", "haiku.json")
-    file.parent.mkdir()
-    head = '"format": 1,\n "path": "skills/csv/skill_meta.json",'
-    file.write_text(recorded.read_text("utf-8").replace('"format": 2,', head), "utf-8")
-    recorded.unlink()
-    return file
-
-
-def test_a_file_of_the_former_format_is_used_by_its_case_file_until_it_is_replaced(
-    script: Script, run_once: Run, former: Path, file: Path
-) -> None:
-    text = former.read_text("utf-8")
-    args = script(**GOOD)
-
-    used = run_once(*args, COMPARE, LENIENT)
-    script(**GOOD)
-    updated = run_once(*args, UPDATE, LENIENT)
-    script(**GOOD)
-    replaced = run_once(*args, COMPARE, LENIENT)
-
-    used.stdout.fnmatch_lines(["csv on haiku: 19/20 with the skill, baseline 19/20, p = *"])
-    updated.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
-    replaced.stdout.fnmatch_lines(
-        [f"csv on haiku: {file} replaces it: delete the baseline, {former}"]
-    )
-    assert former.read_text("utf-8") == text
-
-
-def test_a_file_of_the_former_format_of_another_case_file_is_left_alone(
-    script: Script, run_once: Run, former: Path
-) -> None:
-    shutil.copytree("skills", "others")
-    args = script(one="---------- ----------", two="---------- ----------")
-    former.write_text(former.read_text("utf-8").replace("skills/csv", "others/csv"), "utf-8")
-
-    result = run_once(*args, COMPARE, LENIENT)
-
-    assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["csv on haiku: no baseline: *"])
-
-
-def test_a_case_that_the_former_format_cannot_tell_from_another_is_explained(
-    script: Script, run_once: Run, former: Path
-) -> None:
-    digest = json.loads(former.read_text("utf-8"))["cases"][0]["grader"]
-    text = former.read_text("utf-8").replace(digest, "another-grader", 1)
-    former.write_text(text, "utf-8")
-
-    result = run_once(*script(**GOOD), COMPARE, LENIENT)
-
-    result.stdout.fnmatch_lines(
-        [
-            "csv on haiku: not compared, changed since the baseline: one",
-            "csv on haiku: the baseline has format 1, in which 0, false, null and*",
-        ]
-    )

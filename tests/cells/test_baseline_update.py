@@ -24,7 +24,7 @@ def test_an_update_writes_one_line_of_counts_for_each_case(
 
     result.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
     lines = file.read_text("utf-8").split("\n")
-    assert lines[1:5] == [' "format": 2,', ' "skill": "csv",', ' "model": "haiku",', lines[4]]
+    assert lines[1:5] == [' "format": 1,', ' "skill": "csv",', ' "model": "haiku",', lines[4]]
     one, two = (json.loads(line.strip().rstrip(",")) for line in lines[-5:-3])
     assert (one["id"], one["with"], one["without"]) == ("one", [10, 10], [0, 10])
     assert (two["id"], two["with"], two["without"]) == ("two", [9, 10], [0, 10])
@@ -103,7 +103,7 @@ def test_checks_that_expect_different_values_are_different_graders(write_skill: 
     [
         ("<<<<<<< HEAD\n", "not a baseline: restore it from git, or delete it and record one *"),
         ('{"format": 1}', "not a baseline: restore it from git, or delete it and record one *"),
-        ('{"format": 3}', "format 3 is newer than this pytest-upskill reads (2): pip install *"),
+        ('{"format": 2}', "format 2 is newer than this pytest-upskill reads (1): pip install *"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_kept(

@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.cells.conftest import LENIENT
-from tests.conftest import Run
+from tests.conftest import Run, WriteSkill, budget_cases
 from tests.git_repository import commit_all, git
 
 pytestmark = pytest.mark.needs("git")
 
-SHARED = ("--upskill-models=offline", "--upskill-runs=5", LENIENT, "shared")
+SHARED = ("--upskill-models=offline", LENIENT, "shared")
 
 
 @pytest.fixture
-def bumped(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bumped(
+    repository: Path, write_skill: WriteSkill, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Bump a submodule, on the branch, to what its own main already holds."""
+    write_skill(*budget_cases(5))
     origin = tmp_path_factory.mktemp("origin")
     shutil.copytree(repository / "skills" / "billing", origin / "billing")
     commit_all(origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, count
 
 import pytest
 
@@ -202,12 +203,12 @@ def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
 ) -> None:
     write_skill(LIFTED | {"min_pass_rate": 0})
 
-    first = iter([Reply(status=400)])
+    replies = chain([Reply(status=400)], (Reply(text=f"37 ({n})") for n in count()))
 
     def lose_one_in_six(received: Received) -> Reply:
         if "37" not in received.system:
             return Reply(text="no idea")
-        return next(first, Reply(text="37"))
+        return next(replies)
 
     loopback.answer = lose_one_in_six
     model = f"--upskill-models=m@{loopback.openai_url}"

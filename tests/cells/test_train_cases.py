@@ -68,7 +68,9 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:
     case = Case(id="held-out", input="Why?", checks=(Contains(text="because"),))
-    trials = planned(case, replace(case, id="train", train=True), runs=2, early_stop=True)
+    trials = planned(
+        case, replace(case, id="train", train=True), model="haiku", runs=2, early_stop=True
+    )
     seen: list[int] = []
 
     def clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> bool:

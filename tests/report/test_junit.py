@@ -45,7 +45,7 @@ def test_a_trial_carries_what_it_measured(
         "arm": "with_skill",
         "model.resolved": "offline:offline",
         "model.served": "offline",
-        "runs": "2",
+        "runs": "1",
         "runs.missing": "0",
         "passed": "0",
         "checks": "1/2",

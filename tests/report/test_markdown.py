@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from pytest_upskill.report.files.markdown import MARKER, write_markdown
 from pytest_upskill.report.files.markdown_parts import COMMENT_LIMIT, code
-from tests.conftest import Run, WriteSkill
+from tests.conftest import Run, WriteSkill, budget_cases
 from tests.reporting import cell, counted, report, run, trial
 
 HOSTILE = (
@@ -165,13 +165,13 @@ def test_a_run_writes_the_page_and_the_summary_of_its_job(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write_skill()
+    write_skill(*budget_cases(5))
     summary, outputs = pytester.path / "summary.md", pytester.path / "outputs"
     summary.write_text("# Before\n", "utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     monkeypatch.setenv("GITHUB_OUTPUT", str(outputs))
 
-    run_once("--upskill-models", "offline", "--upskill-md", "page.md", "--upskill-runs=5", "skills")
+    run_once("--upskill-models", "offline", "--upskill-md", "page.md", "skills")
 
     page = (pytester.path / "page.md").read_text("utf-8")
     assert page.startswith(f"{MARKER}\n### ✅ `billing on offline: helps, gate passed`\n")

@@ -59,10 +59,10 @@ def without_times(one: Cell) -> object:
 def test_shares_are_held_against_baselines_when_they_are_merged(
     run_once: Run, write_skill: WriteSkill, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    args = ("--upskill-models=offline", "--upskill-runs=5", "--upskill-min-pass-rate=0", "skills")
-    write_skill(*budget_cases(2))
+    args = ("--upskill-models=offline", "--upskill-min-pass-rate=0", "skills")
+    write_skill(*budget_cases(9))
     run_once(*args, "--upskill-baseline-update")
-    write_skill(*budget_cases(2), body="Nothing about money.\n")
+    write_skill(*budget_cases(9), body="Nothing about money.\n")
     for number in (1, 2):
         shard = (f"--upskill-shard={number}/2", f"--upskill-json={number}.json")
         run_once(*args, "--upskill-compare=baseline", *shard)
@@ -70,10 +70,7 @@ def test_shares_are_held_against_baselines_when_they_are_merged(
     code = report_command(["1.json", "2.json", "--baselines", ".upskill/baselines"])
 
     assert code == 1
-    figures = "(0/10 with the skill, baseline 10/10, p < .001)"
-    worse = "became worse than the baseline: case-0, case-1"
-    said = f"billing on offline: {worse} {figures}"
-    assert said in capsys.readouterr().out.splitlines()
+    assert "(0/9 with the skill, baseline 9/9, p " in capsys.readouterr().out
 
 
 def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]) -> None:

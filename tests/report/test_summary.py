@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.report.terminal.table import LEGEND
-from tests.conftest import QUESTION, Run, WriteSkill
+from tests.conftest import QUESTION, Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Reply
 
 GREEN = {"id": "green", "input": QUESTION, "expected": {"contains": "37"}}
@@ -57,15 +57,15 @@ def test_the_summary_has_a_row_for_each_cell(run_once: Run, write_skill: WriteSk
 def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(GREEN, HALF)
 
-    result = run_once("--upskill-models", "offline", "-v", "--upskill-runs", "3", "skills")
+    result = run_once("--upskill-models", "offline", "-v", "skills")
 
     assert summary(result)[1:7] == [
-        "model      pass rate  lift [95 %]   verdict       checks        tokens",
+        "model      pass rate  lift [95 %]    verdict       checks        tokens",
         "billing",
-        "  offline  0->50%     +50 [+4,+83]  too few runs  0.0->1.0/1.5  59->127 x2.15",
-        "    green  0/3->3/3   +100                        0.0->1.0/1.0  59->127 x2.15",
+        "  offline  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->127 x2.15",
+        "    green  0/1->1/1   +100                         0.0->1.0/1.0  59->127 x2.15",
         "    half-of-the-checks",
-        "           0/3->0/3   +0                          0.0->1.0/2.0  59->127 x2.15",
+        "           0/1->0/1   +0                           0.0->1.0/2.0  59->127 x2.15",
     ]
 
 
@@ -170,10 +170,10 @@ def test_misses_without_the_skill_leave_the_closing_line_green(
 def test_a_red_cell_is_red_and_one_that_helps_is_green(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
-    write_skill(GREEN, name="helps")
+    write_skill(*budget_cases(5), name="helps")
     write_skill(GREEN, name="red", gate={"min_lift": 1}, body="Nothing.\n")
 
-    result = run_once("--upskill-models", "offline", "--upskill-runs", "8", "--color=yes", "skills")
+    result = run_once("--upskill-models", "offline", "--color=yes", "skills")
 
     colors = [line[:5] for line in result.outlines if "  offline" in line]
     assert colors == ["\x1b[32m", "\x1b[31m"]
@@ -186,8 +186,8 @@ def test_the_header_says_what_a_name_stands_for(run_once: Run, write_skill: Writ
 
     result.stdout.fnmatch_lines(
         [
-            "upskill: small (offline:offline); runs: 2",
-            "upskill: 2 trials, 4 answers: 0 recorded, 4 to request",
+            "upskill: small (offline:offline); runs: 2; 1 for small, as further runs would *",
+            "upskill: 2 trials, 2 answers: 0 recorded, 2 to request",
         ]
     )
 

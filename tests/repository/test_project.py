@@ -49,7 +49,7 @@ def test_a_baseline_is_the_same_from_every_folder(
     result = run_once(*runs, "--upskill-compare=baseline")
     again = run_once(*runs, "--upskill-baseline-update")
 
-    result.stdout.fnmatch_lines(["billing on offline: 5/5 with the skill, baseline 5/5, p = *"])
+    result.stdout.fnmatch_lines(["billing on offline: 1/1 with the skill, baseline 1/1, p = *"])
     result.stdout.no_fnmatch_line("*is gone*")
     again.stdout.fnmatch_lines(["baseline of billing on offline: * is up to date"])
     assert baseline.read_text("utf-8") == text
@@ -138,5 +138,5 @@ def test_settings_that_a_nearer_file_hides_are_named(
     assert (
         line == f"upskill: ../pytest.ini does not apply, as {near} is nearer: add -c ../pytest.ini"
     )
-    with_.stdout.fnmatch_lines(["*runs: 5"])
+    with_.stdout.fnmatch_lines(["*runs: 5; *"])
     with_.stdout.no_fnmatch_line("*does not apply*")

@@ -17,8 +17,7 @@ from pytest_upskill.stats import (
     population_interval,
     regression_test,
 )
-from pytest_upskill.stats.intervals import score_variance, two_sided_z
-from pytest_upskill.stats.numerics import student_t_quantile
+from pytest_upskill.stats.intervals import score_variance, student_t_quantile, two_sided_z
 from tests.stats.counting import case_counts
 
 quick = settings(deadline=None, max_examples=40)

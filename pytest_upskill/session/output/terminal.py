@@ -36,7 +36,7 @@ class Terminal:
         """Return the models and the number of runs."""
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
         single = ", ".join(model.label for model in self._settings.single_runs)
-        why = f"; 1 for {single}, as further runs at temperature 0 would be copies"
+        why = f"; 1 for {single}, as further runs would be copies"
         runs = f"{self._settings.runs}{why if single else ''}"
         return lines_of(f"upskill: {models}; runs: {runs}", config)
 

@@ -130,8 +130,10 @@ class Results:
             *update_baselines(
                 [gate.cell for gate in self.trigger_gates],
                 settings.trigger_baselines,
-                # Each run shows the catalogue in another order: none is a copy of another.
-                runs={model.label: settings.runs for model in settings.models},
+                runs={
+                    model.label: runs_of(model, settings.runs, chooses=True)
+                    for model in settings.models
+                },
                 what="trigger baseline",
             ),
         ]
