@@ -44,7 +44,9 @@ def script(write_skill: Callable[..., Path], loopback: Loopback) -> Script:
             left = replies[arm, received.user]
             reply = _REPLIES[left.popleft()]
             # Runs with one text would count as one.
-            return replace(reply, text=f"{reply.text} ({len(left)} left)") if left else reply
+            if not left or reply.status != 200:
+                return reply
+            return replace(reply, text=f"{reply.text} ({len(left)} left)")
 
         loopback.answer = answer
         write_skill(
