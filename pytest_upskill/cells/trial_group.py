@@ -21,6 +21,9 @@ ARM_NAMES: Mapping[Arm, str] = {
     "old_trigger": "to queries with the old description",
 }
 
+_SMALLEST_CONTEXT = 1000
+"""Tokens of the smallest context that a server may have; fewer are a wrong count."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endings:
@@ -182,13 +185,33 @@ class TrialGroup:
 
     @property
     def ending_notes(self) -> Iterator[str]:
-        """A line for each arm with answers that were cut, or are refusals."""
+        """A line for prompts that were cut, and for each arm with cut answers or refusals."""
+        yield from self._cut_prompts
         limit = max((trial.max_tokens for trial in self.trials), default=0)
         for arm in self.endings:
             if arm.cut:
                 yield f"{arm.share(arm.cut)} cut at {limit} tokens: {self._cure_of_cuts}"
             if arm.refused:
                 yield f"{arm.share(arm.refused)} refused by the model"
+
+    @property
+    def _cut_prompts(self) -> Iterator[str]:
+        """A line if the server counted fewer tokens than any whole prompt with the skill has."""
+        shortest = min((trial.least_prompt_tokens for trial in self.current_trials), default=0)
+        counted_by_server = [
+            run.completion.input_tokens
+            for trial in self.current_trials
+            for run in trial.runs
+            if run.completion.input_tokens
+        ]
+        # The most of all: some servers count only what their prompt cache did not hold.
+        most = max(counted_by_server, default=0)
+        if _SMALLEST_CONTEXT <= most < shortest:
+            yield (
+                f"the server counted at most {most:,} tokens in prompts of at "
+                f"least {shortest:,}: it cuts long prompts, so raise its context length (Ollama: "
+                "OLLAMA_CONTEXT_LENGTH, llama-server: -c)"
+            )
 
     @property
     def _cure_of_cuts(self) -> str:

@@ -27,7 +27,7 @@ from pytest_upskill.grading.workspace import files_after, for_reports, process_r
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
 from pytest_upskill.trials.result import RunResult, TrialResult
-from pytest_upskill.trials.trial import Trial
+from pytest_upskill.trials.trial import Trial, least_prompt_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +167,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         else tuple(each.statement for each in trial.case.judge_checks),
         case_digest=digest_of_case,
         max_tokens=trial.max_tokens,
+        least_prompt_tokens=least_prompt_tokens(trial),
     )
 
 

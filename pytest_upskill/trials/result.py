@@ -180,6 +180,8 @@ class TrialResult:
     """Statements that a judge decided."""
     max_tokens: int = 0
     """Maximum output tokens of an answer."""
+    least_prompt_tokens: int = 0
+    """Tokens that the whole prompt has at least; 0 where the model's agent writes it."""
     case_digest: str = ""
     """Digest of what is asked and what must hold, whoever is the judge."""
     trigger: Trigger | None = None

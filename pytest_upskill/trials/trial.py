@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
@@ -214,6 +215,26 @@ def request(trial: Trial, run: int) -> Request:
         run=trial.first_run + run,
         draw=trial.draw,
     )
+
+
+_BYTES_PER_TOKEN = 6
+"""More than the mean of texts of any language in any tokenizer: English has four to five."""
+
+_REPEATED = re.compile(r"(.)\1{3,}", re.DOTALL)
+
+
+def least_prompt_tokens(trial: Trial) -> int:
+    """Return how many tokens the prompt of a trial has at least, 0 if an agent writes it."""
+    first = request(trial, run=0)
+    if first.task is not None:
+        return 0
+    return sum(map(_least_tokens, (first.frame, first.skill, first.user)))
+
+
+@lru_cache(maxsize=256)  # The skill is long, and the same in all trials with it.
+def _least_tokens(text: str) -> int:
+    # Runs of spaces or dashes may be a single token.
+    return len(_REPEATED.sub(r"\1", text).encode("utf-8", "replace")) // _BYTES_PER_TOKEN
 
 
 def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.cells.gate import NOT_MEASURED, decide_gate, decide_gates
@@ -116,6 +116,7 @@ def test_a_verdict_stands_if_no_cut_answer_could_change_it(
 CUT_ANSWERS = st.sampled_from(["end", "max_tokens", "refusal", "other"])
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
