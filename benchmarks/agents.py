@@ -26,9 +26,9 @@ from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, NoAgentError
 from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.agents.proxy.proxy import Proxy
-from pytest_upskill.agents.proxy.upstream import HostUpstream
+from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, self_test_request
+from pytest_upskill.agents.upstream import HostUpstream
 from pytest_upskill.completion import Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import Endpoint

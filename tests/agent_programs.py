@@ -15,8 +15,8 @@ import pytest
 from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Installed
-from pytest_upskill.agents.proxy.upstream import Receive, Upstream
 from pytest_upskill.agents.self_test import Script, message_events
+from pytest_upskill.agents.upstream import Receive, Upstream
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.run import Sandbox

@@ -39,14 +39,14 @@ HOMES = {
     "anthropic": {"providers.anthropic"},
     "openai": {"providers.openai"},
     "httpx2": {
-        "agents.proxy.upstream",
+        "agents.upstream",
         "providers.anthropic",
         "providers.call",
         "providers.connections",
         "providers.openai",
         "providers.served_models",
     },
-    "h11": {"agents.proxy.connection", "agents.proxy.proxy"},
+    "h11": {"agents.connection", "agents.proxy"},
     "genai_prices": {"spending.prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
-from pytest_upskill.agents.proxy.proxy import Proxy
-from pytest_upskill.agents.record.run_end import LimitReached
+from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.tally import LimitReached
 from pytest_upskill.completion import Request
 from pytest_upskill.sandbox.confinement import SYSTEM, bubblewrap, open_filter, system_mounts
 from pytest_upskill.sandbox.disk_usage import Usage

@@ -15,14 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from pytest_upskill.agents.box import BASE_URL, Box
+from pytest_upskill.agents.left_files import with_left_files
 from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
-from pytest_upskill.agents.proxy.proxy import Proxy
-from pytest_upskill.agents.proxy.upstream import HostUpstream, Upstream
-from pytest_upskill.agents.record.left_files import with_left_files
-from pytest_upskill.agents.record.run_end import Failed, Finished, LimitReached, RunEnd
-from pytest_upskill.agents.record.tally import RunTally
+from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
+from pytest_upskill.agents.tally import Failed, Finished, LimitReached, RunEnd, RunTally
+from pytest_upskill.agents.upstream import HostUpstream, Upstream
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint

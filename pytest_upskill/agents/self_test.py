@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_upskill.agents.proxy.upstream import Receive
+from pytest_upskill.agents.upstream import Receive
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, ProviderError, Request
 from pytest_upskill.wire.stream import AgentFormat

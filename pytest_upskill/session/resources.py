@@ -68,14 +68,14 @@ def _has_paid_agents(settings: Settings, prices: Prices) -> bool:
 
 
 def _agent_sandbox(level: Level) -> Sandbox:
-    from pytest_upskill.agents.loop.confinement import agent_sandbox
+    from pytest_upskill.agents.loop import agent_sandbox
 
     return agent_sandbox(level)
 
 
 def _agent_runner(sandbox: Callable[[], Sandbox], concurrency: int) -> AgentRunner:
     # Imported here: most runs have no agents.
-    from pytest_upskill.agents.loop.runner import LoopRunner
+    from pytest_upskill.agents.loop import LoopRunner
 
     return LoopRunner(sandbox, concurrency)
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from pytest_upskill.agents.proxy.upstream import HostUpstream
-from pytest_upskill.agents.proxy.upstream import Reply as UpstreamReply
+from pytest_upskill.agents.upstream import HostUpstream
+from pytest_upskill.agents.upstream import Reply as UpstreamReply
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import Endpoint

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.loop.runner import LoopRunner
+from pytest_upskill.agents.loop import LoopRunner
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
 from pytest_upskill.model import parse_model

@@ -18,8 +18,8 @@ import pytest
 
 from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.proxy.proxy import Proxy
-from pytest_upskill.agents.proxy.upstream import Reply
+from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.upstream import Reply
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError, Settle
@@ -228,7 +228,7 @@ def _event(**data: Any) -> bytes:
 def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.proxy.proxy._SEND_S", 0.1)
+    monkeypatch.setattr("pytest_upskill.agents.proxy._SEND_S", 0.1)
 
     paid = asyncio.Event()
 

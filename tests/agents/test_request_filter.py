@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.proxy.request_filter import (
+from pytest_upskill.agents.request_filter import (
     RefusedBody,
     filter_request,
     max_prompt_tokens,

@@ -12,11 +12,10 @@ import pytest
 
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.agents.proxy.contents import results_in, texts_in
-from pytest_upskill.agents.proxy.upstream import Reply
-from pytest_upskill.agents.record.skill_use import is_loaded
-from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.agents.self_test import Script
+from pytest_upskill.agents.skill_use import is_loaded, results_in, texts_in
+from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.agents.upstream import Reply
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import (
     AgentRun,

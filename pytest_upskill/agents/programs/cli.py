@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_upskill.agents.record.skill_use import skill_in_call
+from pytest_upskill.agents.skill_use import skill_in_call
 from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
 

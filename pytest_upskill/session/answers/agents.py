@@ -119,7 +119,7 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     agents = {model.agent for model in models if model.agent}
     if not agents:
         return {}
-    from pytest_upskill.agents.loop.loop import VERSION
+    from pytest_upskill.agents.loop import VERSION
     from pytest_upskill.agents.programs.cli import NoAgentError
     from pytest_upskill.agents.programs.registry import PROGRAMS
 

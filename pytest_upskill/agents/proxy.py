@@ -18,17 +18,16 @@ from typing import Any
 
 import h11
 
+from pytest_upskill.agents.connection import AgentRequest, AgentResponse, Connection
 from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.proxy.connection import AgentRequest, AgentResponse, Connection
-from pytest_upskill.agents.proxy.contents import results_in, texts_in
-from pytest_upskill.agents.proxy.request_filter import (
+from pytest_upskill.agents.request_filter import (
     RefusedBody,
     filter_request,
     max_prompt_tokens,
 )
-from pytest_upskill.agents.proxy.upstream import Reply, Upstream
-from pytest_upskill.agents.record.run_end import Failed, Finished, LimitReached, RunEnd
-from pytest_upskill.agents.record.tally import RunTally
+from pytest_upskill.agents.skill_use import results_in, texts_in
+from pytest_upskill.agents.tally import Failed, Finished, LimitReached, RunEnd, RunTally
+from pytest_upskill.agents.upstream import Reply, Upstream
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError, Settle
 from pytest_upskill.spending.run_limits import RunLimits

@@ -6,14 +6,17 @@ https://agentskills.io/client-implementation/adding-skills-support.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from pytest_upskill.agents.loop.toolbox import SKILLS, TOOLS, Toolbox
-from pytest_upskill.agents.record.left_files import with_left_files
-from pytest_upskill.agents.record.skill_use import SKILL_FILE, skill_in_call
-from pytest_upskill.agents.record.tally import RunTally
+from pytest_upskill.agents.left_files import with_left_files
+from pytest_upskill.agents.skill_use import SKILL_FILE, skill_in_call
+from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.completion import (
     AgentRun,
     AgentTask,
@@ -27,6 +30,9 @@ from pytest_upskill.completion import (
 )
 from pytest_upskill.formats.catalogue import available_skills, sort_key
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.sandbox.machine import Level, cores
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
+from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.prices import max_input_tokens
 from pytest_upskill.spending.run_limits import RunLimits
@@ -151,3 +157,75 @@ def _skill_of(call: ToolCall) -> str:
     if call.name == "skill":
         return str(call.arguments.get("name") or "").strip()
     return skill_in_call(call, SKILLS.removeprefix("~/"))
+
+
+def agent_sandbox(level: Level) -> Sandbox:
+    """Return the sandbox for the tools of agents.
+
+    Args:
+        level: The chosen level; ``auto`` for the strongest that works.
+
+    Raises:
+        SandboxError: The level hides no files, or does not work on this machine.
+    """
+    if level in {"limits", "off"}:
+        raise SandboxError(
+            "agents run commands that a model wrote, and sandbox level "
+            f"{level!r} does not hide files from them: use --upskill-sandbox auto"
+        )
+    with suppress(SandboxError):
+        sandbox = Sandbox(level)
+        if sandbox.hides_files:
+            return sandbox
+    raise SandboxError(
+        "agents need bubblewrap or Landlock, and neither works here: install bubblewrap and allow "
+        "user namespaces, or run in a Linux container; a replay needs neither"
+    )
+
+
+T = TypeVar("T")
+
+
+class LoopRunner:
+    """Runs the built-in agent; used on one event loop.
+
+    Args:
+        make_sandbox: Makes the sandbox of all tools; called by the first run.
+        max_runs: Maximum number of runs at once; a run that waits has cost nothing.
+        limits: Limits of each run; None for the defaults.
+    """
+
+    def __init__(
+        self, make_sandbox: Callable[[], Sandbox], max_runs: int, limits: RunLimits | None = None
+    ) -> None:
+        self._make_sandbox = make_sandbox
+        self._sandbox: Sandbox | None = None
+        self._slots = asyncio.Semaphore(max_runs)
+        self._limits = limits or RunLimits()
+        self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
+
+    async def complete(self, request: Request, client: Client) -> Completion:
+        """See `pytest_upskill.answers.resources.AgentRunner`."""
+        assert request.task is not None
+        try:
+            if self._sandbox is None:
+                self._sandbox = await self._in_thread(self._make_sandbox)
+            async with self._slots:
+                with workspace() as home:
+                    toolbox = Toolbox(request.task, self._sandbox, home, self._limits.seconds)
+                    return await run_loop(request, client, toolbox, self._in_thread, self._limits)
+        except (OSError, SandboxError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise ProviderError(
+                f"{request.model.label}: cannot run the agent: {reason}", billable=False
+            ) from None
+
+    def close(self) -> None:
+        """Kill the tools that run, and start no more."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_upskill.agents.record.skill_use import (
+from pytest_upskill.agents.skill_use import (
     broken_reason,
     files_read,
     is_loaded,
@@ -16,6 +16,29 @@ from pytest_upskill.agents.record.skill_use import (
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, with_totals
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 from pytest_upskill.spending.run_limits import RunLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The model gave its answer, or chose a skill, or none in all its turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """The run would have exceeded a limit: the model's miss, which the record names."""
+
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The host, the budget or the program ended the run: missing data."""
+
+    error: Exception
+
+
+RunEnd = Finished | LimitReached | Failed
+
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 
