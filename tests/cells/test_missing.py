@@ -18,12 +18,12 @@ from tests.scripted_model import Script
 def test_missing_runs_that_could_decide_give_no_verdict_no_decision_and_exit_code_75(
     script: Script, run_once: Run
 ) -> None:
-    args = script(one="++!!! -----", two="+!!!! -----")
+    args = script(one="++-!! -----", two="++-!! -----")
 
-    result = run_once(*args, "--junitxml=junit.xml", "-rs")
+    result = run_once(*args, "--junitxml=junit.xml", "-rs", "--upskill-min-pass-rate=0")
 
     assert result.ret == NOT_MEASURED
-    why = "missing data: 7 missing runs could change the verdict 'too few runs'"
+    why = "missing data: 4 missing runs could change the verdict 'helps'"
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
     result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: no decision: {why}"])
@@ -42,23 +42,6 @@ def test_few_missing_runs_leave_the_verdict_and_are_shown(script: Script, run_on
         [
             "  haiku * +100 * helps *",
             "csv on haiku: 1 run is missing (no usable reply); the verdict would be the same*",
-        ]
-    )
-
-
-def test_missing_runs_that_could_turn_the_verdict_forbid_it(script: Script, run_once: Run) -> None:
-    args = script(one="+++-! -----", two="+---! -----")
-
-    result = run_once(*args, "--upskill-min-pass-rate=0")
-
-    assert result.ret == NOT_MEASURED
-    result.assert_outcomes(passed=4, skipped=1)
-    result.stdout.fnmatch_lines(
-        [
-            (
-                "csv on haiku: no decision: missing data: 2 missing runs could change the "
-                "verdict 'helps'"
-            )
         ]
     )
 
