@@ -1,13 +1,75 @@
-"""Figures of one arm of a cell."""
+"""The arms of a cell: which cases they share, their figures, and what an agent did in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from statistics import fmean
+from typing import NamedTuple
 
-from pytest_upskill.trials.result import RunResult
+from pytest_upskill.trials.result import RunResult, TrialResult
+
+
+class Pair(NamedTuple):
+    """Trials of one case with and without the skill."""
+
+    with_skill: TrialResult
+    without_skill: TrialResult
+
+    @property
+    def case(self) -> str:
+        """Id of the case."""
+        return self.with_skill.case
+
+    @property
+    def is_train(self) -> bool:
+        """Whether the skill's text was chosen by this case: it does not count towards the lift."""
+        return self.with_skill.train
+
+
+class OldPair(NamedTuple):
+    """Trials of one case with the current skill and with the old one."""
+
+    now: TrialResult
+    then: TrialResult
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The cases that ran with and without the skill, and which of them a figure uses."""
+
+    all: Sequence[Pair]
+    """Every such case, even if all its runs are missing."""
+
+    @cached_property
+    def for_lift(self) -> list[Pair]:
+        """All but train cases: lift and verdict, which missing runs can rule out."""
+        return [pair for pair in self.all if not pair.is_train]
+
+    @cached_property
+    def measured(self) -> list[Pair]:
+        """Those with valid runs in both arms."""
+        return [pair for pair in self.all if pair.with_skill.runs and pair.without_skill.runs]
+
+    @cached_property
+    def reported(self) -> list[Pair]:
+        """The measured ones but train cases, unless all are such: pass rates and tokens."""
+        return [pair for pair in self.measured if not pair.is_train] or self.measured
+
+
+def pair_arms(trials: Sequence[TrialResult]) -> Pairs:
+    """Return the cases of a cell's trials that ran with and without the skill, in their order."""
+    without = {trial.case: trial for trial in trials if trial.arm == "without_skill"}
+    return Pairs(
+        [
+            Pair(trial, without[trial.case])
+            for trial in trials
+            if trial.arm == "with_skill" and trial.case in without
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +126,103 @@ def token_ratio(without: ArmFigures | None, with_: ArmFigures | None) -> float |
     if without is None or with_ is None or not without.tokens or not with_.tokens:
         return None
     return with_.tokens / without.tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFigures:
+    """What an agent did in the valid runs of one arm."""
+
+    version: str
+    """Versions of the agent, separated by commas."""
+    runs: int
+    offered: int | None
+    """Runs in which the skill was in the catalogue; None if that is unknown."""
+    loaded: int | None
+    """Runs in which the skill's instructions reached the model; None if that is unknown."""
+    turns: float
+    """Mean number of replies of the model in a run."""
+    requests: float
+    """Mean number of requests of a run, with retries."""
+    calls: float
+    """Mean number of tool calls in a run."""
+    process: Mapping[str, int]
+    """Number of runs in which each statement about what the agent does is true."""
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What belongs next to the lift, one line each."""
+        offered = "?" if self.offered is None else self.offered
+        loaded = "?" if self.loaded is None else self.loaded
+        yield f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
+        if self.process:
+            true_in = (
+                f"{statement} in {runs} of {self.runs} runs"
+                for statement, runs in self.process.items()
+            )
+            yield f"{', '.join(true_in)} (not part of the pass rate)"
+        if not self.calls:
+            yield "no run called a tool: make sure that the model and its server can call tools"
+
+
+def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
+    """Return the figures of an agent's runs, None if there are none."""
+    runs = tuple(runs)
+    agent_runs = [run.completion.agent_run for run in runs if run.completion.agent_run is not None]
+    if not agent_runs:
+        return None
+    times_true: Counter[str] = Counter()
+    for run in runs:
+        # A case may state the same thing twice; it is true in a run at most once.
+        times_true.update(
+            {check.message.partition(": ")[0]: int(check.passed) for check in run.process}
+        )
+    return AgentFigures(
+        version=", ".join(sorted({run.version for run in agent_runs})),
+        runs=len(agent_runs),
+        offered=_count([run.offered for run in agent_runs]),
+        loaded=_count([run.loaded for run in agent_runs]),
+        turns=fmean(run.turns for run in agent_runs),
+        requests=fmean(run.requests for run in agent_runs),
+        calls=fmean(len(run.calls) for run in agent_runs),
+        process=dict(times_true),
+    )
+
+
+def _count(answers: list[bool | None]) -> int | None:
+    """Return how many are true, None if one is unknown."""
+    return None if None in answers else sum(map(bool, answers))
+
+
+@dataclass(frozen=True, slots=True)
+class PerPass:
+    """An amount that all runs of an arm took, for each that passed."""
+
+    without_skill: float | None
+    """None if no run passed."""
+    with_skill: float | None
+
+
+def tokens_per_pass(pairs: Sequence[Pair]) -> PerPass | None:
+    """Return the tokens of a passed run, failed runs included; None if some are not counted."""
+    return _per_pass(pairs, lambda run: run.completion.tokens)
+
+
+def dollars_per_pass(pairs: Sequence[Pair]) -> PerPass | None:
+    """Return the dollars of a passed run, failed runs included; None if a price is unknown."""
+    return _per_pass(pairs, lambda run: run.completion.cost_usd)
+
+
+def _per_pass(
+    pairs: Sequence[Pair], amount_of: Callable[[RunResult], float | None]
+) -> PerPass | None:
+    arms = [pair.without_skill for pair in pairs], [pair.with_skill for pair in pairs]
+    totals = [[amount_of(run) for trial in arm for run in trial.runs] for arm in arms]
+    if any(amount is None for amounts in totals for amount in amounts):
+        return None
+    sums = [sum(amount or 0 for amount in amounts) for amounts in totals]
+    return PerPass(*(_divide(total, arm) for total, arm in zip(sums, arms, strict=True)))
+
+
+def _divide(total: float, trials: Sequence[TrialResult]) -> float | None:
+    passes = sum(trial.passes for trial in trials)
+    return total / passes if passes else None

@@ -12,9 +12,10 @@ from pytest_upskill.cells.baseline import (
     Baseline,
     BaselineCase,
     BaselineError,
+    baseline_file,
+    key_of,
     write_baseline,
 )
-from pytest_upskill.cells.baseline_folder import baseline_file, key_of
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.comparison import arm_counts
 from pytest_upskill.cells.trial_group import TrialGroup

@@ -13,11 +13,20 @@ from functools import cached_property
 from typing import Literal
 
 from pytest_upskill import stats
-from pytest_upskill.cells.agent import AgentFigures, agent_figures
-from pytest_upskill.cells.arm import ArmFigures, figures, token_ratio
+from pytest_upskill.cells.arm import (
+    AgentFigures,
+    ArmFigures,
+    OldPair,
+    Pairs,
+    PerPass,
+    agent_figures,
+    dollars_per_pass,
+    figures,
+    pair_arms,
+    token_ratio,
+    tokens_per_pass,
+)
 from pytest_upskill.cells.judged import Judged
-from pytest_upskill.cells.pair import OldPair, Pairs, pair_arms
-from pytest_upskill.cells.tokens import PerPass, dollars_per_pass, tokens_per_pass
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.trials.result import CellLabels
 from pytest_upskill.trials.trial import Arm

@@ -18,7 +18,7 @@ from pytest_upskill.cells.wording import (
 )
 
 if TYPE_CHECKING:
-    from pytest_upskill.cells.baseline_folder import Baselines
+    from pytest_upskill.cells.baseline import Baselines
     from pytest_upskill.cells.comparison import Comparison
 
 _REASONS: Mapping[CellVerdict, str] = {
@@ -299,6 +299,6 @@ def _with_comparisons(
     if baselines is None and not any(cell.ref for cell in cells):
         return [(cell, None) for cell in cells]
     # Imported here: most sessions compare nothing.
-    from pytest_upskill.cells.past import compare
+    from pytest_upskill.cells.comparison import compare
 
     return zip(cells, compare(cells, baselines), strict=True)

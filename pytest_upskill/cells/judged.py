@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_upskill import stats
-from pytest_upskill.cells.pair import Pair
+from pytest_upskill.cells.arm import Pair
 from pytest_upskill.trials.result import CellLabels, TrialResult
 
 

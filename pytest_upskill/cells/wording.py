@@ -11,13 +11,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells.arm import ArmFigures, token_ratio
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trigger_cell import (
-    NO_SKILL,
-    Confusion,
-    Rate,
-    TriggerCell,
-    any_except,
-)
+from pytest_upskill.cells.trigger_cell import NO_SKILL, Confusion, Rate, TriggerCell, any_except
 from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.stats import Agreement, Estimate, Interval

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.cells.baseline import BaselineError
-from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
+from pytest_upskill.cells.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.report.document import Option, Report
@@ -29,9 +28,10 @@ from pytest_upskill.report.outcome import (
     unmeasured_trials,
     why_undecided,
 )
-from pytest_upskill.report.terminal.table import LEGEND, table
-from pytest_upskill.report.terminal.trigger_table import (
+from pytest_upskill.report.terminal.table import (
+    LEGEND,
     TRIGGER_LEGEND,
+    table,
     trigger_notes,
     trigger_table,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from pytest_upskill.cells.baseline_folder import Baselines
+from pytest_upskill.cells.baseline import Baselines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide_gates
 from pytest_upskill.cells.thresholds import Thresholds

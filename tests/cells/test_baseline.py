@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.baseline_update import baseline_of
+from pytest_upskill.cells.comparison import against_baseline
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.cells.past import against_baseline
 from tests.cells.conftest import COMPARE, GOOD, LENIENT
 from tests.conftest import Run
 from tests.reporting import counted

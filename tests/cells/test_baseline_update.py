@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.baseline_folder import baseline_file
+from pytest_upskill.cells.baseline import baseline_file
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.model import parse_model
 from pytest_upskill.trials.digests import grader_digest

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.early_stop import Rounds
-from pytest_upskill.cells.tokens import PerPass
+from pytest_upskill.cells.arm import PerPass
 from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case

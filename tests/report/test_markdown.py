@@ -10,8 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pytest_upskill.report.files.markdown import MARKER, write_markdown
-from pytest_upskill.report.files.markdown_parts import COMMENT_LIMIT, code
+from pytest_upskill.report.files.markdown import COMMENT_LIMIT, MARKER, code, write_markdown
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.reporting import cell, counted, report, run, trial
 

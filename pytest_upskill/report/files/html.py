@@ -18,7 +18,7 @@ from pytest_upskill.cells.trial_group import ARM_NAMES
 from pytest_upskill.cells.wording import mistakes, money, percent, points, rate_text, share_text
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, excerpts, phrases
-from pytest_upskill.report.files.confusion import confusion_matrices
+from pytest_upskill.report.files.phrases import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome, why_undecided
 from pytest_upskill.sanitize.safe_text import safe

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from pytest_upskill.cells.agent import AgentFigures
-from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.arm import AgentFigures, ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison
 from pytest_upskill.cells.gate import C, CellGate, Gate, ShownVerdict, TriggerGate

@@ -15,7 +15,7 @@ from pytest_upskill.answers.cache import MODES, Mode
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.model import Model
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
+from pytest_upskill.report.junit.properties import DASHBOARDS, Dashboard
 from pytest_upskill.repository.files import leads_out
 from pytest_upskill.repository.git import merge_base
 from pytest_upskill.repository.git_command import GitError

@@ -10,8 +10,7 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
-from pytest_upskill.report.junit.dashboards import mirror_properties
-from pytest_upskill.report.junit.properties import figures
+from pytest_upskill.report.junit.properties import figures, mirror_properties
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.result import TrialRecord

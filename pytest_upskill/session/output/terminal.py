@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.report.notes import notes
-from pytest_upskill.report.terminal.table import LEGEND, table
-from pytest_upskill.report.terminal.trigger_table import (
+from pytest_upskill.report.terminal.table import (
+    LEGEND,
     TRIGGER_LEGEND,
+    table,
     trigger_notes,
     trigger_table,
 )

@@ -16,7 +16,7 @@ from pytest_upskill.session.results.gate_items import report_gate
 from pytest_upskill.trials.trial import runs_of
 
 if TYPE_CHECKING:
-    from pytest_upskill.cells.baseline_folder import Baselines
+    from pytest_upskill.cells.baseline import Baselines
     from pytest_upskill.cells.baseline_update import Update
 
 _SHARDED = "sharded: merge the reports"
@@ -96,8 +96,7 @@ class Results:
         if settings.compare != "baseline" and not settings.baseline_update:
             return None
         # Imported here: most sessions use no baselines.
-        from pytest_upskill.cells.baseline import BaselineError
-        from pytest_upskill.cells.baseline_folder import read_baselines
+        from pytest_upskill.cells.baseline import BaselineError, read_baselines
 
         try:
             models = [model.label for model in settings.models]
@@ -110,7 +109,7 @@ class Results:
         for baselines, gates in ((self._old, self.gates), (self._old_triggers, self.trigger_gates)):
             if baselines is None:
                 continue
-            from pytest_upskill.cells.baseline_folder import key_of
+            from pytest_upskill.cells.baseline import key_of
 
             for baseline, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
                 cell = f"{baseline.key.skill} on {baseline.key.model}"
