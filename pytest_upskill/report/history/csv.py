@@ -74,6 +74,11 @@ def _lift(cell: Cell) -> dict[str, Any]:
         **_estimate("lift", cell.deciding_lift),
         "lift_judged": cell.lift.estimate if cell.lift and cell.judged else None,
         "verdict": cell.verdict,
+        **{
+            f"cut_{arm.arm.removesuffix('_skill')}": arm.cut
+            for arm in cell.endings
+            if arm.arm != "old_skill"
+        },
         "tokens_with": with_ and with_.tokens,
         "tokens_without": without and without.tokens,
         "cost_usd_with": with_ and with_.cost_usd,
