@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import pytest
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.compile import Compilers
+from pytest_upskill.checks.compile import Compilers
 
 pytest_plugins = ["pytester"]
 

@@ -29,17 +29,16 @@ from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, self_test_request
 from pytest_upskill.agents.upstream import HostUpstream
-from pytest_upskill.completion import Request
-from pytest_upskill.model import parse_model
-from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.answers.budget import Budget
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.pace import Pace
+from pytest_upskill.answers.prices import Prices
+from pytest_upskill.answers.retry import Retries
+from pytest_upskill.answers.run_limits import RunLimits
+from pytest_upskill.models import Request, parse_model
+from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
-from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.pace import Pace
-from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Retries
-from pytest_upskill.spending.run_limits import RunLimits
 
 _ADAPTERS: Sequence[tuple[Callable[[], Cli], str]] = (
     (ClaudeCode, "claude-code:haiku"),

@@ -22,12 +22,12 @@ from math import sqrt
 from multiprocessing import Pool
 from statistics import fmean
 
-from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cases.judge_labels import LabelsFile
+from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.judge_labels import LabelsFile
-from pytest_upskill.formats.skill import GateRule
+from pytest_upskill.figures.cell import Cell
 from pytest_upskill.grading.labels import cell_labels, draw
+from pytest_upskill.models import Completion
 from pytest_upskill.stats import (
     JudgedCase,
     JudgedRuns,

@@ -19,8 +19,8 @@ from statistics import fmean
 
 from drawn_suites import ONE_BROKEN, Cell, beta, cells, improved, pass_rates, passes, worsened
 
-from pytest_upskill.cells.baseline import ArmCounts
-from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust
+from pytest_upskill.figures.baseline import ArmCounts
+from pytest_upskill.figures.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
     early_verdict,

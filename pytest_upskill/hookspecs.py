@@ -10,11 +10,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_upskill.cases.skill import Case
     from pytest_upskill.checks import CheckResult
-    from pytest_upskill.compile import Language
-    from pytest_upskill.completion import Client
-    from pytest_upskill.formats.skill import Case
-    from pytest_upskill.model import Model
+    from pytest_upskill.checks.compile import Language
+    from pytest_upskill.models import Client, Model
 
 
 @pytest.hookspec(firstresult=True)

@@ -37,7 +37,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Write a schema or a catalogue and run nothing; use one process if no trial will run."""
     if path := config.getoption("upskill_write_schema"):
-        from pytest_upskill.formats.skill_meta.json_schema import write_schema
+        from pytest_upskill.cases.skill_meta.json_schema import write_schema
 
         return write_schema(config.invocation_params.dir / path)
     if config.getoption("upskill_catalogue_update"):
@@ -123,7 +123,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect a folder with an unsafe name as an error, if models are chosen or under lint."""
     if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
         return None
-    from pytest_upskill.sanitize.safe_text import safe_line
+    from pytest_upskill.project.safe_text import safe_line
 
     if safe_line(path.name) == path.name and "::" not in path.name:
         return None

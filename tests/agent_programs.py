@@ -17,13 +17,12 @@ from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Installed
 from pytest_upskill.agents.self_test import Script, message_events
 from pytest_upskill.agents.upstream import Receive, Upstream
-from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
-from pytest_upskill.model import parse_model
+from pytest_upskill.answers.budget import Budget
+from pytest_upskill.answers.prices import OwnPrice, Prices
+from pytest_upskill.answers.run_limits import RunLimits
+from pytest_upskill.models import AgentRun, AgentTask, Completion, Request, parse_model
+from pytest_upskill.models.wire.stream import AgentFormat
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.prices import OwnPrice, Prices
-from pytest_upskill.spending.run_limits import RunLimits
-from pytest_upskill.wire.stream import AgentFormat
 from tests.loopback import Loopback, Received, Reply
 from tests.sandbox_programs import LEVELS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 _CANNED = """
-from pytest_upskill.completion import Completion
+from pytest_upskill.models import Completion
 
 class Canned:
     async def complete(self, request):

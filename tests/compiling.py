@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_upskill.checks import CheckResult, Compile, Run
-from pytest_upskill.compile import Compilers
+from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 

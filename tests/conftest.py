@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.model.hosts import HOSTS
+from pytest_upskill.models.hosts import HOSTS
 from tests.canned_client import canned_client
 from tests.compiling import programs
 from tests.forked import forked_workers
@@ -114,8 +114,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     import httpcore2
     import xdist.dsession  # type: ignore[import-untyped]  # ships no types
 
-    import pytest_upskill.providers.anthropic
-    import pytest_upskill.providers.openai
+    import pytest_upskill.models.anthropic
+    import pytest_upskill.models.openai
     import pytest_upskill.session.answers.xdist
     import pytest_upskill.session.start
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.evals.owner import Owner, plain_name
+from pytest_upskill.cases.evals.reader import Evals, parse_evals, read_evals
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.formats.evals.owner import Owner, plain_name
-from pytest_upskill.formats.evals.reader import Evals, parse_evals, read_evals
-from pytest_upskill.formats.skill import Case
-from pytest_upskill.formats.source.problems import BadFile
 
 SAYS_HI = (Judge(statement="Says hi"),)
 """The checks of an answer of which a file says that it "Says hi"."""

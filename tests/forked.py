@@ -1,7 +1,7 @@
 """Processes that run pytest, forked from one that has imported all of it and of this package.
 
 A process that starts anew takes longer to import them than to do what most tests want of it. How
-commands start is for ``test_startup.py`` and ``test_packaging.py`` in ``tests/project``.
+commands start is for ``test_startup.py`` and ``test_packaging.py`` in ``tests/shipped``.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from unittest import mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_upskill.cases.evals.reader import parse_evals, read_evals
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_meta.reader import read_cases
+from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.checks import CheckError, NotRegex, Regex, ValueAtPath, compile_pattern
 from pytest_upskill.checks.blocks import blocks, choose_units
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.evals.reader import parse_evals, read_evals
-from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.judge import read_judgement
+from pytest_upskill.models import Completion
 from tests.evals import skill
 
 MOST_SECONDS = 5.0

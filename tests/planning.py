@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import parse_model
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.models import parse_model
 from pytest_upskill.trials.trial import Trial, plan
 
 

@@ -20,7 +20,7 @@ from tests.installed import read_installed_once
 
 _CONFTEST = """\
 import genai_prices, httpcore2, xdist.dsession, xdist.remote
-import pytest_upskill.providers.anthropic, pytest_upskill.providers.openai
+import pytest_upskill.models.anthropic, pytest_upskill.models.openai
 import pytest_upskill.session.answers.xdist, pytest_upskill.session.collection.items
 import pytest_upskill.session.start
 pytest_upskill.session.collection.items._records()

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.cases.skill import GateRule, Trigger
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.commands.main import main
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import GateRule, Trigger
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.models import Completion
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import write_json
 from pytest_upskill.trials.conversation import Choice

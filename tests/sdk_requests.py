@@ -7,10 +7,9 @@ import os
 
 import pytest
 
-from pytest_upskill.completion import Client, Completion, ProviderError, Request
-from pytest_upskill.model import Model, parse_model
-from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.providers.make_client import make_client
+from pytest_upskill.models import Client, Completion, Model, ProviderError, Request, parse_model
+from pytest_upskill.models.keys import endpoints
+from pytest_upskill.models.make_client import make_client
 from tests.loopback import Loopback, Reply
 
 every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])

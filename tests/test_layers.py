@@ -20,34 +20,35 @@ ROOT = Path(pytest_upskill.__file__).parent
 
 # From the top down. A folder or module at the top of the package imports from lower layers only.
 LAYERS = (
-    "__main__",
-    "plugin commands",
-    "session teacher",
-    "report answers agents",
-    "cells grading providers",
-    "spending trials wire hookspecs",
-    "completion",
-    "compile formats model",
-    "checks sandbox repository sanitize stats",
+    "plugin __main__",
+    "commands",
+    "session",
+    "teacher agents",
+    "report answers",
+    "figures grading",
+    "trials hookspecs",
+    "cases models",
+    "checks",
+    "sandbox stats project",
 )
-MOST_ROOMS = 24
-MOST_LAYERS = 9
+MOST_ROOMS = 18
+MOST_LAYERS = 10
 DEPTHS = {room: depth for depth, layer in enumerate(LAYERS) for room in layer.split()}
 KNOW_PYTEST = {"plugin", "hookspecs", "session"}
 HOMES = {
     "_pytest": {"session.output.junit"},
-    "anthropic": {"providers.anthropic"},
-    "openai": {"providers.openai"},
+    "anthropic": {"models.anthropic"},
+    "openai": {"models.openai"},
     "httpx2": {
         "agents.upstream",
-        "providers.anthropic",
-        "providers.call",
-        "providers.connections",
-        "providers.openai",
-        "providers.served_models",
+        "models.anthropic",
+        "models.call",
+        "models.connections",
+        "models.openai",
+        "models.served_models",
     },
     "h11": {"agents.connection", "agents.proxy"},
-    "genai_prices": {"spending.prices"},
+    "genai_prices": {"answers.prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""
 
@@ -133,7 +134,7 @@ def _shelf(module: str) -> str:
 
 def test_only_the_top_layers_know_pytest() -> None:
     # The source of a program of its own, which nothing imports.
-    modules = set(MODULES) - {"compile.python.run_tests"}
+    modules = set(MODULES) - {"checks.compile.python.run_tests"}
     knowing = {module for module in modules if {"pytest", "pluggy"} & _roots(module)}
 
     assert {room(module) for module in knowing} == KNOW_PYTEST
@@ -152,7 +153,7 @@ def test_what_is_imported_is_declared(extra: str) -> None:
     always = set(map(_distribution, project["dependencies"]))
     with_extra = always | set(map(_distribution, project["optional-dependencies"][extra]))
     of_sdk = set().union(*(HOMES[package] for package in HOMES if package != "_pytest"))
-    of_other = {f"providers.{sdk}" for sdk in ("anthropic", "openai") if sdk != extra}
+    of_other = {f"models.{sdk}" for sdk in ("anthropic", "openai") if sdk != extra}
     distributions = packages_distributions()
 
     undeclared = {

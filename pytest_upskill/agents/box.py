@@ -21,7 +21,7 @@ from pathlib import Path
 from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.tally import LimitReached
-from pytest_upskill.completion import Request
+from pytest_upskill.models import Request
 from pytest_upskill.sandbox.confinement import SYSTEM, bubblewrap, open_filter, system_mounts
 from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.launcher import descendants

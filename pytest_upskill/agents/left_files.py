@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
-from pytest_upskill.completion import AgentRun, Request
-from pytest_upskill.repository.files import open_regular
+from pytest_upskill.models import AgentRun, Request
+from pytest_upskill.project.files import open_regular
 from pytest_upskill.sandbox.disk_usage import entries_below
 
 _MAX_ENTRIES = 20_000

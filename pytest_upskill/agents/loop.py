@@ -17,7 +17,12 @@ from pytest_upskill.agents.left_files import with_left_files
 from pytest_upskill.agents.skill_use import SKILL_FILE, skill_in_call
 from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
-from pytest_upskill.completion import (
+from pytest_upskill.answers.budget import BudgetError
+from pytest_upskill.answers.prices import max_input_tokens
+from pytest_upskill.answers.run_limits import RunLimits
+from pytest_upskill.cases.catalogue import available_skills, sort_key
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.models import (
     AgentRun,
     AgentTask,
     Client,
@@ -28,14 +33,9 @@ from pytest_upskill.completion import (
     ToolResult,
     Turn,
 )
-from pytest_upskill.formats.catalogue import available_skills, sort_key
-from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.sandbox.machine import Level, cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
-from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.prices import max_input_tokens
-from pytest_upskill.spending.run_limits import RunLimits
 
 InThread = Callable[..., Awaitable[Any]]
 """Calls a slow function in a thread, off the event loop."""

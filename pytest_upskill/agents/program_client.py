@@ -22,16 +22,15 @@ from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.agents.tally import Failed, Finished, LimitReached, RunEnd, RunTally
 from pytest_upskill.agents.upstream import HostUpstream, Upstream
-from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.model import Model
-from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.answers.budget import Budget, BudgetError, Settle
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.pace import Pace
+from pytest_upskill.answers.retry import Retries
+from pytest_upskill.answers.run_limits import RunLimits
+from pytest_upskill.models import Completion, Model, ProviderError, Request
+from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
-from pytest_upskill.spending.budget import Budget, BudgetError, Settle
-from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.pace import Pace
-from pytest_upskill.spending.retry import Retries
-from pytest_upskill.spending.run_limits import RunLimits
 
 _SELF_TESTS = 2
 """Self-tests that must fail before a version is refused: one may fail on a busy machine."""

@@ -20,20 +20,16 @@ import h11
 
 from pytest_upskill.agents.connection import AgentRequest, AgentResponse, Connection
 from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.request_filter import (
-    RefusedBody,
-    filter_request,
-    max_prompt_tokens,
-)
+from pytest_upskill.agents.request_filter import RefusedBody, filter_request, max_prompt_tokens
 from pytest_upskill.agents.skill_use import results_in, texts_in
 from pytest_upskill.agents.tally import Failed, Finished, LimitReached, RunEnd, RunTally
 from pytest_upskill.agents.upstream import Reply, Upstream
-from pytest_upskill.completion import Completion, ProviderError, Request, clean
-from pytest_upskill.spending.budget import BudgetError, Settle
-from pytest_upskill.spending.run_limits import RunLimits
-from pytest_upskill.wire.messages import read_message
-from pytest_upskill.wire.responses import read_response
-from pytest_upskill.wire.stream import AgentFormat, ReplyReader
+from pytest_upskill.answers.budget import BudgetError, Settle
+from pytest_upskill.answers.run_limits import RunLimits
+from pytest_upskill.models import Completion, ProviderError, Request, clean
+from pytest_upskill.models.wire.messages import read_message
+from pytest_upskill.models.wire.responses import read_response
+from pytest_upskill.models.wire.stream import AgentFormat, ReplyReader
 
 _FINISH_S = 10.0
 """Seconds to wait for a reply that is still arriving when the agent exits."""

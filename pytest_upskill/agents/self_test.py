@@ -13,8 +13,8 @@ from typing import Any
 
 from pytest_upskill.agents.upstream import Receive
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import AgentTask, Completion, ProviderError, Request
-from pytest_upskill.wire.stream import AgentFormat
+from pytest_upskill.models import AgentTask, Completion, ProviderError, Request
+from pytest_upskill.models.wire.stream import AgentFormat
 
 SKILL = "upskill-self-test"
 _SKILL_FILE = WorkspaceFile(

@@ -9,8 +9,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_upskill.completion import AgentTask, ToolCall, ToolUse
-from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.models import AgentTask, ToolCall, ToolUse
 
 SKILL_FILE = "SKILL.md"
 

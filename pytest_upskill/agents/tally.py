@@ -13,9 +13,9 @@ from pytest_upskill.agents.skill_use import (
     is_partly_loaded,
     recorded_calls,
 )
-from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, with_totals
-from pytest_upskill.spending.prices import BYTES_PER_TOKEN
-from pytest_upskill.spending.run_limits import RunLimits
+from pytest_upskill.answers.prices import BYTES_PER_TOKEN
+from pytest_upskill.answers.run_limits import RunLimits
+from pytest_upskill.models import AgentRun, AgentTask, Completion, ToolCall, with_totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_upskill.completion import AgentTask, Tool, ToolCall, ToolResult
+from pytest_upskill.models import AgentTask, Tool, ToolCall, ToolResult
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Ended, Outcome, Sandbox

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
+from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.checks import CheckResult, Sandboxed
+from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.files import Files
-from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.workspace import files_after
+from pytest_upskill.models import Completion
 from pytest_upskill.sandbox.machine import cores
-from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.trials.trial import Trial
 
 Compiled = tuple[tuple[CheckResult, ...], ...]

@@ -16,10 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers import run_record
 from pytest_upskill.answers.identity import address, identity, lines_of, request_fields
-from pytest_upskill.completion import AgentRun, Completion, Look, Request
-from pytest_upskill.model import Model
-from pytest_upskill.repository.files import read_state, write_file
-from pytest_upskill.wire.reasoning import without_reasoning
+from pytest_upskill.models import AgentRun, Completion, Look, Model, Request
+from pytest_upskill.models.wire.reasoning import without_reasoning
+from pytest_upskill.project.files import read_state, write_file
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")

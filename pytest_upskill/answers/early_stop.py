@@ -10,13 +10,7 @@ from pathlib import Path
 
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.cpu_limit import CallProcess
-from pytest_upskill.grading.grade import (
-    Answer,
-    check_text,
-    grade,
-    text_checks_of,
-    with_left_out,
-)
+from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of, with_left_out
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial

@@ -9,16 +9,15 @@ from statistics import fmean
 from typing import NamedTuple
 
 from pytest_upskill.answers.cache import AgentRuns, Cache
-from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.answers.trial_runner import Load, recorded_steps
-from pytest_upskill.completion import Completion, Request
-from pytest_upskill.model import Model
-from pytest_upskill.spending.prices import (
+from pytest_upskill.answers.prices import (
     BYTES_PER_TOKEN,
     Prices,
     max_input_tokens,
     max_output_tokens,
 )
+from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.answers.trial_runner import Load, recorded_steps
+from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
 

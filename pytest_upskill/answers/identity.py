@@ -9,10 +9,9 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import Request, Tool, clean
-from pytest_upskill.model import Model
-from pytest_upskill.spending.run_limits import RunLimits
+from pytest_upskill.models import Model, Request, Tool, clean
 
 _RECENT = 256
 """Number of requests to keep: a request is looked up, sent and recorded within a short time."""

@@ -12,7 +12,7 @@ from pytest_upskill.checks import CheckError, Judge
 from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, meaning_of
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.judge import Reader, judge_request
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.completion import Client, Completion, Request
-from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.prices import Prices
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.prices import Prices
+from pytest_upskill.models import Client, Completion, Request
+from pytest_upskill.project.redaction import Redactor
 
 if TYPE_CHECKING:
-    from pytest_upskill.compile import Compilers, Language
+    from pytest_upskill.checks.compile import Compilers, Language
     from pytest_upskill.sandbox.run import Sandbox
 
 

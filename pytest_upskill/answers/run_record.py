@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, is_safe_name
-from pytest_upskill.completion import AgentRun
+from pytest_upskill.models import AgentRun
 
 FOLDER = "agent-runs"
 """Folder of run records in the folder of recordings; pruning leaves it alone."""

@@ -28,7 +28,7 @@ from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.answers.trial_runner import TrialRunner
 from pytest_upskill.grading.grade import Answer, with_left_out
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
 from pytest_upskill.trials.trial import Trial
 
 TrialKey = str

@@ -14,17 +14,16 @@ from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.identity import identity
 from pytest_upskill.answers.resources import AgentRunner, Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.completion import Client, Completion, Look, ProviderError, Request
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.model import Model
-from pytest_upskill.sanitize.redaction import shown_url
-from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
+from pytest_upskill.models.wire.reasoning import without_reasoning
+from pytest_upskill.project.redaction import shown_url
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
-from pytest_upskill.wire.reasoning import without_reasoning
 
 T = TypeVar("T")
 
@@ -249,8 +248,8 @@ class CompletionSource:
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
         # Imported here: a run that sends no request needs neither SDK nor retries.
-        from pytest_upskill.spending.pace import Pace
-        from pytest_upskill.spending.retry import HostClient, Retries
+        from pytest_upskill.answers.pace import Pace
+        from pytest_upskill.answers.retry import HostClient, Retries
 
         try:
             client = await in_daemon_thread(host.open)

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 
-from pytest_upskill.cells.wording import money
+from pytest_upskill.answers.in_flight import ASKING, InFlight
 from pytest_upskill.checks import Compile, Run
+from pytest_upskill.figures.wording import money
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.spending.in_flight import ASKING, InFlight
 
 REFRESH_S = 0.5
 """Seconds between two updates of a line."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_upskill.answers.resources import Host
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
 from pytest_upskill.trials.conversation import calls_tools, probe
 
 _NO_TOOLS = (

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.answers.tool_probe import ToolProbe
-from pytest_upskill.completion import Completion, Request
 from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.grading.workspace import with_changes
-from pytest_upskill.model import Model
+from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.trials.conversation import choice_of, join_completions, next_request
 from pytest_upskill.trials.trial import Trial, request
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.extensions import Extensions
-from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Decide
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
 
 
 class WorkError(Exception):

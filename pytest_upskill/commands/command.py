@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from pytest_upskill.cells.wording import columns
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.figures.wording import columns
+from pytest_upskill.project.safe_text import safe_line
 
 PROGRAM: Final = "pytest-upskill"
 

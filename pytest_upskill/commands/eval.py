@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.commands.command import Command, CommandError, say
-from pytest_upskill.formats.discovery import CaseDiscovery
-from pytest_upskill.sanitize.redaction import without_credentials
+from pytest_upskill.project.redaction import without_credentials
 
 
 def _run_command(description: str, *, runs: int) -> Command:

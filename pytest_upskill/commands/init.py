@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.cases.evals.derived import Derived, derive
+from pytest_upskill.cases.first_cases import commented_file
+from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
@@ -21,11 +24,8 @@ from pytest_upskill.commands.command import (
     warn,
 )
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
-from pytest_upskill.formats.evals.derived import Derived, derive
-from pytest_upskill.formats.first_cases import commented_file
-from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.repository.files import write_file
-from pytest_upskill.sanitize.plural import counted
+from pytest_upskill.project.files import write_file
+from pytest_upskill.project.plural import counted
 
 _SHOWN = 10
 """Lines of each list that are shown."""

@@ -11,8 +11,11 @@ from pathlib import Path
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.answers.judging import JudgeTask, judge_answers
 from pytest_upskill.answers.workplace import Workplace
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.wording import judge_accuracy
+from pytest_upskill.cases.judge_labels import LabelledAnswer, LabelsFile, load_labels, write_labels
+from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
+from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import (
     PASSED,
@@ -22,16 +25,8 @@ from pytest_upskill.commands.command import (
     say,
     whole_number_type,
 )
-from pytest_upskill.formats.judge_labels import (
-    LabelledAnswer,
-    LabelsFile,
-    load_labels,
-    write_labels,
-)
-from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.bundle import InstallError, with_files
-from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.wording import judge_accuracy
 from pytest_upskill.grading.labels import (
     STRATA,
     CurrentCase,
@@ -44,12 +39,12 @@ from pytest_upskill.grading.labels import (
     drift,
     too_few_labels,
 )
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
+from pytest_upskill.project.plural import counted
+from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 from pytest_upskill.report.notes import unusable
-from pytest_upskill.repository.project import project_folder
-from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.without_tests.workplace import run_in_session
 from pytest_upskill.stats import MIN_LABELS
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest

@@ -10,7 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.cells.wording import lift
+from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.skill import Skill
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
@@ -21,15 +24,12 @@ from pytest_upskill.commands.command import (
     say,
 )
 from pytest_upskill.commands.skill_folder import own_cases
-from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.skill import Skill
-from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.source.files import read_text
+from pytest_upskill.figures.wording import lift
+from pytest_upskill.project.plural import counted
+from pytest_upskill.project.project import RUNS, project_folder
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.report.history.points import Subject, read_history
 from pytest_upskill.report.history.terminal import rate
-from pytest_upskill.repository.project import RUNS, project_folder
-from pytest_upskill.sanitize.plural import counted
-from pytest_upskill.sanitize.safe_text import safe_line
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched."""

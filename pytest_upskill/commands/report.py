@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.cells.baseline import BaselineError, Baselines, read_baselines
-from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.commands.command import PASSED, Command, CommandError, say
+from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
+from pytest_upskill.figures.thresholds import FAIL_ON, FailOn, Thresholds, fraction
+from pytest_upskill.project.plural import counted
+from pytest_upskill.project.project import TRIGGER_BASELINES
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
@@ -35,8 +37,6 @@ from pytest_upskill.report.terminal.table import (
     trigger_notes,
     trigger_table,
 )
-from pytest_upskill.repository.project import TRIGGER_BASELINES
-from pytest_upskill.sanitize.plural import counted
 
 _RATES: Mapping[str, float] = {
     "min_lift": -1.0,

@@ -18,13 +18,13 @@ from pytest_upskill.commands.command import (
     warn,
     whole_number_type,
 )
+from pytest_upskill.project.files import write_file
+from pytest_upskill.project.project import RUNS, project_folder
+from pytest_upskill.project.suggestion import closest
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.html import write_history_html
 from pytest_upskill.report.history.points import History, read_history
 from pytest_upskill.report.history.terminal import BLOCKS, lines
-from pytest_upskill.repository.files import write_file
-from pytest_upskill.repository.project import RUNS, project_folder
-from pytest_upskill.sanitize.suggestion import closest
 
 _LAST = 10
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill.cases.discovery import CaseDiscovery
+from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.skill import Skill
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.commands.command import CommandError, problems_error
-from pytest_upskill.formats.discovery import CaseDiscovery
-from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.skill import Skill
 
 
 def folder_of_skill(path: Path) -> Path:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_upskill.answers.workplace import Workplace
-from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.commands.command import (
     PASSED,
     UNUSABLE,
@@ -17,7 +16,8 @@ from pytest_upskill.commands.command import (
     whole_number_type,
 )
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
-from pytest_upskill.model import Model
+from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.models import Model
 from pytest_upskill.session.without_tests.workplace import run_in_session
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.confirmation import RUNS

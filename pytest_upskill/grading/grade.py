@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import (
     Check,
     CheckError,
@@ -21,9 +22,8 @@ from pytest_upskill.checks import (
     Sandboxed,
 )
 from pytest_upskill.checks.result import MAX_MESSAGE, cut, failed
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.workspace import files_after, for_reports, process_results
+from pytest_upskill.models import Completion
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
 from pytest_upskill.trials.result import RunResult, TrialResult

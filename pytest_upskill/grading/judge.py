@@ -20,8 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pytest_upskill.checks import CheckError, CheckResult, Judge
 from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, NO_EVIDENCE, REFERENCE, UNUSABLE
 from pytest_upskill.checks.result import quoted
-from pytest_upskill.completion import Completion, Request
-from pytest_upskill.model import Model
+from pytest_upskill.models import Completion, Model, Request
 
 MAX_TOKENS = 4096
 """Maximum output tokens of a judgement."""

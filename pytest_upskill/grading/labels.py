@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pytest_upskill import LABELS_FILE, stats
-from pytest_upskill.checks.judge import PROMPT_DIGEST
-from pytest_upskill.formats.judge_labels import (
+from pytest_upskill.cases.judge_labels import (
     ARMS,
     KeyEntry,
     LabelArm,
@@ -22,6 +21,7 @@ from pytest_upskill.formats.judge_labels import (
     LabelsFile,
     StatementLabel,
 )
+from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.files import Files
 from pytest_upskill.checks.result import failed, passed
-from pytest_upskill.completion import AgentRun, Completion
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.models import AgentRun, Completion
 
 _MAX_SHOWN = 64 << 10
 """Maximum characters of the changed files that a judge sees."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, TriggerGate
-from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.repository.revision import Revision
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.project.revision import Revision
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
 

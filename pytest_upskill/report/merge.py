@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from pytest_upskill.cells.baseline import Baselines
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide_gates
-from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trial_group import TrialGroup, with_places
+from pytest_upskill.figures.baseline import Baselines
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import decide_gates
+from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.trial_group import TrialGroup, with_places
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, TrialResult

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
-from pytest_upskill.cells.cases import case_lines
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.judged import Judged
-from pytest_upskill.cells.wording import (
+from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
+from pytest_upskill.figures.cases import case_lines
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.judged import Judged
+from pytest_upskill.figures.wording import (
     JUDGED_PAST,
     bounds,
     corrected,
@@ -21,8 +22,7 @@ from pytest_upskill.cells.wording import (
     points,
     tipping_point,
 )
-from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
-from pytest_upskill.sanitize.plural import counted
+from pytest_upskill.project.plural import counted
 
 _MIN_CASES_FOR_NEW_PROMPTS = 10
 """The interval for new prompts is too narrow with fewer."""

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import NOT_MEASURED
+from pytest_upskill.project.plural import counted
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.skipped import skip_reasons
 

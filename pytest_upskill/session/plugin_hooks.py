@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult, Custom
 from pytest_upskill.checks.blocks import RUNNABLE
 from pytest_upskill.checks.extensions import Extensions, describe_exception
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
-from pytest_upskill.completion import clean
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.models import clean
 
 if TYPE_CHECKING:
     from pluggy import HookRelay
 
-    from pytest_upskill.compile import Language
+    from pytest_upskill.checks.compile import Language
 
 
 def languages_of(config: pytest.Config) -> tuple[Language, ...]:

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
-from pytest_upskill.providers.keys import secrets
+from pytest_upskill.models.keys import secrets
+from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.machine import Level
-from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import languages_of
-from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.prices import Prices
 
 if TYPE_CHECKING:
-    from pytest_upskill.compile import Compilers, Language
+    from pytest_upskill.checks.compile import Compilers, Language
     from pytest_upskill.sandbox.run import Sandbox
 
 RESOURCES = pytest.StashKey[Resources]()
@@ -82,7 +82,7 @@ def _agent_runner(sandbox: Callable[[], Sandbox], concurrency: int) -> AgentRunn
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
     # Imported here: most skills have nothing to compile.
-    from pytest_upskill.compile import Compilers
+    from pytest_upskill.checks.compile import Compilers
 
     return Compilers(level, languages, folder=_builds_folder(config))
 

@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, Contains, ContainsAny, Regex, ValueAtPath
-from pytest_upskill.formats.skill import Case
 
 WORDS = 8
 """So many words in a row are the same in two texts only if one copies the other."""

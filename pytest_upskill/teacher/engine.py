@@ -11,19 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.answers.tally import CostTally, parts
 from pytest_upskill.answers.workplace import WorkError, Workplace
-from pytest_upskill.cells.wording import fit_parts, money, wrap
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.figures.wording import fit_parts, money, wrap
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
-from pytest_upskill.model import Model
-from pytest_upskill.sanitize.plural import counted
-from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.spending.budget import Budget
+from pytest_upskill.models import Completion, Model
+from pytest_upskill.project.plural import counted
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult
@@ -233,7 +232,7 @@ class Engine:
         """
         results = [check.check(text) for check in text_checks_of(case)]
         if sandboxed := sandboxed_of(case):
-            from pytest_upskill.compile import CannotCompile
+            from pytest_upskill.checks.compile import CannotCompile
 
             compilers = self.workplace.resources.compilers()
             try:

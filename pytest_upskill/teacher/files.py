@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.formats.source.case_ids import case_ids
-from pytest_upskill.formats.source.json import Document, JsonPath, read_json
-from pytest_upskill.repository.files import MAX_TEXT_BYTES, open_lock, read_file, write_file
-from pytest_upskill.repository.git import is_dirty
-from pytest_upskill.repository.git_command import GitError
+from pytest_upskill.cases.source.case_ids import case_ids
+from pytest_upskill.cases.source.json import Document, JsonPath, read_json
+from pytest_upskill.project.files import MAX_TEXT_BYTES, open_lock, read_file, write_file
+from pytest_upskill.project.git import is_dirty
+from pytest_upskill.project.git_command import GitError
 
 _BLANK = re.compile(r"\s*")
 

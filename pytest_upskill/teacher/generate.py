@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate
-from pytest_upskill.formats.skill import Case, GateRule, Skill
+from pytest_upskill.cases.skill import Case, GateRule, Skill
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate
+from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
+from pytest_upskill.project.project import RUNS
+from pytest_upskill.project.revision import revision
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.log import log_run
-from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file, write_file
-from pytest_upskill.repository.project import RUNS
-from pytest_upskill.repository.revision import revision
 from pytest_upskill.teacher.additions import listed_code
 from pytest_upskill.teacher.cases import Demand, keep_cases, plan_parts
 from pytest_upskill.teacher.confirmation import Confirmation, Contest, confirm, look_trials

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.evals.shapes import find_entries
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.source.json import Document, JsonPath, parse_json
-from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
+from pytest_upskill.cases.evals.shapes import find_entries
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.source.json import Document, JsonPath, parse_json
+from pytest_upskill.models import Completion
+from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.cases import FRESH_ANSWERS, refuted_by_teacher
 from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
 from pytest_upskill.teacher.files import Change, byte_order_mark, check_clean

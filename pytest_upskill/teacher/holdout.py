@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.stats import CaseCounts, holm, regression_test
 from pytest_upskill.stats.exact_test import mid_p_tails, significant

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.repository.files import read_state, write_file
+from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.teacher.holdout import digest
 
 STRIDE = 1000

@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any, Literal
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.cells.wording import bounds, percent, points
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.figures.wording import bounds, percent, points
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, verdict
 from pytest_upskill.teacher.engine import Engine, Stopped

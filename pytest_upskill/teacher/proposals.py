@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.skill_meta.expected import Expected
+from pytest_upskill.cases.skill_meta.reader import read_cases
+from pytest_upskill.cases.skill_meta.text_checks import keys_of
+from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.checks import Check as TextCheck
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import Extensions
-from pytest_upskill.formats.skill import Case
-from pytest_upskill.formats.skill_meta.expected import Expected
-from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.formats.skill_meta.text_checks import keys_of
-from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as

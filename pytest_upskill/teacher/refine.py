@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.repository.files import MAX_TEXT_BYTES, read_file
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.confirmation import (
     Confirmation,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.checks.blocks import blocks
-from pytest_upskill.completion import Completion
+from pytest_upskill.models import Completion
 
 MAX_TOKENS = 8192
 """Maximum output tokens of a teacher's reply."""

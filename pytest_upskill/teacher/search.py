@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.bundle import read_bundle
-from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill_md.bundle import read_bundle
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.models import Completion
 from pytest_upskill.teacher.edits import (
     Failure,
     apply_edits,

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.repository.files import read_file
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.project.files import read_file
+from pytest_upskill.project.safe_text import safe_line
 
 Kind = Literal["user", "assistant", "call", "error", "result", "text"]
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
+from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import (
+from pytest_upskill.models import (
     AgentRun,
     AgentTask,
     Completion,
     InstalledSkill,
+    Model,
     Request,
     Tool,
     ToolCall,
@@ -21,8 +23,6 @@ from pytest_upskill.completion import (
     Turn,
     with_totals,
 )
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.model import Model
 
 MOST_REQUESTS = 3
 """Requests of one run: a model may look around twice before it chooses a skill."""

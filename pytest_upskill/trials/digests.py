@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, asdict, fields
 from typing import Any
 
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
 from pytest_upskill.trials.trial import Trial, block_of, request, user_message
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_upskill import LABELS_FILE
+from pytest_upskill.cases.skill import GateRule, Trigger
 from pytest_upskill.checks import CheckResult, Judge
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import GateRule, Trigger
+from pytest_upskill.models import Completion
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 

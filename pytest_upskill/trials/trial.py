@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
 
-from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
-from pytest_upskill.formats.catalogue import Catalogue, Catalogues, ListedSkill, listed
-from pytest_upskill.formats.skill import Case, Skill, SkillVersion
-from pytest_upskill.model import Model
+from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, listed
+from pytest_upskill.cases.skill import Case, Skill, SkillVersion
+from pytest_upskill.models import MAX_TURNS, AgentTask, Model, Request
 from pytest_upskill.trials.conversation import first_request
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
-from pytest_upskill.completion import Request
+from pytest_upskill.models import Request
 
 
 class Pi(Cli):

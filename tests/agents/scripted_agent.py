@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_upskill.completion import Completion, Request, ToolCall
+from pytest_upskill.models import Completion, Request, ToolCall
 from tests.loopback import Answer, Received, Reply
 
 Step = str | ToolCall | tuple[ToolCall, ...] | Exception

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide_gate
-from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.cases.skill import Case, GateRule
 from pytest_upskill.checks import Contains, WorkspaceFile
-from pytest_upskill.completion import AgentRun, Completion, ToolUse
-from pytest_upskill.formats.skill import Case, GateRule
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import decide_gate
+from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.grading.grade import Answer, grade
+from pytest_upskill.models import AgentRun, Completion, ToolUse
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import TrialResult

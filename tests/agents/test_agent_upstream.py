@@ -10,14 +10,13 @@ import pytest
 
 from pytest_upskill.agents.upstream import HostUpstream
 from pytest_upskill.agents.upstream import Reply as UpstreamReply
-from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.model import parse_model
-from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.pace import Pace
-from pytest_upskill.spending.retry import Retries
-from pytest_upskill.wire.messages import read_message
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.pace import Pace
+from pytest_upskill.answers.retry import Retries
+from pytest_upskill.models import Completion, ProviderError, Request, parse_model
+from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.wire.messages import read_message
+from pytest_upskill.project.redaction import Redactor
 from tests.loopback import Loopback, Reply
 
 KEY = "sk-ant-planted-0123456789"

@@ -12,13 +12,19 @@ from typing import Any
 import pytest
 
 from pytest_upskill.agents.loop import LoopRunner
+from pytest_upskill.answers.budget import BudgetError
+from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import (
+    AgentRun,
+    AgentTask,
+    Completion,
+    ProviderError,
+    ToolCall,
+    parse_model,
+)
 from pytest_upskill.sandbox.machine import Level
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.run_limits import RunLimits
 from tests.agents.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, ScriptedClient, Step, call
 from tests.sdk_requests import request_to
 

@@ -20,10 +20,10 @@ from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.upstream import Reply
+from pytest_upskill.answers.budget import BudgetError, Settle
+from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.spending.budget import BudgetError, Settle
-from pytest_upskill.spending.run_limits import RunLimits
+from pytest_upskill.models import Completion, ProviderError, Request
 from tests.agent_programs import (
     Recorded,
     agent_request,

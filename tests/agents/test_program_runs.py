@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.budget import BudgetError
+from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.syscalls import BEYOND_NAMESPACES, numbers
-from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.run_limits import RunLimits
 from tests.agent_programs import (
     Recorded,
     agent_request,

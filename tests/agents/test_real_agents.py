@@ -14,13 +14,12 @@ from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli
 from pytest_upskill.agents.programs.codex import Codex
+from pytest_upskill.answers.budget import Budget
+from pytest_upskill.answers.prices import Prices
+from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import AgentTask, Completion, Request
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import AgentTask, Completion, Request, parse_model
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.prices import Prices
 from pytest_upskill.trials.conversation import first_request
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 

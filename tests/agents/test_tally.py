@@ -16,17 +16,17 @@ from pytest_upskill.agents.self_test import Script
 from pytest_upskill.agents.skill_use import is_loaded, results_in, texts_in
 from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.upstream import Reply
+from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import (
+from pytest_upskill.models import (
     AgentRun,
     AgentTask,
     Completion,
     InstalledSkill,
     ProviderError,
     ToolCall,
+    parse_model,
 )
-from pytest_upskill.model import parse_model
-from pytest_upskill.spending.run_limits import RunLimits
 from tests.sdk_requests import request_to
 
 LINES = [f"Rule number {number} of the invoices." for number in range(100)]

@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.load import load_skills
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
+from pytest_upskill.cases.skill_meta.reader import read_cases
+from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.checks import CheckResult, FileExists, WorkspaceFile
-from pytest_upskill.compile import Compilers
-from pytest_upskill.completion import AgentRun, Completion, ToolUse
-from pytest_upskill.formats.load import load_skills
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.bundle import InstallError, with_files
-from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import files_after, with_changes
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import AgentRun, Completion, ToolUse, parse_model
 from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import plan, request

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.completion import Completion, Request
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import Completion, Request, parse_model
 
 URL = "https://api.anthropic.com"
 REQUEST = Request(

@@ -12,8 +12,7 @@ import pytest
 
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import AgentRun, AgentTask, Completion
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import AgentRun, AgentTask, Completion, parse_model
 from tests.sdk_requests import request_to
 
 REQUEST = replace(request_to(parse_model("loop:haiku")), task=AgentTask(skill_name="sums"))

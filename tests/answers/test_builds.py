@@ -6,12 +6,12 @@ import asyncio
 from typing import cast
 
 from pytest_upskill.answers.builds import Builds
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult, Run
+from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.files import Files, WorkspaceFile
-from pytest_upskill.compile import Compilers
-from pytest_upskill.completion import AgentRun, Completion
-from pytest_upskill.formats.skill import Case
-from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.models import AgentRun, Completion
 from tests.planning import planned
 
 CHECK = Run(language="python", code="")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.cache import Cache, Mode
-from pytest_upskill.completion import Request
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import Request, parse_model
 from tests.answers.one_recording import ANSWER, REQUEST, URL, only_file, recorded
 
 

@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from pytest_upskill.answers.early_stop import Rounds
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import Check, Contains, Regex
 from pytest_upskill.checks.cpu_limit import CallProcess
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.trial import Trial, plan
 

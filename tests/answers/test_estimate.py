@@ -80,7 +80,7 @@ def test_a_plan_without_all_prices_says_so(
 def test_a_plan_without_a_price_list_says_how_to_get_one(
     run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_upskill.spending.prices.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_upskill.answers.prices.find_spec", lambda _: None)
     write_skill()
 
     result = run_once("--upskill-models", "haiku", "--upskill-dry-run", "skills")

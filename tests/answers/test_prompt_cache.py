@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from pytest_upskill.answers.source import PromptCacheWarmup
-from pytest_upskill.completion import Request
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import Request, parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 

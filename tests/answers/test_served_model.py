@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.providers.served_models import served_models
+from pytest_upskill.models.keys import endpoints
+from pytest_upskill.models.served_models import served_models
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 from tests.sdk_requests import model_at

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.evals.proposals import propose
+from pytest_upskill.cases.load import load_skills
 from pytest_upskill.commands.main import main
-from pytest_upskill.formats.evals.proposals import propose
-from pytest_upskill.formats.load import load_skills
 from tests.conftest import Run
 
 BODY = """# Sensor frames

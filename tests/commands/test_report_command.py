@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.cell import Cell
+from pytest_upskill.figures.cell import Cell
 from tests.reporting import cell, counted, report, report_command, run, save, trial
 
 # Whose folder is empty, and the working directory.

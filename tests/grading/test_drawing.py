@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.judge_labels import LabelsFile
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.formats.judge_labels import LabelsFile
 from pytest_upskill.grading.labels import draw
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm

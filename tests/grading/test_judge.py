@@ -8,7 +8,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Loopback, Received, Reply
 

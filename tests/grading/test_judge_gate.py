@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide_gate, decide_gates
-from pytest_upskill.cells.thresholds import FailOn, Thresholds
-from pytest_upskill.cells.wording import cell_sentence, lift
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckResult, Judge
-from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import parse_model
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import decide_gate, decide_gates
+from pytest_upskill.figures.thresholds import FailOn, Thresholds
+from pytest_upskill.figures.wording import cell_sentence, lift
+from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.points import Point, difference
 from pytest_upskill.report.notes import notes_of

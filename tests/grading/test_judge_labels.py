@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.judge_labels import LabelledAnswer
 from pytest_upskill.commands.main import main
-from pytest_upskill.formats.judge_labels import LabelledAnswer
 from pytest_upskill.grading.labels import answer_digest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply

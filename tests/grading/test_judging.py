@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.checks import CheckError, CheckResult, Judge
-from pytest_upskill.completion import Completion, StopReason
 from pytest_upskill.grading.judge import judge_request, read_judgement
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import Completion, StopReason, parse_model
 from pytest_upskill.report.notes import unusable
 
 MODEL = parse_model("haiku")

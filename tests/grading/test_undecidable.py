@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.commands.main import main
+from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

@@ -20,7 +20,7 @@ from typing import Self
 from unittest import mock
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.compile import Compilers
+from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox import workspace
 from pytest_upskill.sandbox.disk_usage import entries_below
 from pytest_upskill.sandbox.machine import Level

@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 from pytest_upskill.checks import Run
-from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.sandbox.limits import Limits
 from tests.hostile.answers import SECRET, Answer
 from tests.hostile.targets import state, write_files
@@ -69,5 +69,7 @@ def tight_limits() -> Iterator[None]:
     with ExitStack() as stack:
         compile_limits = replace(LIMITS, wall_s=10, cpu_s=10, memory_bytes=2 << 30)
         for module, limits in (("python.python", LIMITS), ("command", compile_limits)):
-            stack.enter_context(mock.patch(f"pytest_upskill.compile.{module}.LIMITS", limits))
+            stack.enter_context(
+                mock.patch(f"pytest_upskill.checks.compile.{module}.LIMITS", limits)
+            )
         yield

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.cases.skill import Trigger
 from pytest_upskill.commands.main import main
-from pytest_upskill.formats.skill import Trigger
 from tests.report.logged_runs import changed, log, served
 from tests.reporting import chosen, counted
 

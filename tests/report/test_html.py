@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.files.html import MOST_BYTES, write_html
 from pytest_upskill.trials.trial import Arm
 from tests.reporting import cell, counted, report, run, trial

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pytest_upskill.cells.wording import fit_parts
+from pytest_upskill.figures.wording import fit_parts
 from tests.conftest import UNTESTED_PLUGINS, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.screen import PATIENCE_S, Screen

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.formats.skill import GateRule
+from pytest_upskill.cases.skill import GateRule
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.report.files.json import read_json, write_json
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.notes import notes
 from tests.reporting import counted, trial
 from tests.reporting import run as a_run

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.in_flight import ASKING, InFlight
 from pytest_upskill.answers.tally import CostTally, parts
-from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.models import Completion
 from pytest_upskill.session.output import progress
-from pytest_upskill.spending.in_flight import ASKING, InFlight
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

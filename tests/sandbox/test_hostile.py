@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.compile import Compilers
+from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.machine import Level
 from tests.hostile.answers import answers
 from tests.hostile.attempt import attack, tight_limits

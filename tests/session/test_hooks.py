@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 
 CLIENT = """
     import asyncio
     import pytest
-    from pytest_upskill.completion import Completion, ProviderError
+    from pytest_upskill.models import Completion, ProviderError
 
     class Parrot:
         def __init__(self, name):

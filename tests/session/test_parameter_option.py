@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.model import parse_model
-from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.models import parse_model
+from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.session.options.models import refuse_secrets, with_parameters
 from tests.conftest import Run, recordings
 from tests.loopback import Loopback, Reply
+from tests.models.parameters import parameters_in
 from tests.session.refused import only_line
-from tests.wire.parameters import parameters_in
 
 pytestmark = pytest.mark.usefixtures("skill")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.repository.files import leads_out
+from pytest_upskill.project.files import leads_out
 from tests.conftest import Run, WriteSkill
 
 RUN = ("--upskill-models", "offline", "--upskill-runs", "2")

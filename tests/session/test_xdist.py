@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.model import parse_model
+from pytest_upskill.models import parse_model
 from pytest_upskill.session.answers.xdist import CollectedTrial, Handover
 from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
-from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.proposals import (
     Proposal,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.teacher.holdout import (
     alpha_of_look,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.identity import request_fields
+from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill
+from pytest_upskill.cases.skill import Case, Skill, SkillVersion, Trigger
 from pytest_upskill.checks import Contains, WorkspaceFile
-from pytest_upskill.formats.catalogue import Catalogue, Catalogues, ListedSkill
-from pytest_upskill.formats.skill import Case, Skill, SkillVersion, Trigger
-from pytest_upskill.model import parse_model
-from pytest_upskill.model.parameters import Parameters
+from pytest_upskill.models import parse_model
+from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.trials.trial import Trial, plan, request
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received

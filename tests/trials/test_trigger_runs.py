@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.completion import Completion, ToolCall
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.model import parse_model
+from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
+from pytest_upskill.models import Completion, ToolCall, parse_model
 from pytest_upskill.trials.conversation import (
     Choice,
     choice_of,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.agents.programs.cli import Cli, Launch
-from pytest_upskill.completion import Request, ToolCall
+from pytest_upskill.models import Request, ToolCall
 
 _SKILL = "Skill"
 _NO_KEY = "sk-ant-the-key-is-outside-the-sandbox"

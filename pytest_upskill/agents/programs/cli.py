@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_upskill.agents.skill_use import skill_in_call
-from pytest_upskill.completion import Request, ToolCall
-from pytest_upskill.wire.stream import AgentFormat
+from pytest_upskill.models import Request, ToolCall
+from pytest_upskill.models.wire.stream import AgentFormat
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _VERSION_TIMEOUT_S = 30

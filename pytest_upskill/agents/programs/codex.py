@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.agents.programs.cli import Cli, Launch
-from pytest_upskill.completion import Request
+from pytest_upskill.models import Request
 
 _CONFIGURATION = """\
 model = {model}

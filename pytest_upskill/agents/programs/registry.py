@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, NoAgentError
 from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.model import Model
+from pytest_upskill.models import Model
 
 PROGRAMS: Mapping[str, Cli] = MappingProxyType({cli.name: cli for cli in (ClaudeCode(), Codex())})
 """The adapter of each program, by the prefix of models that use it."""

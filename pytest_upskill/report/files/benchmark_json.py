@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm

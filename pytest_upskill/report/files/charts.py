@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, hypot, log10
 
-from pytest_upskill.cells.arm import ArmFigures
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.wording import percent
+from pytest_upskill.figures.arm import ArmFigures
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.wording import percent
 from pytest_upskill.stats import Interval, pass_rate_interval
 
 WIDTH, HEIGHT = 460, 290

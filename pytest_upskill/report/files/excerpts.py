@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import Literal
 
-from pytest_upskill.cells.cases import CaseLine
+from pytest_upskill.figures.cases import CaseLine
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 DiffLine = tuple[Literal["with", "without", "both", "gap"], str]

@@ -12,16 +12,16 @@ from itertools import groupby
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_upskill.cells import cases
-from pytest_upskill.cells.gate import ShownVerdict
-from pytest_upskill.cells.trial_group import ARM_NAMES
-from pytest_upskill.cells.wording import mistakes, money, percent, points, rate_text, share_text
+from pytest_upskill.figures import cases
+from pytest_upskill.figures.gate import ShownVerdict
+from pytest_upskill.figures.trial_group import ARM_NAMES
+from pytest_upskill.figures.wording import mistakes, money, percent, points, rate_text, share_text
+from pytest_upskill.project.safe_text import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, excerpts, phrases
 from pytest_upskill.report.files.phrases import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome, why_undecided
-from pytest_upskill.sanitize.safe_text import safe
 
 MOST_BYTES = 5_000_000
 

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from pytest_upskill.cells.arm import AgentFigures, ArmFigures
-from pytest_upskill.cells.cell import Cell, CellVerdict
-from pytest_upskill.cells.comparison import Comparison
-from pytest_upskill.cells.gate import C, CellGate, Gate, ShownVerdict, TriggerGate
-from pytest_upskill.cells.trial_group import Endings
-from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
+from pytest_upskill.figures.arm import AgentFigures, ArmFigures
+from pytest_upskill.figures.cell import Cell, CellVerdict
+from pytest_upskill.figures.comparison import Comparison
+from pytest_upskill.figures.gate import C, CellGate, Gate, ShownVerdict, TriggerGate
+from pytest_upskill.figures.trial_group import Endings
+from pytest_upskill.figures.trigger_cell import Confusion, Rate, TriggerCell
+from pytest_upskill.project.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.repository.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.stats import Agreement, Correction, Estimate
 
 FORMAT: Final = 1

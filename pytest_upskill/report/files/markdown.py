@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pytest_upskill.cells.arm import ArmFigures
-from pytest_upskill.cells.cases import CaseLine, arm_figures, case_lines
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, TriggerGate
-from pytest_upskill.cells.wording import points, rate_text, share_text
+from pytest_upskill.figures.arm import ArmFigures
+from pytest_upskill.figures.cases import CaseLine, arm_figures, case_lines
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.figures.wording import points, rate_text, share_text
+from pytest_upskill.project.safe_text import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import (
     ICONS,
@@ -27,7 +28,6 @@ from pytest_upskill.report.files.phrases import (
 )
 from pytest_upskill.report.notes import notes, undecidable_statements
 from pytest_upskill.report.outcome import outcome, why_undecided
-from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 COMMENT_LIMIT = 65_536

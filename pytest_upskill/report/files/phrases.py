@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, ShownVerdict, TriggerGate
-from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.cells.wording import (
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate, ShownVerdict, TriggerGate
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.figures.wording import (
     CASE_NEXT_STEP,
     corrected,
     estimate,
@@ -20,6 +20,7 @@ from pytest_upskill.cells.wording import (
     percent,
     times,
 )
+from pytest_upskill.project.plural import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     Outcome,
@@ -29,7 +30,6 @@ from pytest_upskill.report.outcome import (
     uncompared_base,
     unmeasured_trials,
 )
-from pytest_upskill.sanitize.plural import counted
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",

@@ -7,7 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from pytest_upskill.repository.files import write_file
+from pytest_upskill.project.files import write_file
 
 if TYPE_CHECKING:
     from pytest_upskill.report.document import Report

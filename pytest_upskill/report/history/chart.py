@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
-from pytest_upskill.cells.wording import lift, percent
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trigger_cell import Rate, TriggerCell
+from pytest_upskill.figures.wording import lift, percent
 from pytest_upskill.report.files.charts import Tick
 from pytest_upskill.report.history.points import Group, Point, Series
 from pytest_upskill.report.history.terminal import rate

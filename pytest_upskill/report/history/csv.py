@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.report.history.points import Group, History, Point, Series
-from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.stats import Estimate
 
 _FORMULA = re.compile(r"(^|[;,\t])(?=\s*[=+@-])")

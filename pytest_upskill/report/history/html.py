@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from pytest_upskill.cells.wording import lift
+from pytest_upskill.figures.wording import lift
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history import chart as charts
 from pytest_upskill.report.history.points import History

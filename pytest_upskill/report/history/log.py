@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.completion import Completion
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.models import Completion
+from pytest_upskill.project.files import write_file
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import write_json
-from pytest_upskill.repository.files import write_file
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 Group = TypeVar("Group", bound=TrialGroup)

@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.project.revision import Revision
 from pytest_upskill.report.files.json import ReportError, read_report
-from pytest_upskill.repository.revision import Revision
 
 Group = TypeVar("Group", bound=TrialGroup)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from pytest_upskill.cells.arm import ArmFigures
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
-from pytest_upskill.cells.wording import lift, percent, points
+from pytest_upskill.figures.arm import ArmFigures
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trigger_cell import Rate, TriggerCell
+from pytest_upskill.figures.wording import lift, percent, points
 from pytest_upskill.report.history.points import Group, History, Point, Series
 
 Metric = Literal["success", "tokens"]

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pytest_upskill.cells.arm import AgentFigures, agent_figures
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import Gate, TriggerGate
-from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.figures.arm import AgentFigures, agent_figures
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.stats import Estimate
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 if TYPE_CHECKING:
-    from pytest_upskill.cells.comparison import Comparison
-    from pytest_upskill.cells.judged import Judged
-    from pytest_upskill.cells.trial_group import TrialGroup
+    from pytest_upskill.figures.comparison import Comparison
+    from pytest_upskill.figures.judged import Judged
+    from pytest_upskill.figures.trial_group import TrialGroup
 
 Properties = list[tuple[str, str]]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from pytest_upskill.cells.arm import ArmFigures, Pair, figures
-from pytest_upskill.cells.gate import Gate, TriggerGate
-from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trigger_cell import BY_WORDS, TriggerCell
-from pytest_upskill.cells.wording import (
+from pytest_upskill.figures.arm import ArmFigures, Pair, figures
+from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.trigger_cell import BY_WORDS, TriggerCell
+from pytest_upskill.figures.wording import (
     columns,
     lift,
     mistakes,

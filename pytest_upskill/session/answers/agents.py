@@ -10,10 +10,9 @@ from pathlib import Path
 
 from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.completion import Client
-from pytest_upskill.model import Model
-from pytest_upskill.providers.keys import Endpoint, is_custom, url_variable
-from pytest_upskill.providers.served_models import served_models
+from pytest_upskill.models import Client, Model
+from pytest_upskill.models.keys import Endpoint, is_custom, url_variable
+from pytest_upskill.models.served_models import served_models
 from pytest_upskill.sandbox.machine import cores
 from pytest_upskill.session.options.settings import Settings
 

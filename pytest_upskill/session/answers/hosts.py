@@ -12,11 +12,10 @@ import pytest
 
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.completion import Client, ProviderError
-from pytest_upskill.model import AGENTS, Model
-from pytest_upskill.model.hosts import BY_PREFIX
-from pytest_upskill.providers.error_hints import refused_parameter
-from pytest_upskill.providers.keys import (
+from pytest_upskill.models import AGENTS, Client, Model, ProviderError
+from pytest_upskill.models.error_hints import refused_parameter
+from pytest_upskill.models.hosts import BY_PREFIX
+from pytest_upskill.models.keys import (
     Endpoint,
     KeyProblem,
     endpoints,
@@ -24,11 +23,11 @@ from pytest_upskill.providers.keys import (
     missing_key,
     url_variable,
 )
-from pytest_upskill.providers.make_client import make_client, missing_sdk
-from pytest_upskill.providers.plugin_client import PluginClient
-from pytest_upskill.providers.served_models import served_models
-from pytest_upskill.sanitize.redaction import HIDDEN
-from pytest_upskill.sanitize.suggestion import closest
+from pytest_upskill.models.make_client import make_client, missing_sdk
+from pytest_upskill.models.plugin_client import PluginClient
+from pytest_upskill.models.served_models import served_models
+from pytest_upskill.project.redaction import HIDDEN
+from pytest_upskill.project.suggestion import closest
 from pytest_upskill.session.answers.agents import program_hosts
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES

@@ -16,16 +16,16 @@ from functools import partial
 import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, forecast
+from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of
-from pytest_upskill.model import Model
-from pytest_upskill.sanitize.redaction import without_userinfo
+from pytest_upskill.models import Model
+from pytest_upskill.project.redaction import without_userinfo
 from pytest_upskill.session.answers.agents import agent_problems, installed_versions, runs_ahead
 from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 

@@ -30,8 +30,8 @@ from pydantic import TypeAdapter
 
 from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.model import Model
-from pytest_upskill.repository.files import write_file
+from pytest_upskill.models import Model
+from pytest_upskill.project.files import write_file
 from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
 from pytest_upskill.session.collection.items import TrialItem, needing_answers
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests

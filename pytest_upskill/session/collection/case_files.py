@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.formats.catalogue import Catalogues
-from pytest_upskill.formats.discovery import CaseDiscovery
-from pytest_upskill.formats.skill import Skill
-from pytest_upskill.repository.project import CATALOGUE, project_folder
+from pytest_upskill.cases.catalogue import Catalogues
+from pytest_upskill.cases.discovery import CaseDiscovery
+from pytest_upskill.cases.skill import Skill
+from pytest_upskill.project.project import CATALOGUE, project_folder
 
 _DISCOVERY = pytest.StashKey[CaseDiscovery]()
 _CATALOGUES = pytest.StashKey[Catalogues]()
@@ -109,7 +109,7 @@ def _read_catalogues(config: pytest.Config) -> Catalogues:
             )
         return Catalogues(root=config.rootpath)
     # Imported here: most projects have no such file.
-    from pytest_upskill.formats.catalogue import CatalogueError, read_catalogue
+    from pytest_upskill.cases.catalogue import CatalogueError, read_catalogue
 
     try:
         return Catalogues(committed=read_catalogue(file), root=config.rootpath)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
-from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.bundle import InstallError, with_files
-from pytest_upskill.formats.skill_md.old_version import with_history
+from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
+from pytest_upskill.cases.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
-from pytest_upskill.repository.git_command import GitError
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.project.git_command import GitError
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import (
     catalogues_of,
     discovery_of,
@@ -31,7 +31,7 @@ from pytest_upskill.trials.skipped import NO_JUDGE
 from pytest_upskill.trials.trial import Trial, plan, unlisted_choices
 
 if TYPE_CHECKING:
-    from pytest_upskill.compile import Compilers
+    from pytest_upskill.checks.compile import Compilers
 
 _CASES = pytest.StashKey[int]()
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.formats.catalogue import listed
-from pytest_upskill.formats.lint import description_findings, findings, too_long
-from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.skill import Skill
-from pytest_upskill.formats.skill_md.bundle import deeper_references
-from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.source.files import read_text
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.cases.catalogue import listed
+from pytest_upskill.cases.lint import description_findings, findings, too_long
+from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.skill import Skill
+from pytest_upskill.cases.skill_md.bundle import deeper_references
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import (
     catalogue_file,
     catalogues_of,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.model import (
+from pytest_upskill.answers.prices import OwnPrice
+from pytest_upskill.models import (
     ALIASES,
     Model,
     ModelError,
@@ -19,12 +20,11 @@ from pytest_upskill.model import (
     parse_models,
     server,
 )
-from pytest_upskill.model.parameters import ParameterError, read_parameters
-from pytest_upskill.providers.keys import secrets
-from pytest_upskill.sanitize.redaction import Redactor, without_credentials
-from pytest_upskill.sanitize.suggestion import did_you_mean
+from pytest_upskill.models.keys import secrets
+from pytest_upskill.models.parameters import ParameterError, read_parameters
+from pytest_upskill.project.redaction import Redactor, without_credentials
+from pytest_upskill.project.suggestion import did_you_mean
 from pytest_upskill.session.options.values import value_of
-from pytest_upskill.spending.prices import OwnPrice
 
 _JUDGE = "judge"
 """Label of the judge's parameters."""

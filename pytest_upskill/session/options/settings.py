@@ -12,14 +12,15 @@ import pytest
 
 from pytest_upskill import STATE
 from pytest_upskill.answers.cache import MODES, Mode
-from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
-from pytest_upskill.model import Model
+from pytest_upskill.answers.prices import OwnPrice
+from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
+from pytest_upskill.models import Model
+from pytest_upskill.project.files import leads_out
+from pytest_upskill.project.git import merge_base
+from pytest_upskill.project.git_command import GitError
+from pytest_upskill.project.project import RUNS, TRIGGER_BASELINES, project_folder
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.properties import DASHBOARDS, Dashboard
-from pytest_upskill.repository.files import leads_out
-from pytest_upskill.repository.git import merge_base
-from pytest_upskill.repository.git_command import GitError
-from pytest_upskill.repository.project import RUNS, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.machine import LEVELS, Level
 from pytest_upskill.session.options.models import models_and_judge, own_prices
 from pytest_upskill.session.options.values import (
@@ -32,7 +33,6 @@ from pytest_upskill.session.options.values import (
     value_of,
     words,
 )
-from pytest_upskill.spending.prices import OwnPrice
 from pytest_upskill.trials.trial import runs_of
 
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_upskill.cells.thresholds import fraction
+from pytest_upskill.figures.thresholds import fraction
 from pytest_upskill.session.options.option_table import DEFAULTS
 
 C = TypeVar("C", bound=str)

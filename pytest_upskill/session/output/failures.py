@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.wording import ANSWER
-from pytest_upskill.sanitize.plural import counted
+from pytest_upskill.figures.wording import ANSWER
+from pytest_upskill.project.plural import counted
 
 _WITH_ANSWERS = 10
 """Failures of one skill on one model that are printed with their answers."""

@@ -9,7 +9,7 @@ import pytest
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
-from pytest_upskill.cells.wording import ANSWER, quoted_lines
+from pytest_upskill.figures.wording import ANSWER, quoted_lines
 from pytest_upskill.report.junit.properties import figures, mirror_properties
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.results import RESULTS

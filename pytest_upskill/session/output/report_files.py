@@ -14,14 +14,14 @@ from typing import TypeVar
 import pytest
 
 from pytest_upskill.answers.changed_recordings import changed_recordings
-from pytest_upskill.cells.gate import Gate, TriggerGate
 from pytest_upskill.checks import CheckResult, Compile, Run
-from pytest_upskill.completion import ToolCall
+from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.models import ToolCall
+from pytest_upskill.project.revision import revision
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
-from pytest_upskill.repository.revision import revision
-from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.exit_code import ExitCode, fail_unwritten

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.wording import money
-from pytest_upskill.completion import Completion
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.wording import money
+from pytest_upskill.models import Completion
+from pytest_upskill.project.plural import counted
 from pytest_upskill.report.notes import undecidable_statements
-from pytest_upskill.sanitize.plural import counted
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import QUIETEST, lines_of, write
 from pytest_upskill.session.resources import RESOURCES

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.project.project import CONFTEST, unused_settings
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import (
     LEGEND,
@@ -16,8 +18,6 @@ from pytest_upskill.report.terminal.table import (
     trigger_notes,
     trigger_table,
 )
-from pytest_upskill.repository.project import CONFTEST, unused_settings
-from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import QUIETEST, lines_of, write
 from pytest_upskill.session.results.cells import unmeasured_skills

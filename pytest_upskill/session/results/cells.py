@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.trial_group import with_places
-from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trial_group import with_places
+from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.session.options.settings import Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, TrialRecord
@@ -142,7 +142,7 @@ def _labels(cell: Cell, root: Path) -> CellLabels | None:
     if not any(trial.statements for trial in cell.trials):
         return None
     # Imported here: most skills have no labels.
-    from pytest_upskill.formats.judge_labels import labels_beside
+    from pytest_upskill.cases.judge_labels import labels_beside
     from pytest_upskill.grading.labels import cell_labels
 
     # Collection has reported a file that cannot be read.

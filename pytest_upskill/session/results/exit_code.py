@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.outcome import (
     EXIT_CODES,

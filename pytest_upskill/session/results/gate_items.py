@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate, TriggerGate
+from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.project.safe_text import safe, safe_line
 from pytest_upskill.report.junit.properties import Properties
-from pytest_upskill.sanitize.safe_text import safe, safe_line
 from pytest_upskill.session.collection.collectors import SkillFile
 from pytest_upskill.session.collection.items import CaseFailed
 

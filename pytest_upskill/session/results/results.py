@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate, TriggerGate, decide_gates, skipped_gate
+from pytest_upskill.figures.gate import Gate, TriggerGate, decide_gates, skipped_gate
 from pytest_upskill.report.junit.properties import gate_properties
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.cells import Records, cells_of, trigger_cells_of
@@ -16,8 +16,8 @@ from pytest_upskill.session.results.gate_items import report_gate
 from pytest_upskill.trials.trial import runs_of
 
 if TYPE_CHECKING:
-    from pytest_upskill.cells.baseline import Baselines
-    from pytest_upskill.cells.baseline_update import Update
+    from pytest_upskill.figures.baseline import Baselines
+    from pytest_upskill.figures.baseline_update import Update
 
 _SHARDED = "sharded: merge the reports"
 
@@ -96,7 +96,7 @@ class Results:
         if settings.compare != "baseline" and not settings.baseline_update:
             return None
         # Imported here: most sessions use no baselines.
-        from pytest_upskill.cells.baseline import BaselineError, read_baselines
+        from pytest_upskill.figures.baseline import BaselineError, read_baselines
 
         try:
             models = [model.label for model in settings.models]
@@ -109,7 +109,7 @@ class Results:
         for baselines, gates in ((self._old, self.gates), (self._old_triggers, self.trigger_gates)):
             if baselines is None:
                 continue
-            from pytest_upskill.cells.baseline import key_of
+            from pytest_upskill.figures.baseline import key_of
 
             for baseline, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
                 cell = f"{baseline.key.skill} on {baseline.key.model}"
@@ -117,7 +117,7 @@ class Results:
 
     def _write_baselines(self) -> list[Update]:
         """Write the baselines of all cells, and return the outcome of each."""
-        from pytest_upskill.cells.baseline_update import Update, update_baselines
+        from pytest_upskill.figures.baseline_update import Update, update_baselines
 
         settings = self._settings
         updates = [

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.catalogue import Catalogue, Catalogues, write_catalogue
-from pytest_upskill.sanitize.plural import counted
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
+from pytest_upskill.project.plural import counted
+from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import catalogue_file
 
 _USAGE_ERROR = 4

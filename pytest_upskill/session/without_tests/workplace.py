@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.workplace import WorkError, Workplace
-from pytest_upskill.model import Model, ModelError
+from pytest_upskill.models import Model, ModelError
 from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.models import read_model
 from pytest_upskill.session.plugin_hooks import decider, extensions_of

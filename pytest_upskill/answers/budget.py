@@ -1,0 +1,173 @@
+"""The budget of a session: requests reserve their maximum cost before they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pytest_upskill.answers.prices import Prices
+from pytest_upskill.models import Completion, Request
+
+Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
+"""Settles a request by its completion and whether it may be billed, and returns its cost."""
+
+
+class BudgetError(Exception):
+    """A request that was not sent because it could exceed the budget.
+
+    Attributes:
+        paid: What earlier requests of the same run have cost, None if there were none.
+    """
+
+    paid: Completion | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Reservation:
+    """Money that is set aside for a request, or for all requests of an agent's run."""
+
+    request: Request
+    left: float | None
+    """Dollars that it may still cost; None for no limit."""
+
+
+class Budget:
+    """A limit of cost that holds even if all requests in flight reach their maximum cost.
+
+    A request that does not fit waits for others to settle. After the first rejected request, all
+    others are rejected too: there is no point in paying for an incomplete measurement. Used on one
+    event loop.
+
+    Args:
+        limit: Dollars; None for no limit.
+        prices: The prices of the models.
+        allow_unpriced: Whether to send requests of unknown price, as something else limits their
+            number.
+
+    Attributes:
+        stopped: Whether a request was rejected.
+        assumed: Dollars counted for requests with unknown cost.
+    """
+
+    def __init__(
+        self, limit: float | None, prices: Prices, *, allow_unpriced: bool = False
+    ) -> None:
+        self.limit = limit
+        self.stopped = False
+        self.assumed = 0.0
+        self._prices = prices
+        self._allow_unpriced = allow_unpriced
+        self._spent = 0.0
+        self._reservations: list[Reservation] = []
+        self._changed = asyncio.Condition()
+        """Notified when money was released, or the budget was stopped."""
+
+    @property
+    def left(self) -> float | None:
+        """Dollars that are neither spent nor reserved; None for no limit."""
+        return None if self.limit is None else max(0.0, self.limit - self._committed())
+
+    async def reserve(self, request: Request) -> Reservation:
+        """Reserve the maximum cost of a request, or of an agent's run.
+
+        A run that does not fit gets what is left, once no other request is in flight.
+
+        Raises:
+            BudgetError: It could exceed the budget, or its price is unknown.
+        """
+        if self.limit is None:
+            return Reservation(request, None)
+        max_cost = self._prices.max_cost(request)
+        if max_cost is None and self._allow_unpriced:
+            return Reservation(request, None)
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.stopped or self._fits(max_cost) or not self._reservations
+            )
+            left = self.limit - self._committed()
+            is_agent_run = request.task is not None
+            if is_agent_run and max_cost is not None and left > 0:
+                max_cost = min(max_cost, left)
+            elif not self._fits(max_cost):
+                self.stopped = True
+            if self.stopped:
+                self._changed.notify_all()
+                raise self._exceeded_error()
+            reservation = Reservation(request, max_cost)
+            self._reservations.append(reservation)
+        return reservation
+
+    async def reserve_next(self, reservation: Reservation, input_tokens: int) -> Settle:
+        """Check that a run's next request of at most so many tokens fits; return what settles it.
+
+        Raises:
+            BudgetError: It could cost more than is left.
+        """
+        request = reservation.request
+        max_cost = self._prices.max_cost_of_tokens(request.model, input_tokens, request.max_tokens)
+        settle = partial(self.settle, reservation, cost_if_unknown=max_cost)
+        if reservation.left is None:
+            return settle
+        if max_cost is not None:
+            # Bytes, as a bound on tokens, may exceed what the run has left: it gets more if there
+            # is more, without waiting for others, which may be waiting for this run.
+            async with self._changed:
+                if not self.stopped and self._fits(max_cost - reservation.left):
+                    reservation.left = max(reservation.left, max_cost)
+            if max_cost <= reservation.left:
+                return settle
+        self.stopped = True
+        raise self._exceeded_error()
+
+    async def settle(
+        self,
+        reservation: Reservation,
+        completion: Completion | None,
+        billable: bool,
+        *,
+        cost_if_unknown: float | None = None,
+    ) -> float | None:
+        """Subtract the cost of a request from its reservation, and return it, None if unknown.
+
+        Args:
+            reservation: The reservation.
+            completion: The completion; None if there is none.
+            billable: Whether the host may bill a request without a completion.
+            cost_if_unknown: Dollars that count then; None for the whole reservation.
+        """
+        cost = None if billable else 0.0
+        if completion is not None:
+            cost = completion.cost_usd
+            if cost is None:
+                cost = self._prices.cost(reservation.request.model, completion)
+        if reservation.left is None:
+            return cost
+        async with self._changed:
+            counted = cost
+            if counted is None:
+                counted = reservation.left if cost_if_unknown is None else cost_if_unknown
+                self.assumed += counted
+            self._spent += counted
+            reservation.left = max(0.0, reservation.left - counted)
+            self._changed.notify_all()
+        return cost
+
+    async def release(self, reservation: Reservation) -> None:
+        """Release what is left of a reservation."""
+        if reservation.left is not None:
+            async with self._changed:
+                self._reservations.remove(reservation)
+                self._changed.notify_all()
+
+    def _committed(self) -> float:
+        reserved = sum(reservation.left or 0.0 for reservation in self._reservations)
+        return self._spent + reserved
+
+    def _fits(self, max_cost: float | None) -> bool:
+        assert self.limit is not None
+        return max_cost is not None and self._committed() + max_cost <= self.limit
+
+    def _exceeded_error(self) -> BudgetError:
+        return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}")

@@ -1,0 +1,218 @@
+"""Prices of completions, and upper bounds on those of requests.
+
+Prices are those of the user's settings, or else of genai-prices.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from pytest_upskill.models import (
+    MAX_RUN_REQUESTS,
+    MAX_RUN_TOKENS,
+    Completion,
+    Model,
+    Request,
+    Tool,
+    Turn,
+)
+from pytest_upskill.models.hosts import BY_PREFIX
+
+BYTES_PER_TOKEN = 4
+"""Mean number of bytes of a token, in prose and code alike, for estimates."""
+
+_TEMPLATE_TOKENS = 64
+"""Maximum number of tokens that an API adds to each message or tool, for roles and separators."""
+
+_STEP = 100
+"""Upper bounds count a prompt in steps of so many tokens, so that most prices are cached."""
+
+_SURCHARGE = 0.25
+"""What Anthropic adds to the price of input that it writes to its prompt cache, as a share of it.
+
+Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching, for five minutes.
+"""
+
+
+class TokenCounts(NamedTuple):
+    """The numbers of tokens that determine a price."""
+
+    input_tokens: int
+    """All prompt tokens, including cached ones."""
+    output_tokens: int
+    """All generated tokens."""
+    cache_read_tokens: int = 0
+    """The prompt tokens that were read from a cache."""
+    cache_write_tokens: int = 0
+    """The prompt tokens that were written to a cache for a surcharge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPrice:
+    """A price from the user's settings, in dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Price of cached input, at most that of other input; None if it is the same."""
+
+    def of(self, counts: TokenCounts) -> float:
+        """Return the price of a completion in dollars."""
+        cached_price = self.input if self.cached is None else self.cached
+        uncached_tokens = counts.input_tokens - counts.cache_read_tokens
+        micro_dollars = (
+            self.input * (uncached_tokens + _SURCHARGE * counts.cache_write_tokens)
+            + cached_price * counts.cache_read_tokens
+            + self.output * counts.output_tokens
+        )
+        return micro_dollars / 1e6
+
+
+class Prices:
+    """The prices of the selected models; an unknown price is None, not 0.
+
+    Args:
+        own: Prices from the user's settings by label, which override genai-prices.
+    """
+
+    def __init__(self, own: Mapping[str, OwnPrice]) -> None:
+        self._own = own
+        # Slow to import, so it is imported with the first price.
+        self._has_price_list = find_spec("genai_prices") is not None
+
+    def cost(self, model: Model, completion: Completion) -> float | None:
+        """Return the price of a completion in dollars, with cached and tiered rates, or None."""
+        if completion.input_tokens is None or completion.output_tokens is None:
+            return None
+        if completion.cache_read_tokens > completion.input_tokens:
+            return None
+        counts = TokenCounts(
+            completion.input_tokens,
+            completion.output_tokens,
+            completion.cache_read_tokens,
+            completion.cache_write_tokens,
+        )
+        return self._price(model, counts)
+
+    def max_cost(self, request: Request) -> float | None:
+        """Return an upper bound on the price of a request in dollars, None if unknown.
+
+        That is the price of a single attempt, or of all requests that an agent's run may make.
+        """
+        input_tokens, output_tokens = max_input_tokens(request), max_output_tokens(request)
+        if request.task is not None:
+            input_tokens -= output_tokens  # The limit of a run is of both together.
+        return self.max_cost_of_tokens(request.model, input_tokens, output_tokens)
+
+    def max_cost_of_tokens(
+        self, model: Model, input_tokens: int, output_tokens: int
+    ) -> float | None:
+        """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
+        rounded_up = math.ceil(input_tokens / _STEP) * _STEP
+        # Writing to the vendor's prompt cache is more expensive than plain input.
+        return self._price(
+            model, TokenCounts(rounded_up, output_tokens, cache_write_tokens=rounded_up)
+        )
+
+    def has_price(self, model: Model) -> bool:
+        """Return whether a model has a price."""
+        return self._price(model, TokenCounts(_STEP, _STEP)) is not None
+
+    def problem(self, model: Model) -> str:
+        """Return the message that a model has no price, and how to set one."""
+        install = "" if self._has_price_list or model.base_url else "pip install genai-prices, or "
+        return (
+            f"no price is known for {model.address!r}: {install}set upskill_prices = "
+            f"'{model.label} = IN/OUT' in dollars for a million tokens"
+        )
+
+    def _price(self, model: Model, counts: TokenCounts) -> float | None:
+        if model.provider == "offline":
+            return 0.0
+        if model.label in self._own:
+            if not _charges_for_cache_writes(model):
+                counts = counts._replace(cache_write_tokens=0)
+            return self._own[model.label].of(counts)
+        # A user's own server may have any price, even for a model with a vendor's name. The list
+        # identifies vendors by their URLs, all https, so it need not be imported for other URLs.
+        own_server = model.base_url is not None and not model.base_url.startswith("https:")
+        if own_server or not self._has_price_list:
+            return None
+        return _list_price(model, counts)
+
+
+@lru_cache(maxsize=4096)  # a price takes 0.2 ms, and answers of a model are often equally long
+def _list_price(model: Model, counts: TokenCounts) -> float | None:
+    from genai_prices import Usage, calc_price
+
+    usage = Usage(**counts._asdict())
+    name, url = _price_list_name(model)
+    try:
+        price = (
+            calc_price(usage, name, provider_id=model.provider)
+            if url is None
+            else calc_price(usage, name, provider_api_url=url)
+        )
+    except (LookupError, ValueError):  # no such model; counts that contradict each other
+        return None
+    return float(price.total_price)
+
+
+def _charges_for_cache_writes(model: Model) -> bool:
+    """Return whether requests to a model ask its host to write to a prompt cache."""
+    host = BY_PREFIX.get(model.provider)
+    return host is not None and host.wire == "anthropic"
+
+
+def _price_list_name(model: Model) -> tuple[str, str | None]:
+    """Return the name and the URL by which genai-prices knows a model.
+
+    The URL is None where the model's provider identifies the vendor.
+    """
+    host = BY_PREFIX.get(model.provider)
+    if model.base_url is not None or host is None or host.sdk:
+        former = model.vendor.former_url if model.vendor is not None else ""
+        return model.name, former or model.base_url
+    name, colon, real_host = model.name.rpartition(":")
+    if host.prefix == "hf" and colon:
+        # Hugging Face's router charges the prices of the host behind it.
+        return name, f"https://router.huggingface.co/{real_host}"
+    return model.name, host.former_url or host.url
+
+
+def max_input_tokens(request: Request) -> int:
+    """Return an upper bound on the tokens of a prompt, as a text has no more tokens than bytes.
+
+    For a run of an agent, that is the limit of all its tokens.
+    """
+    if request.task is not None:
+        return MAX_RUN_TOKENS
+    size = _bytes(request.frame) + _bytes(request.skill) + _bytes(request.user)
+    size += sum(map(_json_bytes, (*request.tools, *request.turns)))
+    tool_results = sum(len(turn.results) for turn in request.turns)
+    messages = 1 + len(request.tools) + len(request.turns) + tool_results
+    return size + _TEMPLATE_TOKENS * messages
+
+
+@lru_cache(maxsize=256)  # A catalogue is long, and shared by all requests of a run.
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=64)  # Most requests have equal tools.
+def _json_bytes(part: Tool | Turn) -> int:
+    return len(json.dumps(asdict(part), ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def max_output_tokens(request: Request) -> int:
+    """Return an upper bound on the tokens of an answer, or of all replies in a run of an agent."""
+    if request.task is None:
+        return request.max_tokens
+    replies = min(MAX_RUN_REQUESTS, request.task.max_turns)
+    return min(MAX_RUN_TOKENS, replies * request.max_tokens)

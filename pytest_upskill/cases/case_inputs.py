@@ -1,0 +1,179 @@
+"""The files that cases give to a model, in every arm: never the skill, never the answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath, PurePosixPath
+
+from pytest_upskill.cases.case_files import reads_as_cases
+from pytest_upskill.cases.skill import Case, HiddenFiles
+from pytest_upskill.cases.source.files import Unreadable, read_folder, read_text_inside, stay_inside
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.project.files import is_inside
+
+MAX_FILES = 100
+"""Maximum number of files in a folder that is sent to a model."""
+
+_OF_SKILL = frozenset({"skill.md", "references", "scripts"})
+"""What belongs to a skill in its folder, in lower case, even if its text does not name it."""
+
+
+class CaseInputs:
+    """Reader of the files that the cases of a skill name.
+
+    The skill's own files are left out: they would give the skill to the arm without it. So are
+    files with answers.
+
+    Args:
+        folder: The skill's folder.
+        beside: Folder of the case file.
+        of_cases: Folder of the cases if it is outside ``folder``; its files can be read too.
+        in_context: Names of the files that the skill's text puts into the context.
+        hidden: Which files hold answers.
+
+    Attributes:
+        left_out: Names of the skill's own files that cases name.
+        read: Names of the files that were read, relative to the skill's folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        beside: Path,
+        of_cases: Path | None = None,
+        in_context: Iterable[str] = (),
+        hidden: HiddenFiles | None = None,
+    ) -> None:
+        self.folder = folder
+        self.beside = beside
+        self.left_out: set[str] = set()
+        self.read: set[str] = set()
+        self._homes = [folder] if of_cases is None else [folder, of_cases]
+        self._hidden = hidden or HiddenFiles(folder=folder)
+        in_folder = os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208  names only
+        own = [name for name in in_folder if name.casefold() in _OF_SKILL]
+        self._own = {_real(folder / name) for name in (*own, *in_context)}
+
+    def texts(self, name: str) -> Mapping[str, str]:
+        """Read the file or all files of the folder that a case names, sorted by name.
+
+        Args:
+            name: A path relative to the skill's folder. If it does not exist there, it is tried
+                relative to the folder of the case file, then to the folders above both.
+
+        Raises:
+            Unreadable: A file is missing, too large, not text, a case file or outside the folders
+                of skill and cases, or there are over `MAX_FILES`.
+        """
+        path = self._find(name)
+        home = _enclosing_folder(path, self._homes) or self.folder
+        stay_inside(path, home, shown=name)
+        if not path.is_dir():
+            if not self._is_own(path, name) and self._holds_cases(path):
+                raise Unreadable(f"{name!r} is a case file, and no model may see its answers")
+            inner = {name: path}
+        else:
+            inner = {
+                (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
+                for file in sorted(path.rglob("*"))
+                if not file.is_dir() and not self._holds_cases(file)
+            }
+        given = {shown: file for shown, file in inner.items() if not self._is_own(file, shown)}
+        if len(given) > MAX_FILES:
+            raise Unreadable(f"{name!r} contains over {MAX_FILES} files")
+        self._note(given.values())
+        return {shown: read_text_inside(home, file, shown=shown) for shown, file in given.items()}
+
+    def workspace(self, name: str) -> tuple[WorkspaceFile, ...]:
+        """Read the folder that a case names as the workspace of agents.
+
+        Args:
+            name: A path relative to the folder of the case file.
+
+        Raises:
+            ValueError: It is no folder inside that one, or it holds what a workspace must not.
+        """
+        folder = self.beside / name
+        if not is_inside(folder, self.beside):
+            raise ValueError(f"{name!r} leads outside the folder of the case file: move it inside")
+        if not folder.is_dir():
+            raise ValueError(f"{name!r} is not a folder beside the case file")
+        found = read_folder(
+            folder,
+            is_excluded=lambda inner: (
+                self._is_own(folder / inner, inner) or self._holds_cases(folder / inner)
+            ),
+        )
+        if not found:
+            raise ValueError(f"{name!r} contains no files but those of the skill and its cases")
+        self._note(folder / file.name for file in found)
+        return found
+
+    def _find(self, name: str) -> Path:
+        """Return the path that a name means; it may not exist."""
+        if not (self.folder / name).exists():
+            for above in (self.beside, *self.beside.parents, *self.folder.parents):
+                path = above / name
+                if path.exists() and _enclosing_folder(path, self._homes):
+                    return path
+        return self.folder / name
+
+    def _is_own(self, path: Path, shown: str) -> bool:
+        """Return whether a file is the skill's own, and remember it."""
+        real = _real(path)
+        is_own = not self._own.isdisjoint((real, *real.parents))
+        if is_own:
+            self.left_out.add(shown)
+        return is_own
+
+    def _holds_cases(self, path: Path) -> bool:
+        return reads_as_cases(self.folder, os.path.relpath(path, self.folder), self._hidden)
+
+    def _note(self, files: Iterable[Path]) -> None:
+        """Remember which files of the skill's folder are inputs."""
+        top = os.path.realpath(self.folder)
+        self.read.update(
+            Path(os.path.relpath(os.path.realpath(file), top)).as_posix() for file in files
+        )
+
+
+def without_copies(case: Case, skill_text: str) -> tuple[Case, Sequence[str]]:
+    """Return a case without the files that are copies of a ``SKILL.md``, and their names."""
+    lines = skill_text.split()
+    given = {**case.files, **{each.name: each.text for each in case.workspace if not each.binary}}
+    copies = [name for name, text in given.items() if text.split() == lines]
+    if not copies:
+        return case, ()
+    files = {name: text for name, text in case.files.items() if name not in copies}
+    workspace = tuple(each for each in case.workspace if each.name not in copies)
+    return replace(case, files=files, workspace=workspace), copies
+
+
+def answers_in(folder: Path, beside: Path, names: Iterable[str]) -> frozenset[str]:
+    """Return those of some files with answers that are in a skill's folder, relative to it.
+
+    Args:
+        folder: The skill's folder.
+        beside: Folder of the case file.
+        names: Names relative to either folder; other texts are ignored.
+    """
+    top = os.path.realpath(folder)
+    paths = (os.path.join(above, name) for name in names for above in (beside, folder))  # noqa: PTH118  may be no path
+    found = {os.path.relpath(os.path.realpath(path), top) for path in paths if os.path.isfile(path)}  # noqa: PTH113
+    return frozenset(
+        PurePath(name).as_posix()
+        for name in found
+        if PurePath(name.casefold()).parts[0] not in {"..", *_OF_SKILL}
+    )
+
+
+def _real(path: Path) -> Path:
+    """Return a path without links, in lower case: some file systems ignore case."""
+    return Path(os.path.realpath(path).casefold())
+
+
+def _enclosing_folder(path: Path, homes: Iterable[Path]) -> Path | None:
+    return next((home for home in homes if is_inside(path, home)), None)

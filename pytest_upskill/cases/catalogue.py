@@ -1,0 +1,261 @@
+"""The catalogue: names and descriptions of skills, as an agent sees them before it loads one."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pytest_upskill.cases.evals.owner import plain_name
+from pytest_upskill.cases.skill import Skill, SkillVersion
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.project.files import leads_out, read_state, write_file
+
+_LEAD = (
+    "The following skills provide specialized instructions for specific tasks. When a task matches "
+    "a skill's description, call the skill tool with the skill's name to load its full "
+    "instructions before you go on.\n\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class ListedSkill:
+    """A skill in a catalogue."""
+
+    name: str
+    description: str
+
+    @property
+    def digest(self) -> str:
+        """Digest of name and description."""
+        return _digest(f"{self.name}\n{self.description}")[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """The skills among which an agent chooses."""
+
+    skills: tuple[ListedSkill, ...]
+    """Ordered by name; names are unique."""
+    _texts: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
+    """The text of each run, made once: it is the longest part of every request."""
+
+    @classmethod
+    def of(cls, skills: Iterable[ListedSkill]) -> Catalogue:
+        """Return the catalogue of some skills; of several with one name, the first counts."""
+        named: dict[str, ListedSkill] = {}
+        for skill in skills:
+            named.setdefault(skill.name, skill)
+        return cls(skills=tuple(sorted(named.values())))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the skills."""
+        return frozenset(skill.name for skill in self.skills)
+
+    def named(self, name: str) -> str | None:
+        """Return a skill's name as it is listed, None if no skill has that name.
+
+        Args:
+            name: The name as in a case, perhaps with a namespace: ``tables:csv``.
+        """
+        return name if name in self.names else self._plain_names.get(plain_name(name))
+
+    @cached_property
+    def _plain_names(self) -> Mapping[str, str]:
+        return {plain_name(name): name for name in self.names}
+
+    def text(self, run: int) -> str:
+        """Return the catalogue as a part of the system prompt.
+
+        It is written as https://agentskills.io specifies. The order of the skills differs between
+        runs, and a hash of run and name decides it: so a new skill does not move the others.
+
+        Args:
+            run: Index of the run, from 0.
+        """
+        if run not in self._texts:
+            ordered = sorted(self.skills, key=lambda skill: sort_key(run, skill.name))
+            self._texts[run] = available_skills(
+                {"name": skill.name, "description": skill.description} for skill in ordered
+            )
+        return self._texts[run]
+
+
+def replace_skill(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalogue:
+    """Return a catalogue in which a skill replaces those named `old_name` or like itself.
+
+    It is the same object if nothing changes, so that equal catalogues share their texts.
+
+    Args:
+        catalogue: The catalogue.
+        skill: The skill to list.
+        old_name: Name under which it is listed now.
+    """
+    if skill in catalogue.skills and old_name == skill.name:
+        return catalogue
+    others = (each for each in catalogue.skills if each.name not in {old_name, skill.name})
+    return Catalogue.of([skill, *others])
+
+
+def sort_key(run: int, name: str) -> str:
+    """Return the sort key of a skill in a run; adding a skill does not reorder the others.
+
+    Args:
+        run: Index of the run, from 0.
+        name: Name of the skill.
+    """
+    return _digest(f"{run}\n{name}")
+
+
+def available_skills(skills: Iterable[Mapping[str, str]]) -> str:
+    """Return skills as a part of the system prompt, as https://agentskills.io specifies.
+
+    Args:
+        skills: Fields of each skill by name, such as its name and description.
+    """
+    listed = "\n".join(f"  <skill>\n{_fields(skill)}\n  </skill>" for skill in skills)
+    return f"\n\n{_LEAD}<available_skills>\n{listed}\n</available_skills>"
+
+
+def _fields(skill: Mapping[str, str]) -> str:
+    return "\n".join(
+        f"    <{name}>{html.escape(text, quote=False)}</{name}>" for name, text in skill.items()
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+_FORMAT = 1
+
+
+class CatalogueError(Exception):
+    """A catalogue file cannot be used; the message has its name and the cure."""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+    format: int
+    skills: list[ListedSkill]
+
+
+def read_catalogue(file: Path) -> Catalogue:
+    """Read a catalogue file.
+
+    Raises:
+        CatalogueError: The file cannot be read, is not a catalogue, or has a newer format.
+    """
+    cure = "restore it from git, or write it again with --upskill-catalogue-update"
+    try:
+        found = _File.model_validate_json(read_state(file))
+    except OSError as error:
+        raise CatalogueError(f"{file}: cannot be read: {error.strerror}: {cure}") from None
+    except ValidationError:
+        raise CatalogueError(f"{file}: not a catalogue: {cure}") from None
+    if found.format > _FORMAT:
+        raise CatalogueError(
+            f"{file}: format {found.format} is newer than this pytest-upskill reads ({_FORMAT}): "
+            "pip install -U pytest-upskill"
+        )
+    return Catalogue.of(found.skills)
+
+
+def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
+    """Write a catalogue file with a line for each skill, and return whether it changed.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    lines = ",\n".join(
+        "  " + json.dumps(asdict(skill), ensure_ascii=False) for skill in catalogue.skills
+    )
+    text = f'{{\n "format": {_FORMAT},\n "skills": [\n{lines}\n ]\n}}\n'.encode()
+    with suppress(FileNotFoundError):
+        if read_state(file) == text:
+            return False
+    write_file(file, text, mode=0o644)
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """The skills in a folder."""
+
+    catalogue: Catalogue
+    left_out: tuple[str, ...]
+    """A line for each skill that no agent could choose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogues:
+    """The catalogues of a session, each read once.
+
+    Attributes:
+        committed: The catalogue of the committed file; None to show the skills next to the one
+            under test.
+        root: Folder of the project; links that lead out of it are not followed.
+    """
+
+    committed: Catalogue | None = None
+    root: Path | None = None
+    _folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
+    _own: dict[tuple[ListedSkill, str, int], Catalogue] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def of(self, skill: Skill) -> Catalogue:
+        """Return what an agent sees with a skill as it is now."""
+        return self._catalogue_with(skill, skill)
+
+    def before(self, skill: Skill) -> Catalogue:
+        """Return the same with the earlier version of the skill, which there must be."""
+        assert skill.before is not None
+        return self._catalogue_with(skill, skill.before)
+
+    def folder(self, folder: Path) -> Folder:
+        """Return the skills in a folder."""
+        if folder not in self._folders:
+            self._folders[folder] = _read_folder(folder, self.root)
+        return self._folders[folder]
+
+    def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
+        base = self.committed or self.folder(skill.folder.absolute().parent).catalogue
+        key = (listed(version), skill.name, id(base))
+        if key not in self._own:
+            self._own[key] = replace_skill(base, listed(version), skill.name)
+        return self._own[key]
+
+
+def listed(skill: Skill | SkillVersion) -> ListedSkill:
+    """Return a skill as a catalogue lists it."""
+    return ListedSkill(name=skill.name, description=skill.description)
+
+
+def _read_folder(folder: Path, root: Path | None) -> Folder:
+    found: list[ListedSkill] = []
+    left_out: list[str] = []
+    for file in sorted(folder.glob("*/SKILL.md")):
+        if leads_out(file, root):
+            left_out.append(f"{file.parent.name}: a link leads outside the project")
+            continue
+        try:
+            text = read_skill_text(read_text(file), folder=file.parent.name)
+        except BadFile as error:
+            left_out.append(f"{file.parent.name}: {error.problems[0].what}")
+        else:
+            if text.hidden:
+                left_out.append(f"{file.parent.name}: disable-model-invocation is set")
+            else:
+                found.append(ListedSkill(name=text.name, description=text.description))
+    return Folder(catalogue=Catalogue.of(found), left_out=tuple(left_out))

@@ -1,0 +1,260 @@
+"""Discovery of case files: which files hold cases, and which skill each one belongs to.
+
+pytest asks `CaseDiscovery` about each file that it comes across; `load.py` then reads the cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill.cases.case_files import (
+    CASE_FILE_PATTERNS,
+    CASE_FOLDERS,
+    CASE_SUBFOLDERS,
+    contains_cases,
+    is_case_name,
+    may_hold_cases,
+)
+from pytest_upskill.cases.evals.owner import (
+    has_owners,
+    names_of_cases,
+    plain_name,
+    skill_named_at_top,
+    title_of,
+)
+from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
+
+_PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
+_HOMES = (".", *_PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
+"""Folders of skills, relative to a folder above a case file; a star stands for any folder."""
+
+_MOST_ABOVE = 6
+"""How many folders above a case file are searched for its skill in a git repository."""
+
+_MOST_WITHOUT_GIT = 4
+"""The same outside a git repository, when no project root is given."""
+
+
+class CaseDiscovery:
+    """Decides which files hold cases, and which skill they belong to; reads each folder once.
+
+    Args:
+        root: Topmost folder to search for skills outside a git repository; None for no such limit.
+        patterns: Further patterns of case file names, such as ``checks/*.json``.
+        owners: Patterns of case files, each with the folder of the skill that they belong to.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: Path | None = None,
+        patterns: tuple[str, ...] = (),
+        owners: tuple[tuple[str, Path], ...] = (),
+    ) -> None:
+        self.root = root
+        self.patterns = patterns
+        self._owners = owners
+        self._search = _SkillSearch(root)
+        self._skills_with_cases: dict[Path, set[Path]] = {}
+        """The folders of the skills that have cases in or below a folder."""
+
+    def is_case_file(self, path: Path) -> bool:
+        """Return whether a file holds cases of a skill.
+
+        It depends on the file's name, and on whether it is near a skill:
+
+        | name                                 | near a skill          | elsewhere             |
+        |--------------------------------------|-----------------------|-----------------------|
+        | ``skill_meta.json``                  | yes                   | yes                   |
+        | ``evals.json``, one of `patterns`    | yes                   | if it contains cases  |
+        | ambiguous, such as ``triggers.yaml`` | if it contains cases  | no                    |
+        """
+        if path.name == CASE_FILE:
+            return path.is_file()
+        is_certain = is_case_name(path, self.patterns)
+        if not (is_certain or may_hold_cases(path.name)) or not path.is_file():
+            return False
+        # Elsewhere, the reader reports that the skill of a certain file is missing.
+        is_near_skill = self.owning_skill(path) is not None or any(self._named_skills(path))
+        if is_certain and is_near_skill:
+            return True
+        with suppress(OSError, BadFile):
+            return (is_certain or is_near_skill) and contains_cases(path, is_named=True)
+        return False
+
+    def owning_skill(self, case_file: Path) -> Path | None:
+        """Return the folder of the skill that a case file belongs to, None if there is none.
+
+        The first rule that gives a skill decides:
+
+        1. A ``skill_meta.json`` belongs to the folder that it is in.
+        2. `owners` has a pattern for the file.
+        3. The file is in a skill's folder, in a place for cases. It belongs to that skill, unless
+           a key at its top names another skill that exists.
+        4. A folder among those of cases has the skill's name: ``evals/csv/evals.json``.
+        5. A key at the top of the file names the skill.
+        6. The file's folder has the skill's name.
+        7. It is the only skill nearby.
+        """
+        if case_file.name in {CASE_FILE, "SKILL.md"}:
+            return case_file.parent
+        for pattern, skill in self._owners:
+            if case_file.match(pattern):
+                return skill
+        name_in_file = skill_named_at_top(case_file)
+        if enclosing := _enclosing_skill(case_file):
+            if not name_in_file or _is_name_of(enclosing, name_in_file):
+                return enclosing
+            return self.find_skill(name_in_file, case_file) or enclosing
+        return (
+            self._skill_of_subfolder(case_file)
+            or self.find_skill(name_in_file, case_file)
+            or self.find_skill(case_file.parent.name, case_file)
+            or self._only_skill_near(case_file)
+        )
+
+    def find_skill(self, name: str, case_file: Path) -> Path | None:
+        """Return the folder of the skill with a given name near a case file; see `_SkillSearch`."""
+        return self._search.find(name, case_file)
+
+    def skill_has_cases(self, skill: Path) -> bool:
+        """Return whether any case file belongs to the skill in the folder ``skill``."""
+        folders = (skill, *self._search.search_roots(skill))
+        return any(skill in self._skills_with_cases_in(top) for top in folders)
+
+    def _named_skills(self, case_file: Path) -> Iterator[Path]:
+        """Yield the folders of the skills that the cases in a file name."""
+        skills = (self.find_skill(name, case_file) for name in names_of_cases(case_file))
+        return filter(None, skills)
+
+    def _skill_of_subfolder(self, case_file: Path) -> Path | None:
+        """Return the skill that a folder among those of cases names: ``evals/csv/evals.json``."""
+        above = case_file.parents[: _MOST_ABOVE - 1]
+        subfolder = next((folder for folder in above if folder.name not in CASE_FOLDERS), None)
+        if subfolder is None:
+            return None
+        is_among_cases = any(folder.name in CASE_FOLDERS for folder in subfolder.parents[:2])
+        return self.find_skill(subfolder.name, case_file) if is_among_cases else None
+
+    def _only_skill_near(self, case_file: Path) -> Path | None:
+        """Return the only skill near a file, unless the file or its folder could mean another."""
+        folder = case_file.parent
+        is_in_case_folder = folder.name in CASE_FOLDERS
+        top = folder.parent if is_in_case_folder else folder
+        if (top / "skill" / "SKILL.md").exists():
+            return top / "skill"
+        if has_owners(case_file):
+            return None
+        skills = list(self._search.skills_below(top))
+        if not is_in_case_folder:
+            if case_file.name not in EVALS_FILES:
+                return None
+            homes = {top / home for home in _PLAIN_HOMES}
+            skills = [skill for skill in skills if skill.parent in homes]
+        return skills[0] if len(skills) == 1 else None
+
+    def _skills_with_cases_in(self, top: Path) -> set[Path]:
+        """Return the skills to which the case files in and below a folder belong."""
+        if top not in self._skills_with_cases:
+            files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
+            self._skills_with_cases[top] = {
+                skill
+                for file in files
+                if self.is_case_file(file)
+                for skill in (self.owning_skill(file), *self._named_skills(file))
+                if skill is not None
+            }
+        return self._skills_with_cases[top]
+
+
+class _SkillSearch:
+    """Search for skills that reads each folder only once.
+
+    Args:
+        root: Topmost folder to search outside a git repository; None for no such limit.
+    """
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root
+        self._skills_below: dict[Path, Mapping[Path, str]] = {}
+
+    def find(self, name: str, near: Path) -> Path | None:
+        """Return the folder of the skill with a given name near a file, None if there is none.
+
+        Of several skills with that name, it is the one whose path shares the most folders with
+        the path of the file. On a tie it is None, unless their texts are identical.
+        """
+        plain = plain_name(name)
+        if not plain:
+            return None
+        for top in self.search_roots(near):
+            skills = self.skills_below(top)
+            by_folder = [folder for folder in skills if plain_name(folder.name) == plain]
+            by_title = [folder for folder, title in skills.items() if title == plain]
+            if matches := by_folder or by_title:
+                return _closest(matches, {*near.parts, *name.split("/")})
+        return None
+
+    def search_roots(self, path: Path) -> Sequence[Path]:
+        """Return the folders to search: those above a path, up to its repository or project."""
+        above = path.parents[:_MOST_ABOVE]
+        for index, folder in enumerate(above):
+            if (folder / ".git").exists():
+                return above[: index + 1]
+        if self._root in above:
+            return above[: above.index(self._root) + 1]
+        return above[:_MOST_WITHOUT_GIT]
+
+    def skills_below(self, top: Path) -> Mapping[Path, str]:
+        """Return the folders of the skills below a folder, with their titles as plain names."""
+        if top not in self._skills_below:
+            folders = {folder for home in _HOMES for folder in _skills_in(top, home)}
+            titles = {folder: plain_name(title_of(folder)) for folder in sorted(folders)}
+            self._skills_below[top] = titles
+        return self._skills_below[top]
+
+
+def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
+    """Return the folder of the cases and their input files, None if the skill is inside it.
+
+    Args:
+        case_file: The case file.
+        skill: Folder of the skill that the cases belong to.
+    """
+    above = case_file.parents[:_MOST_WITHOUT_GIT]
+    case_folders = [folder for folder in above if folder.name in CASE_FOLDERS]
+    topmost = case_folders[-1] if case_folders else case_file.parent
+    return None if skill.is_relative_to(topmost) else topmost
+
+
+def _is_name_of(skill: Path, name: str) -> bool:
+    """Return whether a name, however it is written, is that of the skill in a folder."""
+    return plain_name(name) in {plain_name(skill.name), plain_name(title_of(skill))}
+
+
+def _enclosing_skill(case_file: Path) -> Path | None:
+    """Return the skill whose folder contains the file, if the file is in a place for cases."""
+    for folder in case_file.parents[:_MOST_ABOVE]:
+        if (folder / "SKILL.md").exists():
+            below = case_file.parent.relative_to(folder).as_posix()
+            return folder if CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./")) else None
+    return None
+
+
+def _skills_in(top: Path, home: str) -> Iterator[Path]:
+    """Yield the folders of the skills in ``home``, a pattern relative to ``top``."""
+    with suppress(OSError):
+        yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md"))
+
+
+def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
+    """Return the folder whose path has most of ``parts``, None on a tie of different skills."""
+    shared = {folder: len(parts.intersection(folder.parts)) for folder in sorted(folders)}
+    most = max(shared.values())
+    first, *others = (folder for folder, count in shared.items() if count == most)
+    texts = {read_file(folder / "SKILL.md", MAX_TEXT_BYTES) for folder in (first, *others)}
+    return None if others and len(texts) > 1 else first

@@ -1,0 +1,244 @@
+"""The labels file, in which a person checks a judge: its format, reading and writing.
+
+``pytest-upskill judge draw`` writes it beside a case file, and its author fills in ``holds``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from os.path import lexists
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pytest_upskill import LABELS_FILE
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.source.json import Document, JsonPath, read_json
+from pytest_upskill.cases.source.problems import BadFile, Problem
+from pytest_upskill.cases.source.validation import MESSAGES, translate_error
+from pytest_upskill.cases.statement_marks import Mark, marked
+from pytest_upskill.project.files import MAX_STATE_BYTES, write_file
+from pytest_upskill.project.suggestion import did_you_mean
+
+_MARKED_STATEMENT = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
+"""Keys of `LabelsFile.statements`: the id of a case and the number of a statement."""
+
+_MESSAGES = {
+    **MESSAGES,
+    "bool_type": "must be true, false or null, got {got}",
+    "missing": "missing: restore it from git",
+}
+
+
+LabelArm = Literal["with", "without"]
+ARMS: tuple[LabelArm, ...] = get_args(LabelArm)
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class StatementLabel(_Entry):
+    """Whether a statement holds for an answer, as a person sees it."""
+
+    statement: str
+    holds: bool | None
+    """None if nobody has decided yet."""
+    why: str = ""
+    """Notes of the author."""
+
+
+class LabelledAnswer(_Entry):
+    """One answer with its labels; which arm it is from stands in the key only."""
+
+    id: int
+    case: str
+    model: str
+    """Label of the model."""
+    question: str
+    text: list[str]
+    """Lines of the answer."""
+    labels: list[StatementLabel]
+
+    @property
+    def full_text(self) -> str:
+        """The text of the answer."""
+        return "\n".join(self.text)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether all statements hold; None as long as a label is missing."""
+        holds = [label.holds for label in self.labels]
+        return None if None in holds else all(holds)
+
+
+class KeyEntry(_Entry):
+    """What the person who labels an answer must not know about it."""
+
+    arm: LabelArm
+    judged: bool
+    """Whether the answer passed by the judge."""
+    holds: list[bool]
+    """What the judge decided about each statement."""
+    prompt: str
+    """Digest of what the model was asked, without the skill."""
+    skill: str
+    """Digest of the skill that the model had; empty without."""
+
+
+class LabelsFile(_Entry):
+    """Labels of the answers to the cases of one case file."""
+
+    format: Literal[1]
+    case_file: str
+    """Name of the case file."""
+    drawn: str
+    """Date on which the answers were drawn."""
+    judge: str
+    """Full name of the judge."""
+    served: list[str]
+    """Model ids that the judge's API returned."""
+    prompt: str
+    """Digest of the judge's instructions."""
+    models: dict[str, str]
+    """Full name of each model, by label."""
+    cases: dict[str, str]
+    """Digest of each case."""
+    statements: dict[str, Mark] = Field(default_factory=dict)
+    """Statements to exclude from every arm: ``case/number`` to mark."""
+    answers: list[LabelledAnswer]
+    key: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], KeyEntry]
+    """What the author must not know, by the answer's id."""
+    cells: dict[str, dict[str, int]]
+    """Number of answers from which those of a stratum were drawn, by model."""
+
+    @property
+    def labelled(self) -> int:
+        """Number of answers whose labels are complete."""
+        return sum(answer.passed is not None for answer in self.answers)
+
+
+_KEYS = [
+    name
+    for each in (LabelsFile, LabelledAnswer, StatementLabel, KeyEntry)
+    for name in each.model_fields
+]
+
+
+def load_labels(folder: Path) -> LabelsFile | None:
+    """Read the labels file in a folder, None if there is none.
+
+    Raises:
+        BadFile: It cannot be read or has problems; it lists all of them with their places.
+    """
+    path = folder / LABELS_FILE
+    return _labels(_document(path)) if lexists(path) else None
+
+
+def _document(path: Path) -> Document:
+    return read_json(read_text(path, MAX_STATE_BYTES, cure="draw fewer answers"))
+
+
+def _labels(document: Document) -> LabelsFile:
+    try:
+        file = LabelsFile.model_validate(document.value)
+    except ValidationError as error:
+        raise BadFile(
+            translate_error(document, details, meant=_suggestion, messages=_MESSAGES)
+            for details in error.errors(include_url=False)
+        ) from None
+    if problems := [*_statement_problems(document, file), *_answer_problems(document, file)]:
+        raise BadFile(problems)
+    return file
+
+
+def labels_beside(case_file: Path) -> LabelsFile | None:
+    """Read the labels of a case file's cases, None if there are none.
+
+    Raises:
+        BadFile: The labels file cannot be read or has problems.
+    """
+    file = load_labels(case_file.parent)
+    return file if file is not None and file.case_file == case_file.name else None
+
+
+def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]:
+    """Return cases without the statements that the labels file beside them excludes.
+
+    Args:
+        cases: All cases of the case file.
+        case_file: The case file.
+
+    Raises:
+        BadFile: The labels file cannot be read or has problems.
+    """
+    file = labels_beside(case_file)
+    if file is None or not file.statements:
+        return tuple(cases)
+    document = _document(case_file.parent / LABELS_FILE)
+    problems, kept = [], {case.id: case for case in cases}
+    for case_id, number, mark in _marked_statements(file.statements):
+        path: JsonPath = ("statements", f"{case_id}/{number}")
+        if case_id not in kept:
+            problems.append(document.problem(path, f"there is no case {case_id!r}", key=True))
+            continue
+        try:
+            kept[case_id] = marked(kept[case_id], {number: mark})
+        except ValueError as error:
+            problems.append(document.problem(path, str(error), key=True))
+    if problems:
+        raise BadFile(problems)
+    return tuple(kept[case.id] for case in cases)
+
+
+def write_labels(folder: Path, file: LabelsFile) -> Path:
+    """Write the labels file into a folder, and return its path.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = folder / LABELS_FILE
+    text = json.dumps(file.model_dump(), indent=1, ensure_ascii=False)
+    write_file(path, f"{text}\n".encode(), mode=0o644)
+    return path
+
+
+def _marked_statements(statements: Mapping[str, Mark]) -> Iterator[tuple[str, int, Mark]]:
+    """Yield the id of a case, the number of a statement, and its mark."""
+    for key, mark in statements.items():
+        if match := _MARKED_STATEMENT.fullmatch(key):
+            yield match["case"], int(match["number"]), mark
+
+
+def _statement_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
+    for key in file.statements:
+        if not _MARKED_STATEMENT.fullmatch(key):
+            what = "must be a case's id, a slash, and the number of a statement, such as noise/2"
+            yield document.problem(("statements", key), what, key=True)
+
+
+def _answer_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
+    """Find answers that share an id, or whose key is missing or does not fit."""
+    first: dict[int, int] = {}
+    for index, answer in enumerate(file.answers):
+        path: JsonPath = ("answers", index)
+        if first.setdefault(answer.id, index) != index:
+            what = f"is also the id of answers[{first[answer.id]}]: restore it from git"
+            yield document.problem((*path, "id"), what)
+        key = file.key.get(str(answer.id))
+        if key is None:
+            yield document.problem(path, f"'key' has no entry {answer.id}: restore it from git")
+        elif len(key.holds) != len(answer.labels):
+            what = f"the judge decided {len(key.holds)} statements of it: restore it from git"
+            yield document.problem((*path, "labels"), what)
+        if answer.case not in file.cases:
+            what = f"'cases' has no digest of {answer.case!r}: restore it from git"
+            yield document.problem((*path, "case"), what)
+
+
+def _suggestion(path: JsonPath) -> str:
+    return did_you_mean(str(path[-1]), _KEYS) or ": remove it"

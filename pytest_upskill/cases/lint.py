@@ -1,0 +1,204 @@
+"""Defects of cases and descriptions that can be found without a model."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.checks import AnyCheck, Check, CheckError, Contains, NotContains, Run
+from pytest_upskill.checks.python_tests import find_tests
+
+MAX_LINES = 500
+MAX_TOKENS = 5000
+"""Maximum length of a body that https://agentskills.io/specification recommends."""
+
+_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Finding:
+    """A defect in a case file."""
+
+    line: int
+    """From 1."""
+    what: str
+    """What is wrong and how to fix it, in one line."""
+
+
+def findings(skill: Skill) -> list[Finding]:
+    """Return the defects of a skill's cases, in the order of the file."""
+    found = list(_repeated_inputs(skill))
+    for case in skill.cases:
+        found += [Finding(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
+    return sorted(found)
+
+
+def too_long(body: str) -> str | None:
+    """Return a warning if a body is longer than the specification recommends, else None.
+
+    Args:
+        body: The text of ``SKILL.md`` after its frontmatter, without the files that it names:
+            an agent reads those only when it needs them.
+    """
+    lines, tokens = len(body.splitlines()), len(body) // _CHARS_PER_TOKEN
+    if lines <= MAX_LINES and tokens <= MAX_TOKENS:
+        return None
+    return (
+        f"the body has {lines:,} lines, about {tokens:,} tokens; the specification advises at most "
+        f"{MAX_LINES} lines and {MAX_TOKENS:,} tokens: move details into files under references/"
+    )
+
+
+def _repeated_inputs(skill: Skill) -> Iterator[Finding]:
+    """Find cases with the same input: what is one question counts as two in every rate."""
+    first: dict[object, Case] = {}
+    for case in skill.cases:
+        other = first.setdefault((case.input, *sorted(case.files.items())), case)
+        if other is not case:
+            what = (
+                f"{case.id}: asks the same as {other.id} in line {other.line}: give "
+                f"one case both checks, or ask something else"
+            )
+            yield Finding(line=case.line, what=what)
+
+
+def _case(case: Case) -> Iterator[str]:
+    for check_text, count in Counter(map(repr, case.checks)).items():
+        if count > 1:
+            yield f"the same check appears {count} times: {check_text[:80]}"
+    for check in case.checks:
+        yield from _check(check, case.input)
+    yield from _contradictions(case)
+
+
+def _check(check: AnyCheck, question: str) -> Iterator[str]:
+    match check:
+        case Check() if check.wanted and not check.is_negative:
+            if _holds(check.check, ""):
+                yield f"{_describe(check)} can never fail: it passes even for an empty answer"
+            elif _holds(check.check, question):
+                yield (
+                    f"{_describe(check)} is satisfied by the question itself: an answer that "
+                    f"repeats it passes"
+                )
+        case NotContains() if not check.text.strip():
+            yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
+        case Check() if check.is_negative and not _holds(check.check, ""):
+            yield f"{_describe(check)} can never pass: it is found even in an empty answer"
+        case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
+            yield f"run can never be decided: {problem}"
+
+
+def _contradictions(case: Case) -> Iterator[str]:
+    """Find pairs of checks that require and forbid the same text."""
+    forbidden = [check for check in case.checks if isinstance(check, NotContains)]
+    for check in case.checks:
+        if isinstance(check, Contains):
+            for other in forbidden:
+                if other.text.casefold() in check.text.casefold():
+                    yield f"{_describe(check)} and {_describe(other)} can never both pass"
+
+
+def _holds(check: Callable[[str], object], text: str) -> bool:
+    try:
+        return bool(getattr(check(text), "passed", False))
+    except CheckError:
+        return False
+
+
+def _wrong_tests(code: str) -> str | None:
+    try:
+        return find_tests(code).problem
+    except (SyntaxError, ValueError) as error:
+        return f"it is not Python: {error}"
+
+
+def _describe(check: Check) -> str:
+    text = ", ".join(map(repr, check.wanted))
+    return f"{check.name} {text if len(text) <= 60 else text[:59] + '…'}"  # noqa: PLR2004  a line's
+
+
+SMALL, LARGE = 8_000, 30_000
+"""Characters of Claude Code's catalogue, as measured with version 2.1.330: for models with a
+context window of 200,000 tokens, and with one of 1,000,000."""
+
+_ALIKE = 0.8
+"""Share of common words from which two descriptions nearly repeat each other."""
+_FEWEST_WORDS = 5
+"""Words of a description below which common words may be chance."""
+
+_WHEN = re.compile(
+    r"\b(when|whenever|if|before|after|while|during|triggers?|asks?|asked|asking|mentions?|wants?|"
+    r"needs?|use (this|it|for|to|the)|used (for|to)|useful|"
+    r"for (any|all|tasks|questions|requests))\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]{3,}")
+
+
+def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what may keep an agent from choosing a skill, one line each.
+
+    Args:
+        skill: The skill.
+        catalogue: The skills that an agent sees with it.
+    """
+    if skill in without_description(catalogue, SMALL):
+        models, limit = "", LARGE
+        if skill not in without_description(catalogue, LARGE):
+            models, limit = " to models with a window of 200k tokens", SMALL
+        yield (
+            f"Claude Code shows only the name of this skill{models}: the catalogue of "
+            f"{len(catalogue.skills)} skills has {_size(catalogue):,} characters, and its limit is "
+            f"{limit:,}: shorten the descriptions"
+        )
+    if skill.description.isascii() and not _WHEN.search(skill.description):
+        yield (
+            "the description does not say when to use the skill: add 'Use when …' in the words "
+            "that users write"
+        )
+    for other in catalogue.skills:
+        if other.name != skill.name and _are_alike(skill.description, other.description):
+            yield (
+                f"the description nearly repeats that of {other.name}: say in both how the skills "
+                "differ"
+            )
+
+
+def without_description(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
+    """Return the skills whose descriptions Claude Code would not show.
+
+    All names are shown. Descriptions follow in the order of names as long as there is room.
+
+    Args:
+        catalogue: The skills, its own included.
+        budget: Characters of the whole catalogue.
+    """
+    left = budget - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
+    skills = []
+    for skill in catalogue.skills:
+        left -= len(f": {skill.description}")
+        if left < 0:
+            skills.append(skill)
+    return skills
+
+
+def _size(catalogue: Catalogue) -> int:
+    return sum(len(f"- {skill.name}: {skill.description}\n") for skill in catalogue.skills)
+
+
+def _are_alike(first: str, second: str) -> bool:
+    first_words, second_words = _words(first), _words(second)
+    if min(len(first_words), len(second_words)) < _FEWEST_WORDS:
+        return False
+    return len(first_words & second_words) >= _ALIKE * len(first_words | second_words)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))

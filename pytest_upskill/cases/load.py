@@ -1,0 +1,296 @@
+"""Read skills and their cases from disk.
+
+`load_skills` reads one case file, by the reader of its format, and the ``SKILL.md`` of each skill
+that its cases belong to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
+from pytest_upskill.cases.case_inputs import CaseInputs, answers_in, without_copies
+from pytest_upskill.cases.discovery import CaseDiscovery, folder_of_cases
+from pytest_upskill.cases.skill import Case, GateRule, HiddenFiles, Skill
+from pytest_upskill.cases.skill_md.bundle import Bundle, read_bundle
+from pytest_upskill.cases.skill_md.frontmatter import SkillText, read_skill_text
+from pytest_upskill.cases.skill_meta.reader import read_cases
+from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.source.problems import BadFile, Problem
+from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.project.files import leads_out
+
+if TYPE_CHECKING:
+    from pytest_upskill.cases.evals.owner import Owner
+
+MAX_CASES = 1000
+"""Maximum number of cases in a file."""
+
+_SHOWN = 5
+"""Maximum number of files that a warning lists."""
+
+
+class SkillError(Exception):
+    """A skill that cannot be run; the message lists every problem of its files, one per line."""
+
+
+class NoSkillError(SkillError):
+    """A file whose cases do not belong to any skill."""
+
+
+def load_skills(
+    case_file: Path,
+    *,
+    shown: str | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
+    discovery: CaseDiscovery | None = None,
+) -> list[Skill]:
+    """Read a case file and every ``SKILL.md`` that its cases belong to.
+
+    Args:
+        case_file: A ``skill_meta.json``, an ``evals.json`` or a similar file; or a ``SKILL.md``,
+            to read the skill without cases.
+        shown: The path to write in messages, such as relative to pytest's root; None for
+            ``case_file``.
+        extensions: What plugins add to the format.
+        discovery: Where to search for skills. A link that leads out of its root, and out of a git
+            repository around it, is an error. None to limit the search by git only.
+
+    Returns:
+        One skill with all cases, or several skills with their own cases each.
+
+    Raises:
+        NoSkillError: No skill is found for any of the cases.
+        SkillError: A file has problems; the message lists all of them.
+    """
+    discovery = discovery or CaseDiscovery()
+    return _Loader(case_file, PurePath(shown or case_file), extensions, discovery).skills()
+
+
+class _CaseFile(NamedTuple):
+    """The content of a case file."""
+
+    cases: Sequence[tuple[Path, Case]] = ()
+    """The cases, each with the folder of the skill that it belongs to."""
+    gate: GateRule = GateRule()
+    warnings: Sequence[Problem] = ()
+
+
+class _Parts(NamedTuple):
+    """What of a skill's folder reaches a model, and what does not."""
+
+    bundle: Bundle
+    hidden: HiddenFiles
+    inputs: CaseInputs
+
+
+class _Loader:
+    """Reader of one case file, which collects its problems and those of its skills."""
+
+    def __init__(
+        self, case_file: Path, shown: PurePath, extensions: Extensions, discovery: CaseDiscovery
+    ) -> None:
+        self._case_file = case_file
+        self._path = case_file.absolute()
+        self._shown = shown
+        self._extensions = extensions
+        self._discovery = discovery
+        self._folder = discovery.owning_skill(self._path)
+        self._labelled = (self._path.parent / LABELS_FILE).is_file()
+        self._texts: dict[Path, SkillText] = {}
+        self._parts: dict[Path, _Parts] = {}
+        self._compared: Sequence[str] = ()
+        self._problems: list[str] = []
+
+    def skills(self) -> list[Skill]:
+        """Read everything; raise SkillError if there is any problem."""
+        if self._folder is not None:
+            self._text_of(self._folder)
+        file = _CaseFile()
+        with self._collect_problems(str(self._shown)):
+            file = self._read_case_file()
+        with self._collect_problems(str(self._shown.parent / LABELS_FILE)):
+            file = file._replace(cases=self._without_excluded(file.cases))
+        if self._problems:
+            raise SkillError("\n".join(self._problems))
+        file = self._without_skill(file)
+        groups: dict[Path, list[Case]] = {}
+        for folder, case in file.cases:
+            groups.setdefault(folder, []).append(case)
+        if not groups and self._folder is not None:
+            groups[self._folder] = []
+        skills = [self._skill(folder, groups, file.gate) for folder in groups]
+        if skills:
+            # Only the first skill has the warnings about the cases, so that each appears once.
+            of_cases = [problem.at(str(self._shown)) for problem in file.warnings]
+            skills[0] = replace(skills[0], warnings=(*skills[0].warnings, *of_cases))
+        return skills
+
+    def _skill(self, folder: Path, groups: Mapping[Path, Sequence[Case]], gate: GateRule) -> Skill:
+        """Return a skill with its cases.
+
+        Args:
+            folder: Its folder.
+            groups: The cases of all skills of the file, by folder.
+            gate: The gate of the file.
+        """
+        text = self._texts[folder]
+        bundle, hidden, inputs = self._parts_of(folder)
+        warnings = (*text.warnings, *bundle.warnings)
+        return Skill(
+            name=text.name,
+            description=text.description,
+            hidden=text.hidden,
+            text=bundle.text,
+            folder=folder,
+            case_file=self._case_file,
+            shares_file=set(groups) != {self._folder},
+            cases=tuple(groups[folder]),
+            hidden_files=replace(hidden, inputs=frozenset(inputs.read)),
+            labelled=self._labelled,
+            gate=gate,
+            warnings=tuple(problem.at(self._display_name(folder)) for problem in warnings),
+        )
+
+    def _read_case_file(self) -> _CaseFile:
+        if self._path.name == "SKILL.md":
+            return _CaseFile()
+        text = self._read(self._path)
+        is_own = self._path.name == CASE_FILE
+        file = self._read_skill_meta(text) if is_own else self._read_evals_file(text)
+        if len(file.cases) > MAX_CASES:
+            what = f"has {len(file.cases):,} cases; a file may have {MAX_CASES:,}: split it"
+            raise BadFile([Problem(what=what)])
+        return file
+
+    def _read_skill_meta(self, text: str) -> _CaseFile:
+        """Read the cases of a ``skill_meta.json``, which is in the folder of its skill."""
+        folder = self._path.parent
+        cases, gate = read_cases(
+            text,
+            inputs=self._parts_of(folder).inputs,
+            names=(self._text_of(folder).name, folder.name),
+            extensions=self._extensions,
+        )
+        return _CaseFile(cases=[(folder, case) for case in cases], gate=gate)
+
+    def _read_evals_file(self, text: str) -> _CaseFile:
+        """Read the cases of an evals file, which may name their skills."""
+        # Imported late: most skills have no such file.
+        from pytest_upskill.cases.evals.reader import compared_files, parse_evals, read_evals
+        from pytest_upskill.cases.trigger_statements import with_trigger
+
+        if self._path.suffix not in CASE_SUFFIXES:
+            what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
+            raise BadFile([Problem(what=what)])
+        document = parse_evals(text, suffix=self._path.suffix)
+        self._compared = compared_files(document)
+        owner = None if self._folder is None else self._owner(self._folder)
+        evals = read_evals(document, owner=owner, find=self._find)
+        if not evals.owners and self._folder is None:
+            reason = evals.cases[0].skip if evals.cases else "it contains no cases"
+            reason = reason or "they name no skill: add 'skill'"
+            raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
+        cases = [
+            (owner.folder, with_trigger(case, owner.names))
+            for owner, case in zip(evals.owners, evals.cases, strict=True)
+        ]
+        return _CaseFile(cases=cases, warnings=evals.warnings)
+
+    def _without_skill(self, file: _CaseFile) -> _CaseFile:
+        """Return a file whose cases do not contain the skill, with a warning if some did."""
+        cases = []
+        for folder, case in file.cases:
+            kept, copies = without_copies(case, self._text_of(folder).text)
+            self._parts_of(folder).inputs.left_out.update(copies)
+            cases.append((folder, kept))
+        left_out = sorted(
+            {name for parts in self._parts.values() for name in parts.inputs.left_out}
+        )
+        warnings = [*file.warnings]
+        if left_out:
+            more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+            names = f"{', '.join(left_out[:_SHOWN])}{more}"
+            what = f"left out of every arm, as the arm without the skill would get it: {names}"
+            warnings.append(Problem(where="files", what=what))
+        return file._replace(cases=cases, warnings=warnings)
+
+    def _without_excluded(self, cases: Sequence[tuple[Path, Case]]) -> Sequence[tuple[Path, Case]]:
+        """Return the cases without the statements that a labels file excludes."""
+        if not cases or not self._labelled:
+            return cases
+        # Imported late: most case files have no labels.
+        from pytest_upskill.cases.judge_labels import without_excluded
+
+        kept = without_excluded([case for _, case in cases], self._path)
+        return [(folder, case) for (folder, _), case in zip(cases, kept, strict=True)]
+
+    def _find(self, name: str) -> Owner | None:
+        folder = self._discovery.find_skill(name, self._path)
+        return None if folder is None else self._owner(folder)
+
+    def _owner(self, folder: Path) -> Owner:
+        from pytest_upskill.cases.evals.owner import Owner
+
+        names = {self._text_of(folder).name, folder.name}
+        inputs = self._parts_of(folder).inputs
+        return Owner(folder=folder, names=names, read_files=inputs.texts)
+
+    def _parts_of(self, folder: Path) -> _Parts:
+        """Read what a skill's text puts into the context, and prepare to read inputs of cases."""
+        if folder not in self._parts:
+            hidden = HiddenFiles(
+                folder=folder,
+                patterns=self._discovery.patterns,
+                answers=answers_in(folder, self._path.parent, [self._path.name, *self._compared]),
+            )
+            bundle = read_bundle(folder, self._text_of(folder), hidden)
+            inputs = CaseInputs(
+                folder,
+                beside=self._path.parent,
+                of_cases=folder_of_cases(self._path, folder),
+                in_context=bundle.names,
+                hidden=hidden,
+            )
+            self._parts[folder] = _Parts(bundle, hidden, inputs)
+        return self._parts[folder]
+
+    def _text_of(self, folder: Path) -> SkillText:
+        """Read the ``SKILL.md`` of a folder once, and collect its problems."""
+        if folder not in self._texts:
+            # Stays if the file cannot be read, so that its problems are collected only once.
+            self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
+            file = folder / "SKILL.md"
+            if file.exists():
+                with self._collect_problems(self._display_name(folder)):
+                    self._texts[folder] = read_skill_text(self._read(file), folder=folder.name)
+            else:
+                what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
+                self._problems.append(f"{self._shown.parent}: {what}")
+        return self._texts[folder]
+
+    def _read(self, path: Path) -> str:
+        if target := leads_out(path, self._discovery.root):
+            what = (
+                f"this link leads outside the project, to {target}: copy the folder, or pass "
+                f"it as an argument"
+            )
+            raise BadFile([Problem(what=what)])
+        return read_text(path)
+
+    def _display_name(self, folder: Path) -> str:
+        to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
+        return os.path.normpath(self._shown.parent / to_skill)
+
+    @contextmanager
+    def _collect_problems(self, path: str) -> Iterator[None]:
+        """Collect the problems of a bad file instead of raising."""
+        try:
+            yield
+        except BadFile as error:
+            self._problems += [problem.at(path) for problem in error.problems]

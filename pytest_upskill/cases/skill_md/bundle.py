@@ -1,0 +1,231 @@
+"""What of a skill reaches a model: its text with the files that it names, or all its files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from pytest_upskill.cases.case_files import has_shape_of_cases, is_hidden_by_name, is_installed
+from pytest_upskill.cases.skill import HiddenFiles, Skill
+from pytest_upskill.cases.skill_md.frontmatter import SkillText
+from pytest_upskill.cases.source.files import (
+    MAX_TOTAL_BYTES,
+    BinaryError,
+    Unreadable,
+    read_folder,
+    read_text_inside,
+)
+from pytest_upskill.cases.source.problems import Problem
+from pytest_upskill.checks.files import WorkspaceFile
+
+# A line with a suffix, which every path has: a search for it first is many times faster.
+_LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
+# A path relative to the skill's folder, but not the end of a URL or a word of a sentence.
+_PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
+_LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
+_TEXT = frozenset({".md", ".txt"})
+"""Suffixes of documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """The text of a skill in the context."""
+
+    text: str
+    """The ``SKILL.md``, then every file between two tags, in the order of first mention."""
+    names: tuple[str, ...] = ()
+    """The names of these files."""
+    warnings: tuple[Problem, ...]
+    """Files that the ``SKILL.md`` names but that are left out."""
+
+
+def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
+    """Read the files in a skill's folder that its body names, such as ``references/api.md``.
+
+    Files that these name in turn are not read: the specification recommends references one
+    level deep.
+
+    Args:
+        folder: The skill's folder.
+        skill: Its ``SKILL.md``.
+        hidden: Which files of the folder hold answers.
+    """
+    parts: dict[str, str] = {}
+    warnings: list[Problem] = []
+    left = MAX_TOTAL_BYTES
+    for name, at in _named_files(folder, skill, hidden):
+        if has_shape_of_cases(folder / name):
+            what = f"{name!r} reads as a case file, and no model may see its answers"
+            warnings.append(_left_out_problem(skill.text, at, what))
+            continue
+        try:
+            content = read_text_inside(folder, folder / name, shown=name)
+        except BinaryError as error:
+            if PurePosixPath(name).suffix in _TEXT:
+                warnings.append(_left_out_problem(skill.text, at, str(error)))
+            continue
+        except Unreadable as error:
+            if not _is_of_another_skill(folder, name):
+                warnings.append(_left_out_problem(skill.text, at, str(error)))
+            continue
+        left -= len(content.encode())
+        if left < 0:
+            what = f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB"
+            warnings.append(_left_out_problem(skill.text, at, what))
+            break
+        parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
+    for name, at in _missing_links(folder, skill):
+        what = f"{name!r} is not in the skill's folder"
+        warnings.append(_left_out_problem(skill.text, at, what))
+    text = skill.text.rstrip() + "".join(parts.values()) if parts else skill.text
+    return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
+
+
+def deeper_references(
+    folder: Path, skill: SkillText, hidden: HiddenFiles
+) -> Iterator[tuple[str, Problem]]:
+    """Find indirect references: documents that only a file named in ``SKILL.md`` refers to.
+
+    Such documents are not in context. Only Markdown files are searched, and only for documents;
+    a script is meant to be executed. A path is relative to the skill's folder or to its file's.
+
+    Args:
+        folder: The skill's folder.
+        skill: Its ``SKILL.md``.
+        hidden: Which files of the folder hold answers.
+
+    Yields:
+        Name of the file that refers to a document, and the problem.
+    """
+    named = [name for name, _ in _named_files(folder, skill, hidden)]
+    seen = set(named)
+    for name in named:
+        text = _readable(folder, name, hidden) if name.endswith(".md") else ""
+        documents = (each for each in _mentions(text, 0) if PurePosixPath(each[0]).suffix in _TEXT)
+        for path, at in documents:
+            paths = (path, (PurePosixPath(name).parent / path).as_posix())
+            deeper = next((each for each in paths if _readable(folder, each, hidden)), None)
+            if deeper and deeper not in seen:
+                seen.add(deeper)
+                what = f"refers to {deeper!r}, which is not in context: name it in SKILL.md"
+                yield name, Problem.in_text(text, at, what)
+
+
+class InstallError(Exception):
+    """A skill whose folder cannot be installed for an agent; the message is one line."""
+
+
+def with_files(skill: Skill) -> Skill:
+    """Return a skill with the files of its folder, as an agent would find them installed.
+
+    Raises:
+        InstallError: The folder is too large, or a name in it is odd.
+    """
+    try:
+        return replace(skill, files=installed_files(skill.folder, skill.hidden_files))
+    except (OSError, ValueError) as error:
+        raise InstallError(f"{skill.folder.name}: cannot be installed for an agent: {error}") from (
+            None
+        )
+
+
+def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, ...]:
+    """Read the files of a skill that are installed for agents.
+
+    Args:
+        folder: The folder of the skill, or of an earlier version of it.
+        hidden: Which of its files are not installed.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: The folder is too large, or a name in it is odd.
+    """
+    return read_folder(folder, is_excluded=lambda name: not is_installed(folder, name, hidden))
+
+
+def _is_of_another_skill(folder: Path, name: str) -> bool:
+    """Return whether a path is in another skill's folder; links between skills are valid."""
+    above = Path(os.path.normpath(folder.absolute() / name)).parents
+    others = (each for each in above if not folder.absolute().is_relative_to(each))
+    return any((other / "SKILL.md").exists() for other in others)
+
+
+def _readable(folder: Path, name: str, hidden: HiddenFiles) -> str:
+    try:
+        return (
+            ""
+            if _is_never_named(folder, name, hidden)
+            else read_text_inside(folder, folder / name, shown=name)
+        )
+    except Unreadable:
+        return ""
+
+
+def _is_never_named(folder: Path, name: str, hidden: HiddenFiles) -> bool:
+    """Return whether a name is of a file that is in context already, or plainly holds answers."""
+    return name.casefold() == "skill.md" or is_hidden_by_name(folder, name, hidden)
+
+
+def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
+    """Yield the names of existing files, each with the offset of its first mention."""
+    text, start = skill.text, skill.body_at
+    found: dict[str, int] = {}
+    for name, at in chain(_mentions(text, start), _links(text, start)):
+        if (folder / name).is_file() and not _is_never_named(folder, name, hidden):
+            found[name] = min(at, found.get(name, at))
+    yield from sorted(found.items(), key=lambda each: each[1])
+
+
+def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
+    """Yield the links to missing files, each with the offset of its first mention."""
+    text, start = skill.text, skill.body_at
+    missing: dict[str, int] = {}
+    for name, at in _links(text, start):
+        if PurePosixPath(name).suffix and not (folder / name).exists():
+            missing.setdefault(name, at)
+    if not missing:
+        return
+    # Links in code are examples. They are excluded last, because parsing Markdown is slow.
+    from markdown_it import MarkdownIt
+
+    blocks = MarkdownIt("commonmark").parse(text[start:])
+    inline = chain.from_iterable(block.children or () for block in blocks)
+    linked = {_local(str(token.attrGet("href") or "")) for token in inline}
+    yield from ((name, at) for name, at in missing.items() if name in linked)
+
+
+def _links(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Yield possible links to files, as paths, with the offsets of their targets."""
+    for match in _LINK.finditer(text, start):
+        kind = match.lastgroup or ""
+        if name := _local(match[kind]):
+            yield name, match.start(kind)
+
+
+def _local(link: str) -> str | None:
+    """Return the target of a link as a relative path, None if it is not one."""
+    try:
+        url = urlsplit(link)
+    except ValueError:
+        return None
+    if url.scheme or url.netloc or not url.path or url.path.startswith("/"):
+        return None
+    return PurePosixPath(unquote(url.path)).as_posix()
+
+
+def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Yield possible paths of files, each with the offset of its first mention."""
+    found: dict[str, int] = {}
+    for line in _LINE.finditer(text, start):
+        for match in _PATH.finditer(text, *line.span()):
+            found.setdefault(PurePosixPath(match["path"]).as_posix(), match.start())
+    return iter(found.items())
+
+
+def _left_out_problem(text: str, at: int, why: str) -> Problem:
+    return Problem.in_text(text, at, f"left out of the context: {why}")

@@ -1,0 +1,251 @@
+"""The format of ``expected``: what an answer must hold, and the checks that each key makes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from pytest_upskill.cases.skill_meta.text_checks import Entry, Makes, TextChecks, keys_of, of
+from pytest_upskill.cases.skill_meta.values import (
+    FileName,
+    FileNames,
+    HeaderName,
+    Language,
+    Runnable,
+    Text,
+    Texts,
+    WorkspaceName,
+    wrong_value,
+)
+from pytest_upskill.checks import (
+    AnyCheck,
+    AtMost,
+    Compile,
+    Contains,
+    Custom,
+    FileExists,
+    InFile,
+    Instruction,
+    Judge,
+    ProcessCheck,
+    Run,
+)
+from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_flags
+
+
+def check_expected(value: object) -> object:
+    """Raise ValueError if an object of checks is empty."""
+    if value in (None, {}):
+        raise ValueError("nothing to check: add a check such as 'contains'")
+    return value
+
+
+def _as_compile_entry(value: object) -> object:
+    if isinstance(value, str):
+        return {"language": value}
+    if isinstance(value, dict):
+        return value
+    raise wrong_value(value, "a language or an object")
+
+
+def _present(value: object) -> object:
+    if value is None:
+        raise wrong_value(value, "an object")
+    return value
+
+
+_LIMITS: tuple[Literal["max_registers", "max_spill_bytes", "max_shared_bytes"], ...] = (
+    "max_registers",
+    "max_spill_bytes",
+    "max_shared_bytes",
+)
+_INSTRUCTIONS: tuple[Literal["ptx_contains", "sass_contains"], ...] = (
+    "ptx_contains",
+    "sass_contains",
+)
+_PROCESS = ("triggered", "read_file", "ran_script")
+"""Keys of `Expected` that are reported but decide nothing."""
+_OF_ANY_LANGUAGE = frozenset({"language", "flags", "files", "requires", "file"})
+"""Keys of `CompileEntry` that are not for CUDA only."""
+
+
+class CompileEntry(Entry):
+    """How the answer's code is built."""
+
+    language: Language
+    """`c`, `cpp`, `cuda` or `python`."""
+    arch: str | None = None
+    """CUDA architecture such as `sm_90`, which is the default."""
+    flags: list[str] = Field(default_factory=list)
+    """Extra compiler flags, such as `-std=c++20`."""
+    files: dict[FileName, str] = Field(default_factory=dict)
+    """Headers that the answer's code may include: relative name to text."""
+    requires: list[HeaderName] = Field(default_factory=list)
+    """Headers of libraries without which the case is skipped, such as `torch/extension.h`."""
+    host: bool = False
+    """Whether the host's half of CUDA code must build too; it takes twice the time."""
+    max_registers: Annotated[int, Field(ge=1)] | None = None
+    """Maximum registers per thread of any kernel; toolkits differ by a few."""
+    max_spill_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Maximum bytes of register spills, stores and loads together, of any function."""
+    max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Maximum bytes of static shared memory of any kernel."""
+    ptx_contains: Texts = Field(default_factory=list)
+    """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
+    sass_contains: Texts = Field(default_factory=list)
+    """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
+    file: FileNames = Field(default_factory=list)
+    """Files of an agent's workspace to build instead of the answer's code."""
+
+    @model_validator(mode="after")
+    def _check_options(self) -> CompileEntry:
+        for name in sorted(self.model_fields_set - _OF_ANY_LANGUAGE):
+            if self.language != "cuda":
+                raise ValueError(f"{name!r} is for cuda only: remove it")
+        if self.requires and self.language not in C_FAMILY:
+            raise ValueError(f"'requires' names headers, and {self.language} has none: remove it")
+        problem = check_flags(self.language, tuple(self.flags))
+        if self.arch is not None:
+            problem = problem or check_arch(self.arch)
+        if problem:
+            raise ValueError(problem)
+        return self
+
+    def check(self) -> Compile:
+        """Make the check."""
+        limits = (
+            AtMost(name=name, most=most)
+            for name in _LIMITS
+            if (most := getattr(self, name)) is not None
+        )
+        instructions = (
+            Instruction(name=name, text=text)
+            for name in _INSTRUCTIONS
+            for text in getattr(self, name)
+        )
+        return Compile(
+            language=self.language,
+            arch=self.arch,
+            flags=tuple(self.flags),
+            files=self.files,
+            headers=tuple(self.requires),
+            host=self.host,
+            requires=(*limits, *instructions),
+            file=tuple(self.file),
+        )
+
+
+class RunEntry(Entry):
+    """How the answer's code is tested."""
+
+    language: Runnable
+    """`python`."""
+    code: Text
+    """Test code, which fails by raising; it can use the names that the answer defines."""
+    file: FileNames = Field(default_factory=list)
+    """Files of an agent's workspace to test, on a copy of it, instead of the answer's code."""
+
+    @model_validator(mode="after")
+    def _check_code(self) -> RunEntry:
+        if self.language == "python":
+            try:
+                ast.parse(self.code)
+            except SyntaxError as error:
+                raise ValueError(
+                    f"'code' is not Python: line {error.lineno}: {error.msg}"
+                ) from None
+        return self
+
+    def check(self) -> Run:
+        """Make the check."""
+        return Run(language=self.language, code=self.code, file=tuple(self.file))
+
+
+def _contained(files: Mapping[str, Iterable[str]]) -> list[InFile]:
+    return [
+        InFile(name="file_contains", file=file, check=Contains(text=text))
+        for file, texts in files.items()
+        for text in texts
+    ]
+
+
+def _of_files(files: Mapping[str, TextChecks]) -> list[InFile]:
+    return [
+        InFile(file=file, check=check)
+        for file, texts in files.items()
+        for check in texts.checks_of(keys_of(TextChecks))
+    ]
+
+
+def _process(name: Literal["read_file", "ran_script"]) -> Makes:
+    return Makes(lambda files: [ProcessCheck(name=name, file=file) for file in files])
+
+
+class Expected(TextChecks):
+    """The checks of a case; every one must hold."""
+
+    # A plugin may claim further keys; the reader rejects unclaimed ones.
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
+    )
+
+    compile: Annotated[
+        CompileEntry | None,
+        BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
+        Makes(lambda entry: [entry.check()], Compile),
+    ] = None
+    """Language in which the answer's code must build, or an object with it and options."""
+    run: Annotated[
+        RunEntry | None,
+        BeforeValidator(_present, json_schema_input_type=RunEntry),
+        Makes(lambda entry: [entry.check()], Run),
+    ] = None
+    """Test code that the answer's code must pass; both run in a sandbox."""
+    judge: Annotated[Texts, of(Judge)] = Field(default_factory=list)
+    """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
+    file_exists: Annotated[FileNames, of(FileExists)] = Field(default_factory=list)
+    """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
+    file_contains: Annotated[dict[WorkspaceName, Texts], Field(min_length=1), Makes(_contained)] = (
+        Field(default_factory=dict)
+    )
+    """File of an agent's workspace to the strings that must all be in it."""
+    file: Annotated[
+        dict[WorkspaceName, Annotated[TextChecks, BeforeValidator(check_expected)]],
+        Field(min_length=1),
+        Makes(_of_files),
+    ] = Field(default_factory=dict)
+    """File of an agent's workspace to the checks of its text."""
+    triggered: Annotated[
+        Literal[True] | None,
+        Makes(lambda true: [ProcessCheck(name="triggered")] if true else []),
+    ] = None
+    """Whether the agent chose the skill; reported, never part of a pass rate."""
+    read_file: Annotated[FileNames, _process("read_file")] = Field(default_factory=list)
+    """Files of the skill that the agent should read; reported, never part of a pass rate."""
+    ran_script: Annotated[FileNames, _process("ran_script")] = Field(default_factory=list)
+    """Scripts of the skill that a command should name; reported, never part of a pass rate."""
+
+    @model_validator(mode="after")
+    def _check_deciding(self) -> Expected:
+        if self.model_fields_set.issubset(_PROCESS) and not self.model_extra:
+            raise ValueError(
+                "decides nothing: only an agent with the skill can trigger it, read its files and "
+                "run its scripts; add a check of the result, such as 'file_contains'"
+            )
+        return self
+
+    def deciding(self, keys: Iterable[str]) -> Iterator[AnyCheck]:
+        """Make the checks that decide, in the order of the keys in the file."""
+        plugins = self.model_extra or {}
+        for key in keys:
+            if key in plugins:
+                yield Custom(name=key, value=plugins[key])
+            elif key not in _PROCESS:
+                yield from self.checks_of([key])
+
+    def process(self) -> Iterator[ProcessCheck]:
+        """Make the checks of what an agent does, which decide nothing."""
+        return self.checks_of(_PROCESS)

@@ -1,0 +1,183 @@
+"""Types of the values in a ``skill_meta.json``, with their validation messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+
+from pytest_upskill.cases.case_inputs import CaseInputs
+from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
+from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.source.problems import BadFile, shown
+from pytest_upskill.checks import compile_pattern
+from pytest_upskill.checks.builds import check_file, check_header
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
+from pytest_upskill.checks.structure import parse_path
+from pytest_upskill.project.suggestion import did_you_mean
+
+_ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
+
+
+def _as_list(value: object) -> object:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return value
+    raise wrong_value(value, "a string or a list of strings")
+
+
+def _without(problem_of: Callable[[str], str | None]) -> AfterValidator:
+    """Return a validator of texts that have no problem."""
+
+    def check(value: str) -> str:
+        if problem := problem_of(value):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
+
+
+def _pattern_problem(pattern: str) -> str | None:
+    try:
+        compile_pattern(pattern)
+    except re.error as error:
+        at = "" if error.pos is None else f" at character {error.pos + 1}"
+        return f"bad pattern: {error.msg}{at}"
+    except (RecursionError, OverflowError) as error:
+        return f"bad pattern: {error}"
+    return None
+
+
+def _check_path(path: str) -> str:
+    parse_path(path)
+    return path
+
+
+def _extensions(info: ValidationInfo) -> Extensions:
+    assert info.context is not None
+    extensions = info.context["extensions"]
+    assert isinstance(extensions, Extensions)
+    return extensions
+
+
+def _inputs(name: str, info: ValidationInfo) -> CaseInputs:
+    """Return the reader of files beside the case file, one of which is named."""
+    assert info.context is not None
+    inputs = info.context["inputs"]
+    if inputs is None:
+        raise ValueError(f"{name!r}: there are no files beside these cases: write the content here")
+    assert isinstance(inputs, CaseInputs)
+    return inputs
+
+
+def _read_json(folder: Path, name: str) -> Any:
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError(f"{name!r} is outside the skill's folder: move it inside")
+    try:
+        return read_json(read_text(path)).value
+    except BadFile as error:
+        raise ValueError(error.problems[0].at(name)) from None
+
+
+def _check_language(value: str, info: ValidationInfo) -> str:
+    extensions = _extensions(info)
+    language = extensions.language(value)
+    if language is None:
+        known = extensions.known_languages
+        raise ValueError(f"unknown language {value!r}{suggestion(value, known)}")
+    return language
+
+
+def _check_runnable(value: str, info: ValidationInfo) -> str:
+    language = _check_language(value, info)
+    runnable = tuple(sorted(_extensions(info).runnable))
+    if language not in runnable:
+        raise ValueError(f"{language} cannot be run: write {' or '.join(runnable)}")
+    return language
+
+
+def _read_schema(value: object, info: ValidationInfo) -> object:
+    # Imported late: the schema library is slow to import, and few cases need it.
+    from pytest_upskill.checks.schemas import check_schema
+
+    schema = _read_json(_inputs(value, info).beside, value) if isinstance(value, str) else value
+    if not isinstance(schema, dict):
+        raise wrong_value(schema, "a JSON Schema (an object) or the path of one")
+    if not schema:
+        raise ValueError("must not be empty: every answer would be valid")
+    check_schema(schema)
+    return schema
+
+
+def _workspace_name_problem(name: str) -> str | None:
+    return (
+        None if is_safe_name(name) else "must be a path in the workspace, such as 'out/report.csv'"
+    )
+
+
+def _read_workspace(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, str):
+        return _inputs(value, info).workspace(value)
+    if not isinstance(value, dict):
+        raise wrong_value(value, "an object of names and texts, or the path of a folder")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{name}: must be text, got {shown(text)}")  # noqa: TRY004  in a file
+        if not is_safe_name(name):
+            raise ValueError(f"{name!r} must be a path in the workspace, such as 'data/in.csv'")
+    if sum(len(text.encode("utf-8", "replace")) for text in value.values()) > MAX_BYTES:
+        raise ValueError(f"is larger than {MAX_BYTES >> 10} KiB")
+    return tuple(WorkspaceFile(name=name, text=text) for name, text in sorted(value.items()))
+
+
+def suggestion(word: str, known: tuple[str, ...]) -> str:
+    """Return the known word closest to ``word``, else all known words, in brackets."""
+    return did_you_mean(word, known) or f" (known: {', '.join(sorted(known))})"
+
+
+def wrong_value(value: object, wanted: str) -> ValueError:
+    """Return an error that says what a value must be."""
+    return ValueError(f"must be {wanted}, got {shown(value)}")
+
+
+Text = Annotated[str, Field(min_length=1)]
+_Each = TypeVar("_Each", bound=str)
+_OneOrMore = Annotated[
+    list[_Each],
+    Field(min_length=1),
+    BeforeValidator(
+        _as_list, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+    ),
+]
+Texts = _OneOrMore[Text]
+Patterns = _OneOrMore[Annotated[Text, _without(_pattern_problem)]]
+WorkspaceName = Annotated[Text, _without(_workspace_name_problem)]
+FileNames = _OneOrMore[WorkspaceName]
+WorkspaceFiles = Annotated[
+    Any, BeforeValidator(_read_workspace, json_schema_input_type=Text | dict[Text, str])
+]
+Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+Id = Annotated[
+    Text,
+    Field(max_length=MAX_ID, json_schema_extra={"pattern": _ID}),
+    _without(id_problem),
+]
+Language = Annotated[str, AfterValidator(_check_language)]
+Runnable = Annotated[str, AfterValidator(_check_runnable)]
+HeaderName = Annotated[str, _without(check_header)]
+FileName = Annotated[str, _without(check_file)]
+Schema = Annotated[
+    dict[str, Any],
+    BeforeValidator(
+        _read_schema,
+        json_schema_input_type=Text | Annotated[dict[str, Any], Field(min_length=1)],
+    ),
+]

@@ -1,0 +1,98 @@
+"""Stable ids for cases without an ``id``, which depend on their content, not on their position."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import chain, count
+from typing import Any
+
+from pytest_upskill.project.safe_text import safe_line
+
+MAX_SLUG = 40
+"""Maximum length in characters of a slug without a hash."""
+
+MAX_ID = 100
+"""Maximum length in characters of a case's id."""
+
+GATES = frozenset({"gate", "trigger-gate"})
+"""Names of gates, which no case can have."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def case_ids(cases: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the id of every case: its ``id``, else a slug of its ``input``.
+
+    A slug that is shortened, shared or reserved gets six hexadecimal digits of a hash over the
+    whole case, so that an id changes only with its own case. Identical cases share an id.
+
+    Args:
+        cases: Entries of a case file, as read from JSON.
+    """
+    slugs = [case.get("id") or _slug(case["input"]) for case in cases]
+    times = Counter(slugs)
+    taken = {slug for slug, count in times.items() if count > 1} | {"", *GATES}
+    return [
+        case.get("id") or _name(slug, case, unique=slug not in taken)
+        for slug, case in zip(slugs, cases, strict=True)
+    ]
+
+
+def id_problem(name: str) -> str | None:
+    """Return why pytest cannot use a name as the id of a case, None if it can."""
+    if any(part in name for part in ("::", "[", "]")):
+        return "must not contain '::', '[' or ']', which have a meaning in pytest's node ids"
+    if not name.isprintable() or name != name.strip():
+        return "must be one line of printable characters, without spaces around it"
+    # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
+    if safe_line(f"{name}[") != f"{name}[":
+        return "must not be a CI runner's command, such as '##'"
+    if name in GATES:
+        return f"{name!r} is the name of the skill's own gate: choose another"
+    return None
+
+
+def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+    """Return a unique id for every case, even if the given names are not valid or not unique.
+
+    A name that pytest cannot use becomes a slug. A shared name gets the hash of its case.
+    Identical cases are numbered from the second one on.
+
+    Args:
+        cases: Given name (may be empty), question and whole entry of each case.
+    """
+    names = [
+        given if _is_usable(given) else _slug(given) or _slug(question)
+        for given, question, _ in cases
+    ]
+    times = Counter(names)
+    ids: dict[str, None] = {}
+    for name, (given, _, entry) in zip(names, cases, strict=True):
+        is_unique = times[name] == 1 and name not in {"", *GATES}
+        is_final = is_unique and name == given
+        first = name if is_final else _name(name, entry, unique=is_unique)
+        numbered = (f"{first}-{number}" for number in count(2))
+        ids[next(free for free in chain([first], numbered) if free not in ids)] = None
+    return list(ids)
+
+
+def _is_usable(given: str) -> bool:
+    return 0 < len(given) <= MAX_ID and not id_problem(given)
+
+
+def _slug(text: str) -> str:
+    return "-".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+def _name(slug: str, case: Mapping[str, Any], *, unique: bool) -> str:
+    if unique and len(slug) <= MAX_SLUG:
+        return slug
+    start = slug[: MAX_SLUG + 1].rpartition("-")[0] if len(slug) > MAX_SLUG else slug
+    canonical = json.dumps(case, sort_keys=True, separators=(",", ":"))
+    digits = sha256(canonical.encode()).hexdigest()[:6]
+    return f"{start or slug[:MAX_SLUG] or 'case'}-{digits}"

@@ -1,0 +1,134 @@
+"""Reading of files and folders of limited size; links that lead out of a folder are refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_upskill.cases.source.problems import BadFile, Problem
+from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
+from pytest_upskill.project.files import MAX_TEXT_BYTES, is_inside, open_regular, read_file
+
+MAX_FILE_BYTES = 128 << 10
+"""Maximum size of a file that is sent to a model."""
+
+MAX_TOTAL_BYTES = 256 << 10
+"""Maximum total size of the files that are sent with a case, or with a skill."""
+
+
+class Unreadable(Exception):  # noqa: N818  a reason to leave a file out, not an error of the code
+    """A file that cannot be sent to a model; the message says why."""
+
+
+class BinaryError(Unreadable):
+    """A file that is not text."""
+
+
+def read_folder(
+    folder: Path, *, is_excluded: Callable[[str], bool] = lambda _: False
+) -> tuple[WorkspaceFile, ...]:
+    """Read all files of a folder, without following links, sorted by name.
+
+    Args:
+        folder: The folder.
+        is_excluded: Returns whether to leave out a file or folder of this relative name.
+
+    Raises:
+        ValueError: There are too many files, or they are too large, or one has an odd name; the
+            message is one line.
+    """
+    found: list[WorkspaceFile] = []
+    size = 0
+    pending = [folder]
+    while pending:
+        for path in sorted(pending.pop().iterdir()):
+            name = path.relative_to(folder).as_posix()
+            if is_excluded(name) or path.is_symlink():
+                continue
+            if path.is_dir():
+                pending.append(path)
+            elif path.is_file():
+                if not is_safe_name(name):
+                    raise ValueError(
+                        f"{folder.name!r} contains a file whose name cannot be used: {name!r}"
+                    )
+                size += path.stat().st_size
+                if size > MAX_BYTES or len(found) >= MAX_FILES:
+                    raise ValueError(
+                        f"{folder.name!r} contains over {MAX_BYTES >> 20} MiB or "
+                        f"{MAX_FILES:,} files"
+                    )
+                found.append(WorkspaceFile.of(name, read_file(path, MAX_BYTES)))
+    return tuple(sorted(found, key=lambda file: file.name))
+
+
+def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
+    """Read one text file.
+
+    Raises:
+        BinaryError: The file is not UTF-8 text.
+        Unreadable: The file is missing, too large, outside ``root``, or cannot be read.
+    """
+    stay_inside(path, root, shown=shown)
+    if not path.is_file():
+        raise Unreadable(f"{shown!r} is not in the skill's folder")
+    try:
+        text = read_file(path, MAX_FILE_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise BinaryError(f"{shown!r} is not UTF-8 text, and only text can be sent")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def stay_inside(path: Path, root: Path, *, shown: str) -> None:
+    """Raise Unreadable if a path, named ``shown``, leads out of a folder."""
+    if not is_inside(path, root):
+        what = "leads outside"
+        if shown.startswith("/"):
+            what = "is an absolute path: write it relative to"
+        raise Unreadable(f"{shown!r} {what} the skill's folder")
+
+
+_START = 64 << 10
+"""Characters at the start of a file."""
+
+
+def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it") -> str:
+    """Read a text file in UTF-8, with or without a byte order mark.
+
+    Args:
+        path: The file.
+        max_bytes: Its maximum size.
+        cure: What to do about a larger file.
+
+    Raises:
+        BadFile: The file cannot be read, is no regular file, or is larger than ``max_bytes``.
+    """
+    try:
+        content = read_file(path, max_bytes)
+    except OSError as error:
+        hint = f": {cure}" if error.errno == errno.EFBIG else ""
+        raise BadFile([Problem(what=f"cannot be read: {error.strerror}{hint}")]) from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # A byte order mark is neither in the error's object nor in its offsets.
+        before = error.object[: error.start]
+        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
+        line = before.count(b"\n") + 1
+        byte = f"byte {error.start} (0x{error.object[error.start]:02x})"
+        what = f"{byte} is not UTF-8: save the file as UTF-8"
+        raise BadFile([Problem(line=line, column=column, what=what)]) from None
+
+
+def start_of(path: Path) -> str:
+    """Return the start of a file, "" if it cannot be read."""
+    with suppress(OSError), open_regular(Path(os.path.realpath(path))) as file:
+        return file.read(_START).decode("utf-8", "replace")
+    return ""

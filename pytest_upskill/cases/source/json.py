@@ -1,0 +1,271 @@
+"""JSON with the line and column of every key and value."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from pytest_upskill.cases.source.problems import BadFile, Problem
+
+JsonPath = tuple[str | int, ...]
+"""The keys and indices that lead to a value."""
+
+
+class Offsets(NamedTuple):
+    """Where an entry of an object begins, in characters; in an array both are the value's."""
+
+    key: int
+    value: int
+
+
+MAX_DEPTH = 100
+"""Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
+
+_MAX_VALUES = 60_000
+"""Maximum number of values in a document: each takes up to a kilobyte of memory."""
+
+THOUSANDS = "a number has thousands of digits: write it as a string"
+"""Message for a number that Python refuses to read."""
+
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+# In a valid document: an optional key and a value or its opening bracket; or a closing bracket.
+_TOKEN = re.compile(
+    rf'(?:({_STRING})\s*:\s*)?(?:({_STRING}|[{{\[]|[^\s{{}}\[\],:"]++)|[}}\]])[\s,]*+', re.DOTALL
+)
+_CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
+
+_HINTS = tuple(
+    (re.compile(pattern), hint)
+    for pattern, hint in (
+        (r"\0", "a NUL character: save the file as UTF-8"),
+        (r"//|/\*|#", 'JSON has no comments: remove it, or write "$comment": "..." in the object'),
+        (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
+        (r"'", "JSON strings need double quotes"),
+        (r"(?:True|False|None)\b", "JSON writes true, false and null"),
+        (r"\s*\Z", "the document ends too early: a closing bracket is missing"),
+    )
+)
+_CURES = {
+    "Expecting value": "a value is missing here: true, false, null, a number or text in quotes",
+    "Expecting ',' delimiter": "a comma is missing before this",
+    "Expecting ':' delimiter": "a colon is missing before this",
+    "Invalid control character at": 'a line break or tab in a string: write "\\n" or "\\t"',
+    "Invalid \\escape": 'a single backslash in a string: write "\\\\"',
+    "Unterminated string starting at": "a string without its closing quote",
+    "Extra data": "the document ends before this: remove what follows",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A JSON document with the offsets of its parts in the text."""
+
+    value: Any
+    offsets: Mapping[JsonPath, Offsets]
+    """Offsets of the values in the document, by path."""
+    line_starts: Sequence[int]
+    """Offset of the first character of each line."""
+    flaws: Sequence[tuple[JsonPath, Problem]] = ()
+    """Problems that make a value ambiguous or invalid, such as a duplicate key, with its path."""
+
+    def sound(self) -> Document:
+        """Return the document.
+
+        Raises:
+            BadFile: The document has flaws.
+        """
+        if self.flaws:
+            raise BadFile(problem for _, problem in self.flaws)
+        return self
+
+    def line(self, path: JsonPath) -> int:
+        """Return the line of the value at ``path``, from 1."""
+        return self.line_column(self.offsets[path].value)[0]
+
+    def problem(
+        self, path: JsonPath, what: str, *, key: bool = False, missing: str | None = None
+    ) -> Problem:
+        """Make a problem of the value at ``path``.
+
+        Args:
+            path: A path that exists in the document.
+            what: What is wrong and how to fix it.
+            key: Whether the problem is in the key, not in the value.
+            missing: The key that the object at ``path`` lacks, if any.
+        """
+        offsets = self.offsets[path]
+        line, column = self.line_column(offsets.key if key else offsets.value)
+        where = _where(path if missing is None else (*path, missing))
+        return Problem(line=line, column=column, where=where, what=what)
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column of an offset, both from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+
+def read_json(text: str) -> Document:
+    """Read a JSON document strictly, without duplicate keys, NaN or invalid characters.
+
+    Raises:
+        BadFile: The document has a syntax error or flaws.
+    """
+    return parse_json(text).sound()
+
+
+def parse_json(text: str) -> Document:
+    """Read a JSON document, and collect its flaws.
+
+    Raises:
+        BadFile: It has a syntax error, too many values, or is nested too deeply.
+    """
+    _refuse_many_values(text)
+    line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    offsets: dict[JsonPath, Offsets] = {}
+    flaws: list[tuple[JsonPath, Problem]] = []
+    document = Document(value=_loads(text), offsets=offsets, line_starts=line_starts, flaws=flaws)
+    escapes = "\\u" in text
+    for path, at, part in _walk(text):
+        earlier = offsets.get(path)
+        offsets[path] = at
+        # Only a key of the same object: an earlier duplicate of the object has smaller offsets.
+        if earlier and earlier.key > offsets[path[:-1]].value:
+            first_line, line = (bisect_right(line_starts, key) for key in (earlier.key, at.key))
+            first = f" (first in line {first_line})" if first_line != line else ""
+            what = f"duplicate key{first}: remove one"
+            flaws.append((path, document.problem(path, what, key=True)))
+        if len(path) >= MAX_DEPTH and part in {"{", "["}:
+            line, column = document.line_column(at.value)
+            raise BadFile([Problem(line=line, column=column, what=too_deep(MAX_DEPTH))])
+        if part in _CONSTANTS:
+            flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
+        if escapes and (what := _unusable_part(path, part)):
+            flaws.append((path, document.problem(path, what, key=True)))
+    return document
+
+
+def parse_json_lines(text: str) -> Document:
+    """Read a file with one JSON document per line as a list; blank lines are ignored.
+
+    A line that is not valid JSON is a flaw, and None in the list.
+
+    Raises:
+        BadFile: It has too many values.
+    """
+    _refuse_many_values(text)
+    lines = text.split("\n")
+    line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    offsets: dict[JsonPath, Offsets] = {(): Offsets(0, 0)}
+    values: list[Any] = []
+    flaws: list[tuple[JsonPath, Problem]] = []
+    for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
+        if not line.strip():
+            continue
+        try:
+            document = parse_json(line)
+        except BadFile as error:
+            path: JsonPath = (len(values),)
+            offsets[path] = Offsets(start, start)
+            flaws += [(path, replace(problem, line=number)) for problem in error.problems]
+            values.append(None)
+            continue
+        for path, problem in document.flaws:
+            where = f"[{len(values)}]{'' if problem.where.startswith('[') else '.'}{problem.where}"
+            flaws.append(((len(values), *path), replace(problem, line=number, where=where)))
+        for path, at in document.offsets.items():
+            offsets[(len(values), *path)] = Offsets(at.key + start, at.value + start)
+        values.append(document.value)
+    return Document(value=values, offsets=offsets, line_starts=line_starts, flaws=flaws)
+
+
+def unusable(text: str) -> str:
+    """Return what is wrong with a text that has a NUL or half a surrogate pair, else ""."""
+    match = _UNUSABLE.search(text)
+    if not match:
+        return ""
+    if match[0] == "\0":
+        return r"\u0000 is not allowed in text: remove it"
+    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
+
+
+def too_deep(levels: int) -> str:
+    """Return the message for a document with more nested levels than ``levels``."""
+    return f"nested more than {levels} levels deep: flatten it"
+
+
+def _refuse_many_values(text: str) -> None:
+    if sum(map(text.count, ",[{")) > _MAX_VALUES:
+        raise BadFile([Problem(what=f"has more than {_MAX_VALUES:,} values: split it")])
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return None  # parse_json() finds the place and raises
+    except json.JSONDecodeError as error:
+        what = _syntax_problem(error)
+        raise BadFile([Problem(line=error.lineno, column=error.colno, what=what)]) from None
+    except ValueError:  # Python's limit on the digits of an integer
+        digits = re.search(rf"\d{{{sys.get_int_max_str_digits()}}}", text)
+        at = digits.start() if digits else 0
+        raise BadFile([Problem.in_text(text, at, THOUSANDS)]) from None
+
+
+def _syntax_problem(error: json.JSONDecodeError) -> str:
+    if not error.doc.strip():
+        return "the file is empty"
+    for pattern, hint in _HINTS:
+        if pattern.match(error.doc, error.pos):
+            return hint
+    if error.msg in _CURES:
+        return _CURES[error.msg]
+    return f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+
+
+def _walk(text: str) -> Iterator[tuple[JsonPath, Offsets, str]]:
+    """Yield path, offsets and first token of each value of a valid document."""
+    path: JsonPath = ()
+    index = 0  # of the next value in an array
+    outer: list[tuple[JsonPath, int]] = []
+    for match in _TOKEN.finditer(text):
+        key, part = match.groups()
+        if part is None:
+            path, index = outer.pop()
+            continue
+        at = key_at = match.start(2)
+        here = path
+        if key is not None:
+            key_at = match.start()
+            here = (*path, json.loads(key) if "\\" in key else key[1:-1])
+        elif outer:
+            here = (*path, index)
+            index += 1
+        yield here, Offsets(key_at, at), part
+        if part in "{[":
+            outer.append((path, index))
+            path, index = here, 0
+
+
+def _unusable_part(path: JsonPath, part: str) -> str:
+    key = path[-1] if path else ""
+    text = json.loads(part) if part.startswith('"') else ""
+    return unusable(f"{key}{text}")
+
+
+def _where(path: JsonPath) -> str:
+    return "".join(map(_segment, path)).removeprefix(".")
+
+
+def _segment(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{json.dumps(step)[:62]}]"

@@ -1,0 +1,211 @@
+"""YAML with the line and column of every key and value, limited to values that JSON can hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+import yaml
+
+from pytest_upskill.cases.source.json import (
+    MAX_DEPTH,
+    THOUSANDS,
+    Document,
+    JsonPath,
+    Offsets,
+    too_deep,
+    unusable,
+)
+from pytest_upskill.cases.source.problems import BadFile, Problem, shown
+
+MAX_VALUES = 100_000
+"""Maximum number of values in a document; aliases could make billions from a few lines."""
+
+MAX_NUMBER = 1000
+"""Maximum number of characters of a number; Python limits the digits of integers."""
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # about ten times slower without libyaml
+_TYPES = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+"""Tags of values that are not text. As in JSON, a date is text."""
+_MERGE = "tag:yaml.org,2002:merge"
+"""The tag of ``<<``: https://yaml.org/type/merge.html."""
+_TOO_MANY = Problem(what=f"contains over {MAX_VALUES:,} values: split it")
+
+_HINTS = {
+    "block sequence entries are not allowed": "begin the list in a line of its own",
+    "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
+    "did not find expected '-'": "indent it as the lines before",
+    "did not find expected key": "indent it as the lines before",
+    "found another document": "make them one list",
+    "found undefined alias": "quote the value: it begins with '*'",
+    "found unexpected end of stream": "close the quote",
+    "found unknown escape character": "write the backslash twice, or single quotes",
+    "mapping values are not allowed": "quote the value: it contains ': '",
+}
+"""Fixes, by the start of libyaml's message."""
+
+_Entries = dict[str, tuple[yaml.Node, yaml.Node]]
+"""Nodes of the key and the value of every entry, by key."""
+
+
+def parse_yaml(text: str) -> Document:
+    """Read a YAML document into values that JSON can hold, and collect its flaws.
+
+    Raises:
+        BadFile: It has a syntax error, too many values, or too many levels.
+    """
+    node = compose(text, max_depth=MAX_DEPTH)
+    if node is None:
+        raise BadFile([Problem(line=1, column=1, what="the file is empty")])
+    reader = _Reader()
+    value = reader.value(node)
+    line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    flaws: list[tuple[JsonPath, Problem]] = []
+    document = Document(value=value, offsets=reader.offsets, line_starts=line_starts, flaws=flaws)
+    flaws += [(path, document.problem(path, what, key=True)) for path, what in reader.problems]
+    return document
+
+
+def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | None:
+    """Return the root node of a YAML document, None if it is empty.
+
+    Args:
+        text: The document.
+        max_depth: Maximum number of nested collections; too many overflow libyaml's stack.
+        first_line: Line of the file in which the document begins, from 1.
+
+    Raises:
+        BadFile: It is not valid YAML, or nested too deeply.
+    """
+    try:
+        if sum(map(text.count, "[{-?:")) > max_depth:  # each collection contains one of these
+            _check_depth(text, max_depth, first_line)
+        return yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        raise BadFile([_syntax_problem(error, text, first_line)]) from None
+    except yaml.reader.ReaderError as error:
+        what = f"not YAML: control character U+{error.character:04X}: remove it"
+        problem = Problem.in_text(text, text.find(chr(error.character)), what)
+        raise BadFile([replace(problem, line=problem.line + first_line - 1)]) from None
+
+
+def _check_depth(text: str, max_depth: int, first_line: int) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > max_depth:
+            raise BadFile([_problem(event.start_mark, too_deep(max_depth), first_line)])
+
+
+def _problem(mark: Any, what: str, first_line: int = 1) -> Problem:
+    return Problem(line=mark.line + first_line, column=mark.column + 1, what=what)
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Problem:
+    """Translate a syntax error of libyaml into a problem with a fix."""
+    problem, begin = (error.problem or "").removeprefix("but "), error.context_mark
+    mark = error.problem_mark or begin
+    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), "")
+    if begin and problem.endswith("end of stream"):
+        mark = begin  # the quote that was never closed
+    elif begin and problem.startswith("did not find expected ','"):
+        hint = f"it begins in line {begin.line + first_line}"
+    elif mark and "cannot start any token" in problem:
+        character = text[mark.index : mark.index + 1]
+        tab = character == "\t"
+        hint = "indent with spaces" if tab else f"quote the value: it has {character!r}"
+    return _problem(mark, f"not YAML: {problem}{f' ({hint})' if hint else ''}", first_line)
+
+
+class _Reader(yaml.constructor.SafeConstructor):
+    """Converter of nodes to values, which records the offsets of each value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets: dict[JsonPath, Offsets] = {}
+        self.problems: list[tuple[JsonPath, str]] = []
+        self._entries_of: dict[yaml.Node, _Entries] = {}
+        self._merged = 0
+
+    def value(self, node: yaml.Node, path: JsonPath = (), key_at: int | None = None) -> Any:
+        """Return the value of a node.
+
+        Args:
+            node: The node.
+            path: Its path in the document.
+            key_at: Offset of its key in characters; None if it has no key.
+        """
+        if len(self.offsets) >= MAX_VALUES:
+            raise BadFile([_TOO_MANY])
+        at = node.start_mark.index
+        self.offsets[path] = Offsets(at if key_at is None else key_at, at)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        # compose() limits the depth of the text; aliases may nest deeper, even in a cycle.
+        if len(path) >= MAX_DEPTH:
+            raise BadFile([_problem(node.start_mark, too_deep(MAX_DEPTH))])
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(part, (*path, index)) for index, part in enumerate(node.value)]
+        assert isinstance(node, yaml.MappingNode)
+        return {
+            key: self.value(part, (*path, key), key_node.start_mark.index)
+            for key, (key_node, part) in self._entries(node, path).items()
+        }
+
+    def _scalar(self, node: yaml.ScalarNode, path: JsonPath) -> Any:
+        if node.tag in _TYPES:
+            try:
+                return self.construct_object(node)
+            except (ValueError, LookupError):
+                self.problems.append((path, _misread(node)))
+        elif what := unusable(node.value):
+            self.problems.append((path, what))
+        return node.value
+
+    def _entries(self, node: yaml.MappingNode, path: JsonPath) -> _Entries:
+        """Return the entries of an object: its own, then those that ``<<`` merges into it."""
+        if node in self._entries_of:
+            return self._entries_of[node]
+        found = self._entries_of[node] = {}
+        merged: list[yaml.MappingNode] = []
+        for key_node, part in node.value:
+            if key_node.tag == _MERGE:
+                merged += _to_merge(part)
+                continue
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
+            if what := _bad_key(key_node) or ("duplicate key: remove one" if key in found else ""):
+                self.problems.append(((*path, key), what))
+            found[key] = key_node, part
+        for other in merged:
+            entries = self._entries(other, path)
+            self._merged += len(entries)
+            if self._merged > MAX_VALUES:
+                raise BadFile([_TOO_MANY])
+            for key, entry in entries.items():
+                found.setdefault(key, entry)
+        return found
+
+
+def _bad_key(node: yaml.Node) -> str:
+    """Return why a node is not a valid key, "" if it is."""
+    if isinstance(node, yaml.ScalarNode):
+        return unusable(node.value)
+    return "a key must be text: quote a value that begins with '{{'"
+
+
+def _misread(node: yaml.ScalarNode) -> str:
+    """Return why a value cannot be read as the type of its tag."""
+    if len(node.value) > MAX_NUMBER:
+        return THOUSANDS
+    return f"{shown(node.value)} is not a valid {node.tag.rpartition(':')[2]}: remove the tag"
+
+
+def _to_merge(node: yaml.Node) -> list[yaml.MappingNode]:
+    """Return the objects that a ``<<`` merges in, in descending precedence."""
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    if not all(isinstance(each, yaml.MappingNode) for each in nodes):
+        what = "'<<' must be an object or a list of objects"
+        raise BadFile([_problem(node.start_mark, what)])
+    return list(nodes)

@@ -1,0 +1,30 @@
+"""Build and run the code of answers in a sandbox."""
+
+from pytest_upskill.checks.compile.command import Command, Probes
+from pytest_upskill.checks.compile.compilers import Compilers
+from pytest_upskill.checks.compile.toolchain import (
+    Built,
+    CannotCompile,
+    Language,
+    Repeatable,
+    Runner,
+    Sources,
+    Toolchain,
+    homes_of,
+    write_sources,
+)
+
+__all__ = [
+    "Built",
+    "CannotCompile",
+    "Command",
+    "Compilers",
+    "Language",
+    "Probes",
+    "Repeatable",
+    "Runner",
+    "Sources",
+    "Toolchain",
+    "homes_of",
+    "write_sources",
+]

@@ -1,0 +1,182 @@
+"""A compiler command that is run on each file of an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.checks.blocks import Block
+from pytest_upskill.checks.compile import diagnostics
+from pytest_upskill.checks.compile.built_once import SingleFlight
+from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.workspace import Workspace, workspace
+
+LIMITS = Limits()
+"""Limits of each compiler process; the limit of wall time is for all files of an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A compiler with its options."""
+
+    label: str
+    """Name, version and target for messages."""
+    program: Path
+    options: tuple[str, ...]
+    """Arguments before the file to compile."""
+    suffix: str
+    """Suffix of a file that the answer does not name."""
+    smallest: str
+    """A minimal program, which every working installation of the compiler builds."""
+    homes: tuple[Path, ...]
+    """Folders in which the compiler and its parts are installed."""
+    keep: tuple[str, ...] = ()
+    """Suffixes of the files in ``tmp`` to return in `Built.kept`."""
+    listing: tuple[str, ...] = ()
+    """Options that print the included files, such as GCC's ``-H``."""
+    path: tuple[Path, ...] = ()
+    """Folders in which the compiler searches for other programs, besides its own folder."""
+
+    def build(self, sources: Sources, sandbox: Sandbox, probes: Probes) -> Built:
+        """Build each unit until one fails.
+
+        Args:
+            sources: The files of the build.
+            sandbox: The sandbox for the compiler.
+            probes: The commands that were tested before in this session.
+
+        Raises:
+            CannotCompile: Not even the minimal program builds.
+            SandboxError: The compiler cannot be started.
+        """
+        built = self._build(sources, sandbox)
+        if not built.passed:
+            probes.require(self, sandbox)
+        return built
+
+    def builds_smallest(self, sandbox: Sandbox) -> Built:
+        """Build the minimal program."""
+        return self._build(_sources(self.smallest), sandbox)
+
+    def missing_header(self, check: Compile, sandbox: Sandbox, probes: Probes) -> str | None:
+        """Return the first header that the compiler does not find, None if it finds them all.
+
+        Args:
+            check: What needs the headers, and has files that are found too.
+            sandbox: The sandbox for the compiler.
+            probes: The commands that were tested before in this session.
+
+        Raises:
+            CannotCompile: Not even the minimal program builds.
+            SandboxError: The compiler cannot be started.
+        """
+        for header in check.headers:
+            code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{self.smallest}"
+            if not self.build(_sources(code, check.files), sandbox, probes).passed:
+                return header
+        return None
+
+    def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
+        deadline = time.monotonic() + LIMITS.wall_s
+        messages: list[str] = []
+        kept: list[bytes] = []
+        with workspace() as home:
+            try:
+                units = write_sources(home, sources, self.suffix)
+            except OSError as error:
+                message = f"the answer's file names clash: {error.strerror}"
+                return Built(passed=False, compiler=self.label, message=message)
+            for unit in units:
+                outcome, lines = self._compile(unit, home, sandbox, deadline)
+                messages += lines
+                if not outcome.succeeded:
+                    return Built(
+                        passed=False,
+                        compiler=self.label,
+                        message=diagnostics.failure_reason(outcome, lines, LIMITS),
+                        diagnostics=(*messages,),
+                        lasting=diagnostics.finds_fault(outcome, lines),
+                    )
+                kept += self._take_outputs(home)
+        return Built(
+            passed=True,
+            compiler=self.label,
+            message="builds",
+            diagnostics=(*messages,),
+            kept=(*kept,),
+            lasting=True,
+        )
+
+    def _compile(
+        self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
+    ) -> tuple[Outcome, list[str]]:
+        """Compile a file; retry once if the compiler exits without blaming the code."""
+        outcome, lines = self._compile_once(unit, home, sandbox, deadline)
+        is_certain = outcome.succeeded or diagnostics.finds_fault(outcome, lines)
+        if is_certain or outcome.ended != "exited":
+            return outcome, lines
+        return self._compile_once(unit, home, sandbox, deadline)
+
+    def _compile_once(
+        self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
+    ) -> tuple[Outcome, list[str]]:
+        left_s = max(0.0, deadline - time.monotonic())
+        hides = sandbox.hides_files
+        most = LIMITS.output_bytes
+        outcome = sandbox.run(
+            [str(self.program), *self.options, *(() if hides else self.listing), unit],
+            home,
+            readable=self.homes,
+            path=(self.program.parent, *self.path),
+            limits=replace(
+                LIMITS,
+                wall_s=left_s,
+                output_bytes=most if hides else most + diagnostics.LISTING_BYTES,
+            ),
+        )
+        if not hides:
+            outcome = diagnostics.without_secrets(
+                outcome,
+                home,
+                (*diagnostics.PUBLIC, *(f"{folder}/" for folder in self.homes)),
+                most=most,
+            )
+        return outcome, diagnostics.read(outcome, home)
+
+    def _take_outputs(self, home: Workspace) -> Iterator[bytes]:
+        """Yield the contents of the files to keep, and remove them before the next unit."""
+        for file in sorted((home.root / "tmp").iterdir()):
+            if file.suffix in self.keep:
+                yield file.read_bytes()
+                file.unlink()
+
+
+def _sources(code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sources:
+    block = Block(language="", name=None, code=code, line=1, closed=True)
+    return Sources(units=(block,), headers=(), files=files)
+
+
+class Probes:
+    """The commands that were tested on their minimal programs, once each per session."""
+
+    def __init__(self) -> None:
+        self._builds = SingleFlight[Command, Built]()
+
+    def require(self, command: Command, sandbox: Sandbox) -> None:
+        """Check that a command works on this machine.
+
+        Raises:
+            CannotCompile: Not even its minimal program builds.
+            SandboxError: The compiler cannot be started.
+        """
+        smallest = self._builds.get(command, lambda: command.builds_smallest(sandbox))
+        if not smallest.passed:
+            raise CannotCompile(
+                f"{command.label} cannot build even an empty program here: {smallest.message}"
+            )

@@ -1,0 +1,341 @@
+"""Decides the checks that build or run code, with one toolchain per language and session."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
+from pytest_upskill.checks.blocks import (
+    Block,
+    blocks,
+    canonical,
+    choose_units,
+    of_file,
+    relative_path,
+)
+from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_file, check_flags
+from pytest_upskill.checks.compile.built_once import BuildCache, SingleFlight
+from pytest_upskill.checks.compile.cuda.nvcc import Cuda
+from pytest_upskill.checks.compile.gnu import Gnu
+from pytest_upskill.checks.compile.python.python import Python, PythonRunner
+from pytest_upskill.checks.compile.toolchain import (
+    Built,
+    CannotCompile,
+    FindsHeaders,
+    Language,
+    Repeatable,
+    Sources,
+    Toolchain,
+)
+from pytest_upskill.checks.extensions import describe_exception
+from pytest_upskill.checks.files import Files, WorkspaceFile
+from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
+
+NO_FILES: Files = MappingProxyType({})
+_ENDED = "the session has ended"
+
+
+class Compilers:
+    """The compilers and runners of one session; safe to use from any thread.
+
+    Args:
+        level: The level of the sandbox.
+        languages: Languages of plugins, which may replace C, C++, CUDA and Python.
+        folder: Folder of build results that later sessions reuse; None to cache nothing.
+    """
+
+    def __init__(
+        self,
+        level: Level = "auto",
+        languages: Iterable[Language] = (),
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        self._requested_level: Level = level
+        self._languages = {
+            spelling: language
+            for language in (*_built_in(), *languages)
+            for spelling in language.spellings
+        }
+        self._built = SingleFlight[object, Built]()
+        self._headers = SingleFlight[object, str | None]()
+        self._build_cache = BuildCache(folder)
+        self._own_version = version("pytest-upskill")
+        self._sandbox: Sandbox | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def level(self) -> Level:
+        """The level of the sandbox in use, never ``auto``.
+
+        Raises:
+            SandboxError: The requested level does not work on this machine.
+        """
+        return self._open_sandbox().level
+
+    def missing(self, check: Sandboxed) -> str | None:
+        """Return in one line why this machine cannot decide ``check``, None if it can."""
+        language = self._language(check)
+        if isinstance(check, Run):
+            if language is None or language.runner is None:
+                return f"no runner is known for language {check.language!r}"
+            return self._why_unsafe() or language.runner.missing()
+        if language is None or language.toolchain is None:
+            return f"no compiler is known for language {check.language!r}"
+        return language.toolchain.missing(check) or self._missing_header(check, language.toolchain)
+
+    def prepare(self, check: Sandboxed) -> None:
+        """Query the version of a check's compiler in advance, so that no answer has to wait."""
+        if not isinstance(check, Compile) or self.missing(check):
+            return
+        toolchain = self._languages[_spelling(check)].toolchain
+        if isinstance(toolchain, Repeatable):
+            toolchain.identity(check)
+
+    def decide(
+        self, check: Sandboxed, text: str, workspace: Files = NO_FILES
+    ) -> tuple[CheckResult, ...]:
+        """Build or run the code of an answer, or of files that an agent left.
+
+        Args:
+            check: What to build or run, and how.
+            text: The answer.
+            workspace: The files in the workspace after the run.
+
+        Returns:
+            The check's own result, then one for each of its ``requires``.
+
+        Raises:
+            CannotCompile: The check cannot be decided; the message says why in one line.
+        """
+        if self._closed:
+            raise CannotCompile(_ENDED)
+        if reason := self.missing(check) or _option_problem(check):
+            raise CannotCompile(reason)
+        language = self._languages[_spelling(check)]
+        if check.file:
+            missing = [name for name in check.file if not _is_text(workspace.get(name))]
+            if missing:
+                return _not_built(check, language, f"no text file {missing[0]} in the workspace")
+            candidates = tuple(_block(file) for file in workspace.values() if _is_source(file))
+            named = (block for block in candidates if block.name in check.file)
+            units = tuple(block for block in named if block.kind in language.spellings)
+        else:
+            candidates = blocks(text)
+            units = choose_units(candidates, *language.spellings)
+        # A run of files may need none in its language: its test code finds them in the workspace.
+        if not units and not (check.file and isinstance(check, Run)):
+            what = f"no {language.name} block ({found_languages(candidates)})"
+            return _not_built(check, language, what)
+        headers = {block.name: block for block in candidates if _is_header_for(block, units)}
+        sources = Sources(
+            units=units,
+            headers=tuple(headers.values()),
+            files=check.files if isinstance(check, Compile) else {},
+            workspace=tuple(workspace.values()) if check.file and isinstance(check, Run) else (),
+        )
+        built = self._build_or_run_once(check, language, sources)
+        required = built.required if built.passed else unbuilt(check)
+        return describe(check, language, units, built), *required
+
+    def close(self) -> None:
+        """Kill the running programs; their checks stay undecided."""
+        with self._lock:
+            self._closed = True
+            if self._sandbox:
+                self._sandbox.close()
+
+    def _missing_header(self, check: Compile, toolchain: Toolchain) -> str | None:
+        """Return in one line which header is missing, None if none is; run once per session."""
+        if not check.headers or not isinstance(toolchain, FindsHeaders):
+            return None
+        key = (_spelling(check), check.headers, *_identity(check))
+        try:
+            header = self._headers.get(
+                key, lambda: toolchain.missing_header(check, self._open_sandbox())
+            )
+        except (CannotCompile, SandboxError) as error:
+            return str(error)
+        if header is None:
+            return None
+        return f"header {header!r} is not installed here: install its library"
+
+    def _build_or_run_once(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
+        """Build or run the code, or return the result of the same work in this session."""
+
+        def build_or_run() -> Built:
+            sandbox = self._open_sandbox()
+            if isinstance(check, Run):
+                assert language.runner is not None
+                return language.runner.run(sources, check.code, sandbox)
+            assert language.toolchain is not None
+            return self._build(language.toolchain, sources, check, sandbox)
+
+        try:
+            work = sources.units, sources.headers, sources.workspace
+            return self._built.get((language.name, *_identity(check), *work), build_or_run)
+        except SandboxError as error:
+            raise CannotCompile(str(error)) from None
+        except CannotCompile:
+            raise
+        except Exception as error:  # a plugin's toolchain or runner
+            raise CannotCompile(
+                f"{check.name} {language.name}: raised {describe_exception(error)}"
+            ) from error
+
+    def _build(
+        self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox
+    ) -> Built:
+        """Build the code, or return the cached result of an earlier session."""
+        if not isinstance(toolchain, Repeatable):
+            return toolchain.build(sources, check, sandbox)
+        inputs = (
+            self._own_version,
+            toolchain.identity(check),
+            sandbox.level,
+            sources,
+            check.requires,
+        )
+        name = hashlib.sha256(repr(inputs).encode("utf-8", "replace")).hexdigest()[:32]
+        built = self._build_cache.find(name)
+        if built is None:
+            built = toolchain.build(sources, check, sandbox)
+            self._build_cache.keep(name, built)
+        return built
+
+    def _language(self, check: Sandboxed) -> Language | None:
+        return self._languages.get(_spelling(check))
+
+    def _why_unsafe(self) -> str | None:
+        """Return why no answer may be run, None if it may.
+
+        By default, answers run only in a sandbox that hides the user's files and the network.
+        """
+        try:
+            if self._requested_level == "auto" and not self._open_sandbox().hides_files:
+                return (
+                    "'run' needs a sandbox that hides files and network, and none works here: "
+                    "install bubblewrap, or add --upskill-sandbox limits to run answers with all "
+                    "of your user's rights"
+                )
+        except SandboxError as error:
+            return str(error)
+        return None
+
+    def _open_sandbox(self) -> Sandbox:
+        with self._lock:
+            if self._sandbox is None:
+                if self._closed:
+                    raise CannotCompile(_ENDED)
+                self._sandbox = Sandbox(self._requested_level)
+            return self._sandbox
+
+
+def _built_in() -> Iterator[Language]:
+    yield Language(name="c", toolchain=Gnu("c"))
+    yield Language(name="cpp", toolchain=Gnu("cpp"))
+    yield Language(name="cuda", toolchain=Cuda())
+    yield Language(name="python", toolchain=Python(), runner=PythonRunner())
+
+
+def _not_built(check: Sandboxed, language: Language, what: str) -> tuple[CheckResult, ...]:
+    """Return the results of a check whose code is missing."""
+    return result(check, False, f"{check.name} {language.name}: {what}"), *unbuilt(check)
+
+
+def _spelling(check: Sandboxed) -> str:
+    """Return the key of a check's language in `Compilers`."""
+    word = check.language.strip().lower()
+    return canonical(word) or word
+
+
+def _is_text(file: WorkspaceFile | None) -> bool:
+    return file is not None and not file.binary
+
+
+def _is_source(file: WorkspaceFile) -> bool:
+    """Return whether a file has a name that a compiler takes for nothing but a file."""
+    return _is_text(file) and relative_path(file.name) == file.name
+
+
+def _block(file: WorkspaceFile) -> Block:
+    """Return a file of a workspace as a block of an answer."""
+    language = of_file(file.name) or ""
+    return Block(language=language, name=file.name, code=file.text, line=1, closed=True)
+
+
+def _identity(check: Sandboxed) -> tuple[object, ...]:
+    """Return the fields of a check that decide its result, besides language and answer."""
+    if isinstance(check, Run):
+        return (check.code,)
+    return (check.arch, check.flags, check.host, check.requires, *check.files.items())
+
+
+def _option_problem(check: Sandboxed) -> str | None:
+    if isinstance(check, Run):
+        return None
+    language = _spelling(check)
+    problems = [check_flags(language, check.flags), *map(check_file, check.files)]
+    if check.arch is not None:
+        problems.append(check_arch(check.arch))
+    if language != "cuda" and (check.host or check.requires):
+        problems.append(f"'host' and limits on device code are for cuda, not for {language}")
+    return next(filter(None, problems), None)
+
+
+def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
+    return block.is_header and block.language in C_FAMILY and block not in units
+
+
+MAX_LINES = 40
+MAX_CHARACTERS = 8 << 10
+MAX_NAMES = 5
+"""Maximum lines and characters of diagnostics, and maximum file names, in a result."""
+
+
+def found_languages(found: tuple[Block, ...]) -> str:
+    """Return the languages of an answer's code blocks as text."""
+    languages = dict.fromkeys(block.language or "unlabelled" for block in found)
+    return f"found: {', '.join(languages)}" if languages else "no code block at all"
+
+
+def describe(
+    check: Sandboxed, language: Language, units: tuple[Block, ...], built: Built
+) -> CheckResult:
+    """Make the result of a check from the build or test run of its code blocks."""
+    named = [unit.name or f"block at answer line {unit.line}" for unit in units]
+    where = ", ".join(named[:MAX_NAMES]) + (" …" if len(named) > MAX_NAMES else "")
+    finding = f"{built.message} ({where}; {built.compiler})"
+    if not all(unit.closed for unit in units):
+        finding += "; its fence is never closed: the answer seems to be cut off"
+    message = f"{check.name} {language.name}: {finding}"
+    return result(check, built.passed, message, _cut(built.diagnostics))
+
+
+def result(check: Sandboxed, passed: bool, message: str, detail: str = "") -> CheckResult:
+    """Make the result of a check."""
+    return CheckResult(name=check.name, passed=passed, message=message, detail=detail)
+
+
+def unbuilt(check: Sandboxed) -> tuple[CheckResult, ...]:
+    """Make a failed result for each of a check's ``requires``, for code that does not build."""
+    return tuple(
+        CheckResult(
+            name=requirement.name,
+            passed=False,
+            message=f"{requirement.name}: the code does not build",
+        )
+        for requirement in (check.requires if isinstance(check, Compile) else ())
+    )
+
+
+def _cut(lines: Sequence[str]) -> str:
+    text = "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
+    return f"{text}\n… ({len(lines)} lines)" if len(lines) > MAX_LINES else text

@@ -1,0 +1,253 @@
+"""CUDA with nvcc: builds the device code, which must contain a kernel."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path, PurePosixPath
+
+from pytest_upskill.checks import AtMost, CheckResult, Compile
+from pytest_upskill.checks.compile.built_once import stamps
+from pytest_upskill.checks.compile.command import LIMITS, Command, Probes
+from pytest_upskill.checks.compile.cuda import device_code as cubin
+from pytest_upskill.checks.compile.cuda.device_code import (
+    Disassembler,
+    Function,
+    check_instruction,
+    check_limit,
+    ptx_instructions,
+    read_functions,
+)
+from pytest_upskill.checks.compile.gnu import find_host_compiler
+from pytest_upskill.checks.compile.toolchain import (
+    Built,
+    CannotCompile,
+    Sources,
+    homes_of,
+    run_trusted,
+    wheel_programs,
+)
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import workspace
+
+DEFAULT_ARCH = "sm_90"
+SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
+_VERSION = re.compile(r"release (\d+\.\d+)")
+_TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
+_CUBIN = "../tmp/built.cubin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceCode:
+    """The files that nvcc generated from an answer."""
+
+    ptx: tuple[str, ...]
+    cubins: tuple[bytes, ...]
+    kernels: AbstractSet[str]
+    """Names of the kernels with machine code, the only proof that a kernel was compiled."""
+
+    @classmethod
+    def of(cls, files: Sequence[bytes]) -> _DeviceCode:
+        cubins = tuple(file for file in files if file.startswith(cubin.MAGIC))
+        texts = (file for file in files if not file.startswith(cubin.MAGIC))
+        return cls(
+            ptx=tuple(text.decode("utf-8", "replace") for text in texts),
+            cubins=cubins,
+            kernels=frozenset(chain.from_iterable(map(cubin.kernels, cubins))),
+        )
+
+
+class Cuda:
+    """A toolchain that builds cubins, the fastest mode that runs ptxas for a real architecture."""
+
+    def __init__(self) -> None:
+        self._probes = Probes()
+        self._disassembler = Disassembler()
+
+    def missing(self, check: Compile) -> str | None:
+        """See `Toolchain.missing`."""
+        if self._nvcc is None:
+            return (
+                "no nvcc on PATH, in CUDA_HOME or /usr/local/cuda: "
+                "install the CUDA toolkit, or pip install 'pytest-upskill[cuda]'"
+            )
+        if self._host is None:
+            return "nvcc needs a C++ compiler for the host: no g++ or clang++ on PATH"
+        return self._disassembler.missing() if _requires(check, "sass_contains") else None
+
+    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
+        """See `Toolchain.build`."""
+        command = self._command(check)
+        if shadowed := self._shadowing_file(sources):
+            return Built(
+                passed=False,
+                compiler=command.label,
+                message=f"file {shadowed!r} would replace the toolkit's own header",
+            )
+        built = command.build(sources, sandbox, self._probes)
+        diagnostics = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
+        code = _DeviceCode.of(built.kept)
+        built = replace(built, diagnostics=diagnostics, kept=())
+        if not built.passed:
+            return built
+        if not code.kernels:
+            message = (
+                "no kernel was compiled: none is marked __global__, "
+                "or only templates that nothing instantiates"
+            )
+            return replace(built, passed=False, message=message)
+        count = f"{len(code.kernels)} kernel{'s' if len(code.kernels) > 1 else ''}"
+        return replace(
+            built,
+            message=f"{built.message}, {count}",
+            required=tuple(self._require(check, code, sandbox)),
+        )
+
+    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
+        """See `FindsHeaders.missing_header`."""
+        return self._command(check).missing_header(check, sandbox, self._probes)
+
+    def identity(self, check: Compile) -> str:
+        """See `Repeatable.identity`."""
+        command = self._command(check)
+        parts = [self._toolkit / "bin" / "ptxas", *command.path]
+        assert self._host is not None
+        return repr((command, stamps([command.program, self._host, *parts])))
+
+    def _require(
+        self, check: Compile, code: _DeviceCode, sandbox: Sandbox
+    ) -> Iterator[CheckResult]:
+        """Check the limits and instructions that the case requires of the device code."""
+        functions: list[Function] = []
+        instructions: dict[str, list[str]] = {}
+        if any(isinstance(each, AtMost) for each in check.requires):
+            functions = self._functions(check, code, sandbox)
+        if _requires(check, "ptx_contains"):
+            ptx = map(ptx_instructions, code.ptx)
+            instructions["ptx_contains"] = [*chain.from_iterable(ptx)]
+        if _requires(check, "sass_contains"):
+            sass = (self._disassembler.instructions(each, sandbox) for each in code.cubins)
+            instructions["sass_contains"] = [*chain.from_iterable(sass)]
+        for requirement in check.requires:
+            if isinstance(requirement, AtMost):
+                yield check_limit(requirement, functions)
+            else:
+                yield check_instruction(requirement, instructions[requirement.name])
+
+    def _functions(self, check: Compile, code: _DeviceCode, sandbox: Sandbox) -> list[Function]:
+        """Return the resource usage of functions, from separate runs of ptxas on the PTX.
+
+        In the output of the first build, text that the front end prints could imitate it.
+        """
+        printed = "\n".join(self._figures(check, ptx, sandbox) for ptx in code.ptx)
+        functions = read_functions(printed)
+        if unknown := code.kernels - {function.name for function in functions}:
+            raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
+        return functions
+
+    def _figures(self, check: Compile, ptx: str, sandbox: Sandbox) -> str:
+        command = self._command(check)
+        with workspace() as home:
+            file = home.write("src/kernels.ptx", ptx)
+            outcome = sandbox.run(
+                [
+                    *(str(command.program), *self._target(check), "-cubin", "-o", _CUBIN),
+                    *("-Xptxas", "-v", "-lineinfo", *check.flags, file),
+                ],
+                home,
+                readable=command.homes,
+                path=(command.program.parent, *command.path),
+                limits=LIMITS,
+            )
+        if not outcome.succeeded:
+            raise CannotCompile(f"ptxas reports no figures: {outcome.output or outcome.ended}")
+        return outcome.output
+
+    def _command(self, check: Compile) -> Command:
+        assert self._nvcc is not None
+        assert self._host is not None
+        return Command(
+            label=f"nvcc {self._version} for {check.arch or DEFAULT_ARCH}",
+            program=self._nvcc,
+            options=(
+                *self._target(check),
+                *(("-c", "-o", "../tmp/object") if check.host else ("-cubin", "-o", _CUBIN)),
+                *("-x", "cu"),
+                # Errors in PTX are mapped to lines of the answer by the line table in the PTX.
+                *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
+                *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
+                *("-Xcudafe", "--error_limit=20"),
+                # Not -I: the toolkit's headers must take precedence over the answer's files.
+                *("-Xcompiler", "-iquote,../src", "-I", "../include"),
+                *check.flags,
+            ),
+            suffix=".cu",
+            smallest="__global__ void smallest() {}\n",
+            homes=(self._toolkit, *homes_of([self._host])),
+            listing=("-Xcompiler", "-H"),
+            keep=(".ptx", ".cubin"),
+            path=(self._host.parent,),
+        )
+
+    def _target(self, check: Compile) -> tuple[str, ...]:
+        arch = check.arch or DEFAULT_ARCH
+        # Not -arch: for sm_90a it also builds PTX for an architecture without its features.
+        return (
+            *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
+            *("-ccbin", str(self._host)),
+        )
+
+    @cached_property
+    def _nvcc(self) -> Path | None:
+        found = next(filter(_is_program, _nvcc_paths()), None)
+        return found.absolute() if found else None
+
+    @cached_property
+    def _host(self) -> Path | None:
+        return find_host_compiler()
+
+    @cached_property
+    def _toolkit(self) -> Path:
+        """The toolkit's folder, as nvcc reports it: nvcc itself may be a script elsewhere."""
+        assert self._nvcc is not None
+        match = _TOP.search(run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
+        return Path(match[1]).resolve() if match else self._nvcc.resolve().parent.parent
+
+    @cached_property
+    def _version(self) -> str:
+        assert self._nvcc is not None
+        match = _VERSION.search(run_trusted(self._nvcc, "--version"))
+        return match[1] if match else "(unknown version)"
+
+    def _shadowing_file(self, sources: Sources) -> str | None:
+        """Return the name of an answer's file that hides a header of the toolkit, None if none."""
+        for block in (*sources.units, *sources.headers):
+            parts = PurePosixPath(block.name or "").parts
+            for start in range(len(parts)):
+                if self._toolkit.joinpath("include", *parts[start:]).is_file():
+                    return block.name
+        return None
+
+
+def _requires(check: Compile, name: str) -> bool:
+    return any(requirement.name == name for requirement in check.requires)
+
+
+def _nvcc_paths() -> Iterator[Path]:
+    if found := shutil.which("nvcc"):
+        yield Path(found)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if folder := os.environ.get(variable):
+            yield Path(folder, "bin", "nvcc")
+    yield SYSTEM_NVCC
+    yield from wheel_programs("nvcc")
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,135 @@
+"""C and C++ with GCC, or Clang if there is no GCC."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.checks.compile.built_once import stamps
+from pytest_upskill.checks.compile.command import Command, Probes
+from pytest_upskill.checks.compile.toolchain import Built, Sources, homes_of, run_trusted
+from pytest_upskill.sandbox.run import Sandbox
+
+_PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
+_NAMES = {
+    ("gcc", "c"): "gcc",
+    ("gcc", "cpp"): "g++",
+    ("clang", "c"): "clang",
+    ("clang", "cpp"): "clang++",
+}
+"""Names of compilers by family and language."""
+_VERSION = re.compile(r"\d+\.\d+")
+# Newer compilers reject these in C, older ones only warn: reject them everywhere.
+_STRICT_C = tuple(
+    f"-Werror={warning}"
+    for warning in (
+        "implicit-function-declaration",
+        "implicit-int",
+        "int-conversion",
+        "incompatible-pointer-types",
+    )
+)
+_BOUNDED = {
+    "gcc": (
+        "-fmax-errors=20",
+        "-fmax-include-depth=64",
+        "-fdiagnostics-color=never",
+    ),
+    "clang": (
+        "-ferror-limit=20",
+        "-fno-color-diagnostics",
+    ),
+}
+_BOUNDED_CPP = {
+    "gcc": ("-fconstexpr-ops-limit=20000000",),
+    "clang": ("-fconstexpr-steps=20000000",),
+}
+_TEMPLATES = ("-ftemplate-depth=256", "-ftemplate-backtrace-limit=4")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+_EMPTY_PROGRAM = "int main(void) { return 0; }\n"
+
+
+def find_host_compiler() -> Path | None:
+    """Return the path of a C++ compiler on ``PATH``, None if there is none."""
+    return _find("cpp")
+
+
+class Gnu:
+    """A toolchain that compiles C or C++ to an object file without optimization.
+
+    ``-fsyntax-only`` would be faster but misses errors in inline assembly and forced inlining.
+    """
+
+    def __init__(self, language: Literal["c", "cpp"]) -> None:
+        self._language = language
+        self._probes = Probes()
+
+    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
+        """See `Toolchain.missing`."""
+        if self._program:
+            return None
+        return f"no {' or '.join(_PROGRAMS[self._language][:2])} on PATH"
+
+    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
+        """See `Toolchain.build`."""
+        if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
+            message = "it contains only comments"
+            return Built(passed=False, compiler=self._version, message=message)
+        return self._command(check).build(sources, sandbox, self._probes)
+
+    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
+        """See `FindsHeaders.missing_header`."""
+        return self._command(check).missing_header(check, sandbox, self._probes)
+
+    def identity(self, check: Compile) -> str:
+        """See `Repeatable.identity`."""
+        command = self._command(check)
+        return repr((command, stamps([command.program])))
+
+    def _command(self, check: Compile) -> Command:
+        assert self._program is not None
+        return Command(
+            label=self._version,
+            program=self._program,
+            options=(
+                *("-c", "-O0", *_BOUNDED[self._family]),
+                *(("-x", "c", *_STRICT_C) if self._language == "c" else self._cpp),
+                *("-iquote", "../src", "-I", "../include", "-o", "../tmp/object"),
+                *check.flags,
+            ),
+            suffix=f".{self._language}",
+            smallest=_EMPTY_PROGRAM,
+            homes=homes_of([self._program]),
+            listing=("-H",),
+        )
+
+    @cached_property
+    def _program(self) -> Path | None:
+        return _find(self._language)
+
+    @cached_property
+    def _version_output(self) -> str:
+        return run_trusted(self._program, "--version") if self._program else ""
+
+    @property
+    def _family(self) -> Literal["gcc", "clang"]:
+        return "clang" if "clang" in self._version_output else "gcc"
+
+    @property
+    def _cpp(self) -> tuple[str, ...]:
+        return ("-x", "c++", *_TEMPLATES, *_BOUNDED_CPP[self._family])
+
+    @property
+    def _version(self) -> str:
+        version = _VERSION.search(self._version_output)
+        name = _NAMES[self._family, self._language]
+        return f"{name} {version[0] if version else '(unknown version)'}"
+
+
+def _find(language: Literal["c", "cpp"]) -> Path | None:
+    found = next(filter(None, map(shutil.which, _PROGRAMS[language])), None)
+    return Path(found).absolute() if found else None

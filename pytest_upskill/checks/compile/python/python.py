@@ -1,0 +1,271 @@
+"""Whether an answer is Python, and whether it passes tests, with the interpreter that runs pytest.
+
+Both happen in the sandbox, because parsing can crash it too. The tests are counted here: a thread
+of this process supervises `run_tests`, the program in the sandbox, through a socket. It first sends
+a nonce, which each report must carry, and a digest of the test code; then, when the answer is
+imported, the test code, which nothing can read or exchange before. A socket, unlike a pipe, cannot
+be opened again by its name in ``/proc``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import secrets
+import socket
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Self
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.checks.blocks import relative_path
+from pytest_upskill.checks.compile.command import Command, Probes
+from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
+from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
+from pytest_upskill.checks.python_tests import PythonTests, find_tests
+from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
+from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.workspace import Workspace, workspace
+
+LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
+
+_MAX_LINE = 300
+_PLACE = re.compile(r'File "(?:\.\./)?(src|check)/([^"]{1,300})", line (\d+)')
+_PROGRAM = f"Python {platform.python_version()}"
+
+# What test code has that needs a module, which is imported before the answer can replace it.
+_NEEDS = {
+    "asyncio": r"asyncio|async ",
+    "pytest": r"pytest|TestCase|\bdef test|\bclass \w*Test|\bTest\w*\s*=",
+    "unittest": "unittest",
+}
+# Reads the file as UTF-8, ignoring any declared encoding, and prints errors like a compiler.
+_COMPILE = """
+import sys
+from _ast import PyCF_ONLY_AST
+name = sys.argv[1]
+with open(name, "rb") as file:
+    text = file.read().decode()
+try:
+    if not compile(text, name, "exec", PyCF_ONLY_AST, True).body:
+        sys.exit("it contains only comments")
+    compile(text, name, "exec", dont_inherit=True)
+except SyntaxError as error:
+    print(f"{name}:{error.lineno or 1}: error: {type(error).__name__}: {error.msg}")
+    print("    " + (error.text or "").strip()[:200])
+    sys.exit(1)
+except (ValueError, OverflowError, MemoryError, RecursionError) as error:
+    sys.exit(f"error: {type(error).__name__}: {error}")
+"""
+
+_RUN_TESTS = Path(__file__).with_name("run_tests.py")
+# All packages that pytest imports.
+_PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments")
+_MOST_REPORTS = 100_000
+_LONGEST_REPORT = 8 << 10
+
+
+class Python:
+    """A toolchain that compiles Python to bytecode without running it."""
+
+    def __init__(self) -> None:
+        self._probes = Probes()
+
+    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
+        """See `Toolchain.missing`."""
+        return None
+
+    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:  # noqa: ARG002 - takes no options
+        """See `Toolchain.build`."""
+        return self._command.build(sources, sandbox, self._probes)
+
+    def identity(self, check: Compile) -> str:  # noqa: ARG002 - takes no options
+        """See `Repeatable.identity`."""
+        return repr((self._command, sys.version))
+
+    @property
+    def _command(self) -> Command:
+        return Command(
+            label=f"Python {platform.python_version()}",
+            program=PYTHON,
+            options=("-I", "-S", "-W", "ignore", "-c", _COMPILE),
+            suffix=".py",
+            smallest="pass\n",
+            homes=PYTHON_FOLDERS,
+        )
+
+
+class PythonRunner:
+    """A runner that imports the answer, then runs the test code and its ``test_`` functions.
+
+    Test code can use the answer's names directly, or import them from ``answer`` or from the files
+    that the answer names. Only the standard library, pytest and its dependencies are installed.
+    """
+
+    def missing(self) -> str | None:
+        """See `Runner.missing`."""
+        return None
+
+    def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
+        """See `Runner.run`."""
+        tests = _find_tests(code)
+        preloaded = ",".join(name for name, sign in _NEEDS.items() if re.search(sign, code))
+        with workspace() as home:
+            try:
+                _copy_workspace(home, sources)
+                files = write_sources(home, sources, ".py")
+            except OSError as error:
+                message = f"the answer's file names clash: {error.strerror}"
+                return Built(passed=False, compiler=_PROGRAM, message=message)
+            home.write("check/test.py", "")
+            home.write("check/pytest.ini", "[pytest]\n")
+            with Supervisor(code) as supervisor:
+                outcome = sandbox.run(
+                    [
+                        *(str(PYTHON), "-I", "-S", "-B", "-u", "-c", _RUN_TESTS.read_text("utf-8")),
+                        *(str(supervisor.descriptor), preloaded, *files),
+                    ],
+                    home,
+                    readable=(*PYTHON_FOLDERS, *_link_pytest(home)),
+                    limits=LIMITS,
+                    files=(supervisor.descriptor,),
+                )
+        lines = [line for line in outcome.output.split("\n") if line.strip()]
+        diagnostics = [_PLACE.sub(_describe_place, line) for line in lines]
+        if outcome.succeeded and supervisor.reports["done"]:
+            failure = _what_did_not_run(tests, supervisor.reports)
+        else:
+            failure = _failure_reason(outcome, diagnostics)
+        return Built(
+            passed=failure is None,
+            compiler=_PROGRAM,
+            message=failure or "passes",
+            diagnostics=tuple(diagnostics),
+        )
+
+
+class Supervisor(threading.Thread):
+    """Sends the test code when the answer is imported, and collects what is reported of the tests.
+
+    Attributes:
+        descriptor: The file descriptor for the program in the sandbox.
+        reports: For each event, the names of the tests of which it was reported.
+    """
+
+    def __init__(self, code: str) -> None:
+        super().__init__(daemon=True)
+        self._ours, self._theirs = socket.socketpair()
+        self.descriptor = self._theirs.fileno()
+        self.reports = defaultdict[str, set[str]](set)
+        self._code = code.encode("utf-8", "surrogatepass")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._theirs:
+            # A process that the program left behind may keep the socket open.
+            self._theirs.shutdown(socket.SHUT_RDWR)
+        self.join()
+
+    def run(self) -> None:
+        """Supervise until the program ends."""
+        nonce = secrets.token_hex(16)
+        with self._ours as ours, ours.makefile("rb") as reader, suppress(OSError):
+            ours.sendall(f"{nonce} {hashlib.sha256(self._code).hexdigest()}".encode())
+            lines = iter(lambda: reader.readline(_LONGEST_REPORT), b"")
+            for line in islice(lines, _MOST_REPORTS):
+                known, event, name = (*line.decode("utf-8", "replace").split(" ", 2), "", "")[:3]
+                if known != nonce:
+                    continue
+                if event == "imported":
+                    ours.sendall(self._code)
+                    ours.shutdown(socket.SHUT_WR)
+                self.reports[event].add(name.rstrip("\n").partition("::")[2])
+
+
+def _copy_workspace(home: Workspace, sources: Sources) -> None:
+    """Copy the files that an agent left to where the tests run, and its modules to ``src``.
+
+    Modules of the standard library come first on the path: a ``json.py`` replaces nothing.
+    """
+    units = {unit.name for unit in sources.units}
+    for file in sources.workspace:
+        if relative_path(file.name) != file.name:
+            continue
+        home.write_bytes(f"cwd/{file.name}", file.content)
+        if file.name.endswith(".py") and file.name not in units:
+            home.write_bytes(f"src/{file.name}", file.content)
+
+
+def _find_tests(code: str) -> PythonTests:
+    """Find the tests in the test code.
+
+    Raises:
+        CannotCompile: The test code is invalid.
+    """
+    try:
+        tests = find_tests(code)
+    except (SyntaxError, ValueError) as error:
+        raise CannotCompile(f"run python: the test code is not Python: {error}") from None
+    if tests.problem:
+        raise CannotCompile(f"run python: the test code is wrong: {tests.problem}")
+    return tests
+
+
+def _link_pytest(home: Workspace) -> Iterator[Path]:
+    """Link pytest and its dependencies into ``lib``, without the rest of the environment."""
+    (home.root / "lib").mkdir()
+    for name in _PYTEST:
+        if (spec := find_spec(name)) and spec.origin:
+            file = Path(spec.origin)
+            found = file.parent if file.name == "__init__.py" else file
+            (home.root / "lib" / found.name).symlink_to(found)
+            yield found
+
+
+def _what_did_not_run(tests: PythonTests, reports: Mapping[str, set[str]]) -> str | None:
+    """Return in one line which test did not run, None if all did that were not skipped.
+
+    Raises:
+        CannotCompile: None ran.
+    """
+    finished = reports["ran"] | reports["skipped"]
+    names = {name.partition("[")[0].replace("::", ".") for name in finished}
+    # The names in the test code count even if pytest did not find them.
+    missed = [*(set(tests.names) - names), *(reports["found"] - finished)]
+    if missed and not reports["skipped_all"]:
+        return f"{min(missed)} did not run"
+    if tests.names and not reports["ran"]:
+        raise CannotCompile("run python: the test code is wrong: nothing ran")
+    return None
+
+
+def _failure_reason(outcome: Outcome, lines: Sequence[str]) -> str:
+    """Return in one line why a test run failed.
+
+    Raises:
+        CannotCompile: The session ended first.
+    """
+    if limit := limit_reached(outcome, LIMITS):
+        return limit
+    if crashed(outcome):
+        return "it crashed, or exceeded its memory or time limit"
+    if outcome.returncode == 0:
+        return "it exits before the end of the test code"
+    return lines[-1][:_MAX_LINE] if lines else "it fails without a message"
+
+
+def _describe_place(match: re.Match[str]) -> str:
+    """Return how a place in a traceback is called."""
+    folder, name, line = match.groups()
+    return f"test line {line}" if folder == "check" else place_in_answer(name, line)

@@ -1,0 +1,125 @@
+"""The cases of a cell with the results of all arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_upskill.figures.arm import ArmFigures, figures
+from pytest_upskill.figures.baseline import ArmCounts
+from pytest_upskill.figures.gate import Gate
+from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
+from pytest_upskill.trials.result import TrialResult
+
+CaseStatus = Literal[
+    "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
+]
+"""Result of a case; one that always or never passes in every arm does not affect the lift."""
+
+_ORDER: tuple[CaseStatus, ...] = (
+    "regressed",
+    "worse",
+    "incomplete",
+    "never passes",
+    "same",
+    "better",
+    "always passes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """One case of a cell with its trials in all arms."""
+
+    case: str
+    line: int
+    """Line of the case in its file, from 1."""
+    question: str
+    with_skill: TrialResult | None
+    without_skill: TrialResult | None
+    old_skill: TrialResult | None
+    was: ArmCounts | None = None
+    """Passes with the old skill, in the baseline or at a git ref; None if not compared."""
+    regressed: bool = False
+    """Whether the skill regressed, and this case passes less often than before."""
+
+    @property
+    def trials(self) -> list[TrialResult]:
+        """Trials of all arms that ran."""
+        arms = (self.with_skill, self.without_skill, self.old_skill)
+        return [trial for trial in arms if trial is not None]
+
+    @property
+    def failed(self) -> bool:
+        """Whether the case failed with the skill."""
+        return self.with_skill is not None and self.with_skill.failed
+
+    @property
+    def counts(self) -> CaseCounts:
+        """Passes and valid runs with and without the skill."""
+        with_, without = self.with_skill, self.without_skill
+        return CaseCounts(
+            with_.passes if with_ else 0,
+            len(with_.runs) if with_ else 0,
+            without.passes if without else 0,
+            len(without.runs) if without else 0,
+        )
+
+    @property
+    def difference(self) -> float | None:
+        """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
+        return lift([self.counts])
+
+    @property
+    def interval(self) -> Interval | None:
+        """95 % interval of the difference."""
+        return lift_interval([self.counts])
+
+    @property
+    def status(self) -> CaseStatus:
+        """Result of the case."""
+        if self.regressed:
+            return "regressed"
+        if self.difference is None:
+            return "incomplete"
+        if self.difference:
+            return "better" if self.difference > 0 else "worse"
+        rates = {trial.passes / len(trial.runs) for trial in self.trials if trial.runs}
+        if self.was is not None:
+            rates.add(self.was.passes / self.was.runs)
+        if rates == {0.0}:
+            return "never passes"
+        return "always passes" if rates == {1.0} else "same"
+
+
+def case_lines(gate: Gate) -> list[CaseLine]:
+    """Return the cases of a gate's cell, the most urgent first."""
+    compared = {} if gate.comparison is None else gate.comparison.by_case
+    cell = gate.cell
+    cases: dict[str, dict[str, TrialResult]] = {}
+    for trial in cell.counted_trials:
+        cases.setdefault(trial.case, {})[trial.arm] = trial
+    lines = []
+    for case, arms in cases.items():
+        any_arm = next(iter(arms.values()))
+        past = compared.get(case)
+        lines.append(
+            CaseLine(
+                case=case,
+                line=any_arm.line,
+                question=any_arm.question,
+                with_skill=arms.get("with_skill"),
+                without_skill=arms.get("without_skill"),
+                old_skill=arms.get("old_skill"),
+                was=past.then if past else None,
+                regressed=bool(
+                    past and gate.verdict == "regression" and past.counts.difference < 0
+                ),
+            )
+        )
+    return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.difference or 0.0))
+
+
+def arm_figures(trial: TrialResult | None) -> ArmFigures | None:
+    """Return the figures of one trial, None without a valid run."""
+    return figures([trial.runs]) if trial and trial.runs else None

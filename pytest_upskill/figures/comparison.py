@@ -1,0 +1,395 @@
+"""Comparison of a cell with its past, a baseline or a git ref, to detect regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from pytest_upskill import stats
+from pytest_upskill.figures.baseline import ArmCounts, Baseline, BaselineCase, Baselines, key_of
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.trials.result import TrialResult
+
+_NAMED = 5
+"""Maximum number of cases in a headline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """Results of one case with the current and the old skill."""
+
+    id: str
+    now: ArmCounts | None
+    """Result with the current skill; None if all runs are missing."""
+    then: ArmCounts | None
+    """Result with the old skill; None if all runs are missing."""
+    if_for: stats.CaseCounts | None = None
+    """Counts if all open runs were for the current skill; None if no run is open."""
+    if_against: stats.CaseCounts | None = None
+    """Counts if they were all against it."""
+
+    @property
+    def counts(self) -> stats.CaseCounts:
+        """Counts in which the current skill stands for *with*, and the old one for *without*."""
+        return stats.CaseCounts(
+            self.now.passes if self.now else 0,
+            self.now.runs if self.now else 0,
+            self.then.passes if self.then else 0,
+            self.then.runs if self.then else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Results of a cell's cases with the current and the old skill."""
+
+    then: str
+    """What the cell is compared with: ``baseline`` or a git ref."""
+    cases: tuple[ComparedCase, ...] = ()
+    p: float = 1.0
+    """P-value of ``stats.regression_test``, adjusted for the number of cells by ``adjust``."""
+    undecided: bool = False
+    """Whether open runs, of this cell or others, could change whether it became worse."""
+    drift: str = ""
+    """Why the model, and not the skill, may have changed; empty if not."""
+    notes: tuple[str, ...] = ()
+    """Further notes, one line each."""
+    lacking: bool = False
+    """Whether no case is compared, but some should be."""
+    chooses: bool = False
+    """Whether the cases are queries for which a model chooses a skill."""
+    unchanged: bool = False
+    """Whether the description equals the baseline's, so that only other skills can differ."""
+
+    @property
+    def measured(self) -> tuple[ComparedCase, ...]:
+        """Cases with valid runs with both skills."""
+        return tuple(case for case in self.cases if case.counts.usable)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the cases pass significantly less often."""
+        return _is_worse([case.counts for case in self.cases], self.p)
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the skill regressed: the cases pass less often, and the model did not change."""
+        return self.is_worse and not self.drift and not self.undecided
+
+    @property
+    def sentence(self) -> str:
+        """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
+        now = total(case.now for case in self.measured)
+        then = total(case.then for case in self.measured)
+        what = "runs right" if self.chooses else "with the skill"
+        return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
+
+    @property
+    def base(self) -> str:
+        """What the cell is compared with, for use in a sentence."""
+        return "the baseline" if self.then == "baseline" else self.then
+
+    @property
+    def headline(self) -> str:
+        """The regression: ``became worse than the baseline: case, case (12/25 …)``."""
+        # Sorted: merged shards may not keep the order of the file.
+        worse = sorted(case.id for case in self.measured if case.counts.difference < 0)
+        more = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
+        return f"became worse than {self.base}: {', '.join(worse[:_NAMED])}{more} ({self.sentence})"
+
+    @property
+    def next_step(self) -> str:
+        """Advice about a regression."""
+        again = " and record the baseline again: --upskill-baseline-update"
+        rerecord = again if self.then == "baseline" else ""
+        if not self.chooses:
+            return f"next: restore the facts in the skill, or change the cases{rerecord}"
+        if self.unchanged:
+            return (
+                "next: the description is unchanged: look for a skill that is chosen instead, and "
+                "say in both descriptions how the skills differ; or record the baseline again: "
+                "--upskill-baseline-update"
+            )
+        return (
+            "next: say in the description when to use the skill, in the words of these queries, "
+            f"or change the queries{rerecord}"
+        )
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """Notes to print below the table."""
+        if self.measured:
+            yield self.headline if self.regressed else self.sentence
+            if self.regressed:
+                yield self.next_step
+        if self.drift:
+            what = "regressions are not reported" if self.is_worse else "compare with caution"
+            yield f"warning: {self.drift}: {what}, record the baseline again"
+        yield from self.notes
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """One line for each comparison that should exist but does not."""
+        return self.notes if self.cases or self.lacking else ()
+
+    @property
+    def worse_cases(self) -> list[str]:
+        """Cases that pass less often, with old and new results."""
+        return [
+            f"worse: {case.id}: {case.then} -> {case.now}"
+            for case in self.measured
+            if case.counts.difference < 0
+        ]
+
+    @property
+    def by_case(self) -> dict[str, ComparedCase]:
+        """Compared cases by id."""
+        return {case.id: case for case in self.measured}
+
+
+def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
+
+    The same is done with all open runs counted for the current skills, and with all counted against
+    them. Adjusted p-values never decrease when a p-value of another cell increases, so these two
+    results bound what the open runs of any cells could have changed.
+
+    Args:
+        comparisons: Comparison of each cell, None for a cell without one.
+    """
+    tested = [comparison for comparison in comparisons if comparison and comparison.cases]
+    seen = _tests([[case.counts for case in each.cases] for each in tested])
+    if_for = _tests([[case.if_for or case.counts for case in each.cases] for each in tested])
+    against = _tests([[case.if_against or case.counts for case in each.cases] for each in tested])
+    results = iter(
+        replace(each, p=p, undecided=not each.drift and len({worse, best, worst}) > 1)
+        for each, (p, worse), (_, best), (_, worst) in zip(
+            tested, seen, if_for, against, strict=True
+        )
+    )
+    return [
+        next(results) if comparison and comparison.cases else comparison
+        for comparison in comparisons
+    ]
+
+
+def _tests(cells: Sequence[Sequence[stats.CaseCounts]]) -> list[tuple[float, bool]]:
+    """Return Holm's adjusted p-value of each cell, and whether it became worse."""
+    p_values = stats.holm([_p_value(cases) for cases in cells])
+    return [(p, _is_worse(cases, p)) for cases, p in zip(cells, p_values, strict=True)]
+
+
+def _p_value(cases: Sequence[stats.CaseCounts]) -> float:
+    """Return the p-value of a cell: 1, not mid-p's .5, where nothing differs in any run."""
+    same = all(case.usable and case.difference == 0 for case in cases)
+    unanimous = all(case.passes_with in {0, case.runs_with} for case in cases)
+    return 1.0 if same and unanimous else stats.regression_test(cases)
+
+
+def _is_worse(cases: Sequence[stats.CaseCounts], p: float) -> bool:
+    difference = stats.lift(cases)
+    return difference is not None and difference < 0 and stats.significant(p)
+
+
+def arm_counts(trial: TrialResult) -> ArmCounts:
+    """Return a trial's passes and valid runs; there must be a valid run."""
+    return ArmCounts(trial.passes, len(trial.runs))
+
+
+def total(counts: Iterable[ArmCounts | None]) -> str:
+    """Return the sum of passes and runs, ``31/40``."""
+    known = [arm for arm in counts if arm is not None]
+    return f"{sum(arm.passes for arm in known)}/{sum(arm.runs for arm in known)}"
+
+
+def _p_text(p: float) -> str:
+    """Return a p-value with three decimals, without the leading zero."""
+    text = f"{p:.3f}".removeprefix("0")
+    return "< .001" if text == ".000" else f"= {text.rstrip('0').rstrip('.')}"
+
+
+_DRIFT_ALPHA = 0.01
+_RECORD = "record one with --upskill-runs {runs} --upskill-baseline-update and commit it"
+
+
+def compare(
+    cells: Sequence[Cell | TriggerCell], baselines: Baselines | None
+) -> list[Comparison | None]:
+    """Return the comparison of each cell with its past, None without a decision or a past.
+
+    Against a git ref only skills that changed are tested, as nothing else differs; against a
+    baseline all are, as another skill may take the queries of one that did not change. Holm's
+    correction counts those that are tested.
+
+    Args:
+        cells: All cells of one kind.
+        baselines: Baselines to compare with; None for none. A cell with trials of an old skill
+            from a git ref is compared with those instead.
+    """
+    stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
+
+    def comparison_of(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison | None:
+        if cell.why_undecidable:
+            return None
+        if cell.ref:
+            return _against_ref(cell)
+        if baselines is None:
+            return None
+        if isinstance(cell, Cell):
+            return against_baseline(cell, baseline)
+        return _triggers_against_baseline(cell, baseline)
+
+    pairs = zip(cells, stored, strict=True)
+    return adjust([comparison_of(cell, baseline) for cell, baseline in pairs])
+
+
+def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
+    """Compare a cell with its baseline, on cases whose prompt and checks did not change.
+
+    Args:
+        cell: The cell.
+        baseline: Its baseline, None if there is none.
+    """
+    record = _RECORD.format(runs=10)
+    if baseline is None:
+        return Comparison(then="baseline", notes=(f"no baseline: {record}",), lacking=True)
+    cases = _since_baseline(cell, baseline)
+    notes = tuple(_not_compared(cell, baseline, {case.id for case in cases}))
+    lacking = not any(case.counts.usable for case in cases)
+    if lacking:
+        notes = (f"no case in common with the baseline: {record}", *notes)
+    return Comparison(
+        then="baseline",
+        cases=cases,
+        lacking=lacking,
+        drift=_model_change(cell, baseline, {case.id for case in cases}),
+        notes=notes,
+    )
+
+
+def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> Comparison:
+    if baseline is None:
+        note = f"no baseline of triggers: {_RECORD.format(runs=5)}"
+        return Comparison(then="baseline", notes=(note,), lacking=True, chooses=True)
+    cases = _since_baseline(cell, baseline)
+    changed = sorted({trial.case for trial in cell.current_trials} - {case.id for case in cases})
+    notes: tuple[str, ...] = ()
+    if changed:
+        notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
+    return Comparison(
+        then="baseline",
+        chooses=True,
+        cases=cases,
+        notes=notes,
+        lacking=not cases,
+        unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.current_trials),
+        drift=_other_model(cell, baseline),
+    )
+
+
+def _against_ref(cell: Cell | TriggerCell) -> Comparison:
+    """Compare a cell with the results of its old skill, from a git ref, in the same session."""
+    past = Comparison(then=cell.ref, chooses=isinstance(cell, TriggerCell))
+    if cell.history:
+        return replace(past, notes=(cell.history,), lacking=cell.past_unknown)
+    then = {trial.case: trial for trial in cell.old_trials}
+    cases = (
+        _compared(trial, then[trial.case]) for trial in cell.current_trials if trial.case in then
+    )
+    return replace(past, cases=tuple(cases))
+
+
+def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase:
+    """Compare a trial with its past; all runs of a baseline are known."""
+
+    def counts_if(for_skill: bool) -> stats.CaseCounts:
+        past = (
+            (then.passes, then.runs)
+            if isinstance(then, ArmCounts)
+            else then.counts_if(open_pass=not for_skill)
+        )
+        return stats.CaseCounts(*trial.counts_if(open_pass=for_skill), *past)
+
+    return ComparedCase(
+        id=trial.case,
+        now=_counts(trial),
+        then=then if isinstance(then, ArmCounts) else _counts(then),
+        if_for=counts_if(True),
+        if_against=counts_if(False),
+    )
+
+
+def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase, ...]:
+    """Compare trials with a baseline, on cases whose prompt and checks did not change."""
+    recorded = {case.id: case for case in baseline.cases}
+    return tuple(
+        _compared(trial, recorded[trial.case].with_skill)
+        for trial in cell.current_trials
+        if trial.case in recorded and _is_same(trial, recorded[trial.case])
+    )
+
+
+def _counts(trial: TrialResult) -> ArmCounts | None:
+    return arm_counts(trial) if trial.runs else None
+
+
+def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
+    return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
+
+
+def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
+    """Yield lines about the cases that cannot be compared with the baseline."""
+    recorded = {case.id for case in baseline.cases}
+    here = {trial.case for trial in cell.current_trials if trial.runs}
+    known = here.union(cell.skipped, (trial.case for trial in cell.trials))
+    changed = (here & recorded) - set(same)
+    for why, ids in (
+        ("changed since the baseline", changed),
+        ("new since the baseline", here - recorded),
+        ("removed since the baseline", recorded - known),
+        ("without a valid run with the skill now", (recorded & known) - here),
+    ):
+        if ids:
+            yield f"not compared, {why}: {', '.join(sorted(ids))}"
+
+
+def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
+    """Return how the model changed, by its name or its results without the skill; empty if not."""
+    if renamed := _other_model(cell, baseline):
+        return renamed
+    recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
+    trials = [
+        trial
+        for trial in cell.counted_trials
+        if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
+    ]
+    now = [arm_counts(trial) for trial in trials]
+    then = [recorded[trial.case] for trial in trials]
+    # It has changed if it has whatever the open runs would have shown.
+    p = max(
+        stats.lift_test(
+            [
+                stats.CaseCounts(*trial.counts_if(open_pass=passed), old.passes, old.runs)
+                for trial, old in zip(trials, then, strict=True)
+            ]
+        )
+        for passed in (False, True)
+    )
+    if stats.significant(p, _DRIFT_ALPHA):
+        return f"the model has changed: {total(now)} without the skill, baseline {total(then)}"
+    return ""
+
+
+def _other_model(cell: TrialGroup, baseline: Baseline) -> str:
+    """Return that other models answered than in the baseline; empty if the same ones did."""
+    served, recorded = set(cell.served), set(baseline.served)
+    if not served or not recorded or served & recorded:
+        return ""
+    return f"the model is {_join_names(served)} now, {_join_names(recorded)} in the baseline"
+
+
+def _join_names(names: Iterable[str]) -> str:
+    return " and ".join(sorted(names))

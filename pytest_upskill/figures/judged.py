@@ -1,0 +1,159 @@
+"""A judge's decisions in a cell: how far to trust them, and how labels correct them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pytest_upskill import stats
+from pytest_upskill.figures.arm import Pair
+from pytest_upskill.trials.result import CellLabels, TrialResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The decisions of a judge about the cases that count towards a lift."""
+
+    judge: str
+    """Full name of the judge."""
+    pairs: Sequence[Pair]
+    labels: CellLabels | None
+    """Labels that apply to the cell; None without a labels file."""
+    alpha: float
+    """Significance level of the verdict."""
+    missing_trials: int = 0
+    """Number of trials of the cell that did not run, such as those of other shards."""
+
+    @cached_property
+    def cases(self) -> list[stats.JudgedCase]:
+        """The runs of each case as the judge decided them."""
+        return [stats.JudgedCase(*map(_runs, pair)) for pair in self.pairs]
+
+    @property
+    def decides(self) -> bool:
+        """Whether statements could change the outcome of a run."""
+        return any(stats.answers_of(self.cases, stratum) for stratum in stats.STRATA)
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """Why the judge is not calibrated, one line each; empty if it is."""
+        if self.labels is None:
+            return ["no answer is labelled"]
+        lacking = stats.lacking_labels(self.cases, self._labels)
+        if not lacking:
+            return []
+        if self.missing_trials:
+            # Ten labels of a stratum are not ten of the part of it that ran.
+            lines = self.labels.problems
+            return [
+                *lines,
+                "labels can only correct a complete cell, and some of its trials did not run",
+            ]
+        parts = [f"{count} of {_NAMES[stratum]}" for stratum, count in lacking]
+        return [*self.labels.lines, f"more labels are needed: {', '.join(parts)}"]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Lines about labels that do not apply, though enough others do."""
+        return self.labels.lines if self.labels is not None and self.calibrated else ()
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether labels correct the judge."""
+        return not self.reasons
+
+    @cached_property
+    def correction(self) -> stats.Correction | None:
+        """The corrected lift with its 95 % interval; None without enough labels."""
+        if not self.calibrated:
+            return None
+        return stats.correct_lift(self.cases, self._labels, sampled=self._all_labels_present)
+
+    @cached_property
+    def verdict(self) -> stats.Verdict:
+        """Verdict by the corrected interval, or by an uncalibrated judge."""
+        return self.verdict_of([case.counts for case in self.cases])
+
+    def verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
+        """Return the verdict if these were the runs of the cases, the further ones not judged.
+
+        An uncalibrated judge never shows that a skill has no effect: errors that are equal in both
+        arms shrink every lift.
+
+        Args:
+            counts: Of each case, with at least the runs that it has.
+        """
+        if self.calibrated:
+            cases = [_with_runs(*pair) for pair in zip(self.cases, counts, strict=True)]
+            return stats.corrected_verdict(
+                cases, self._labels, self.alpha, sampled=self._all_labels_present
+            )
+        alone = stats.verdict(counts, self.alpha)
+        return "too few runs" if alone == "no effect" else alone
+
+    @cached_property
+    def uncorrected_verdict(self) -> stats.Verdict:
+        """Verdict by the judge, as if it were always right."""
+        return stats.verdict([case.counts for case in self.cases], self.alpha)
+
+    @cached_property
+    def tipping_point(self) -> float | None:
+        """Leniency, as a fraction, that would undo ``helps`` or ``hurts``; None for neither.
+
+        It is how much more often the judge would have to pass answers in one arm than it should.
+        """
+        interval = stats.lift_interval([case.counts for case in self.cases])
+        if self.calibrated or interval is None or self.verdict not in {"helps", "hurts"}:
+            return None
+        return max(0.0, interval.low if self.verdict == "helps" else -interval.high)
+
+    @property
+    def with_skill(self) -> stats.Agreement | None:
+        """How often the judge is right with the skill; None if it is not calibrated."""
+        return self._agreement(with_skill=True)
+
+    @property
+    def without_skill(self) -> stats.Agreement | None:
+        """How often it is right without the skill."""
+        return self._agreement(with_skill=False)
+
+    def _agreement(self, *, with_skill: bool) -> stats.Agreement | None:
+        if not self.calibrated:
+            return None
+        return stats.agreement(self.cases, self._labels, with_skill=with_skill)
+
+    @cached_property
+    def _labels(self) -> list[stats.Label]:
+        index_of = {pair.case: index for index, pair in enumerate(self.pairs)}
+        return [
+            stats.Label(index_of[label.case], label.with_skill, label.judged, bool(label.passed))
+            for label in (self.labels.given if self.labels else ())
+            if label.case in index_of
+        ]
+
+    @property
+    def _all_labels_present(self) -> bool:
+        return all(label.present for label in (self.labels.given if self.labels else ()))
+
+
+_NAMES = {
+    (True, True): "answers with the skill that the judge passed",
+    (True, False): "answers with the skill that it did not pass",
+    (False, True): "answers without the skill that it passed",
+    (False, False): "answers without the skill that it did not pass",
+}
+
+
+def _with_runs(case: stats.JudgedCase, counts: stats.CaseCounts) -> stats.JudgedCase:
+    return stats.JudgedCase(
+        replace(case.with_skill, passes=counts.passes_with, runs=counts.runs_with),
+        replace(case.without_skill, passes=counts.passes_without, runs=counts.runs_without),
+    )
+
+
+def _runs(trial: TrialResult) -> stats.JudgedRuns:
+    decided = [run.by_judge for run in trial.runs]
+    return stats.JudgedRuns(
+        trial.passes, len(trial.runs), decided.count(True), decided.count(False)
+    )

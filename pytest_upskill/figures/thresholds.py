@@ -1,0 +1,44 @@
+"""Thresholds of the gates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from pytest_upskill.cases.skill import GateRule
+
+FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Thresholds from the options; a case file can override the limits."""
+
+    min_mean_pass_rate: float | None
+    """Minimum mean pass rate of the cases with the skill, a fraction; None for none."""
+    min_lift: float | None
+    """Minimum lift, a fraction from -1 to 1; None for none."""
+    fail_on: frozenset[FailOn]
+    """Verdicts that fail the gate."""
+    min_recall: float | None = None
+    """Minimum recall of triggers, a fraction; None for none."""
+    max_false_triggers: float | None = None
+    """Maximum rate of false triggers, a fraction; None for none."""
+
+    def with_overrides(self, by: GateRule) -> Thresholds:
+        """Return the thresholds with those that a case file sets in their place."""
+        own = {limit.name: getattr(by, limit.name) for limit in fields(by)}
+        return replace(self, **{name: value for name, value in own.items() if value is not None})
+
+
+def fraction(value: float, *, low: float) -> float:
+    """Return ``value`` if it is from ``low`` to 1.
+
+    Raises:
+        ValueError: It is not; the message is meant to follow the name of an option.
+    """
+    if not low <= value <= 1:
+        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 %")
+    return float(value)

@@ -1,0 +1,253 @@
+"""Trials of one skill on one model, and what tells skills of the same name apart."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+from pytest_upskill.cases.skill import GateRule
+from pytest_upskill.project.plural import counted
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Arm
+
+ARM_NAMES: Mapping[Arm, str] = {
+    "with_skill": "with the skill",
+    "without_skill": "without the skill",
+    "old_skill": "with the skill as it was",
+    "trigger": "to queries",
+    "old_trigger": "to queries with the old description",
+}
+
+_SMALLEST_CONTEXT = 1000
+"""Tokens of the smallest context that a server may have; fewer are a wrong count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endings:
+    """How the answers of one arm ended."""
+
+    arm: Arm
+    answers: int
+    cut: int
+    """Answers that were cut at the output limit."""
+    refused: int
+    """Answers that are refusals."""
+
+    def share(self, count: int) -> str:
+        """Return the subject and verb of a sentence about some of the answers."""
+        are = "was" if count == 1 else "were"
+        return f"{count} of {counted(self.answers, 'answer')} {ARM_NAMES[self.arm]} {are}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialGroup:
+    """Trials of one skill on one model, from which figures are computed."""
+
+    version_arms: ClassVar[tuple[Arm, Arm]]
+    """The arm with the current skill, and the arm with the old one."""
+    gate_kind: ClassVar[str]
+    """The first word of the name of the cell's gate."""
+
+    unit: ClassVar[str] = "case"
+    units: ClassVar[str] = "cases"
+    """What its trials are of."""
+    under_test: ClassVar[str] = " with the skill"
+    """The arm that can fail, to follow the verb; empty if there is no other."""
+
+    path: str
+    """Path of the case file from the rootdir, with which the node ids of its gates begin."""
+    case_file: str = ""
+    """Path of the case file from the folder that contains ``.upskill``; empty if it is ``path``."""
+    skill: str
+    model: str
+    """Label of the model."""
+    resolved: str
+    """Full name of the model."""
+    place: str = ""
+    """Folder that distinguishes skills with the same name; empty if the name is unique."""
+    gate: GateRule
+    planned: int
+    """Number of trials of the cell if all run."""
+    trials: tuple[TrialResult, ...]
+    ref: str = ""
+    """Git ref whose version of the skill is compared; empty for none."""
+    history: str = ""
+    """Why there is no comparison with ``ref``; empty if there is one."""
+    past_unknown: bool = False
+    """Whether a comparison is missing that should exist."""
+    skipped: tuple[str, ...] = ()
+    """Cases that did not run, or not in every arm."""
+
+    @cached_property
+    def copied(self) -> bool:
+        """Whether the model gave one answer in all runs, two or more, of every trial."""
+        ran = [trial for trial in self.trials if trial.runs]
+        repeated = any(len(trial.runs) > 1 for trial in ran)
+        # The copies of a single run may be missing.
+        return repeated and all(
+            trial.distinct == 1 and (len(trial.runs) > 1 or trial.errors) for trial in ran
+        )
+
+    @cached_property
+    def counted_trials(self) -> tuple[TrialResult, ...]:
+        """The trials with the runs that count: one each if the others are copies of it."""
+        if not self.copied:
+            return self.trials
+        return tuple(
+            replace(
+                trial,
+                runs=trial.runs[:1],
+                errors=() if trial.runs else trial.errors[:1],
+                planned=1,
+            )
+            for trial in self.trials
+        )
+
+    @cached_property
+    def current_trials(self) -> list[TrialResult]:
+        """Trials with the current skill."""
+        return [trial for trial in self.counted_trials if trial.arm == self.version_arms[0]]
+
+    @cached_property
+    def old_trials(self) -> list[TrialResult]:
+        """Trials with the skill at the git ref."""
+        return [trial for trial in self.counted_trials if trial.arm == self.version_arms[1]]
+
+    @cached_property
+    def failed_cases(self) -> list[str]:
+        """Cases that fail with the current skill, as too few of their runs passed."""
+        return [trial.case for trial in self.current_trials if trial.failed]
+
+    @property
+    def failed_text(self) -> str:
+        """How many of them there are: ``2 cases failed``; empty for none."""
+        failed = len(self.failed_cases)
+        return f"{counted(failed, self.unit, self.units)} failed" if failed else ""
+
+    @property
+    def why_undecidable(self) -> str | None:
+        """Why no decision about the cell is possible, None if one is."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """Name of the skill, with its folder if another skill has the same name."""
+        return f"{self.skill} ({self.place})" if self.place else self.skill
+
+    @property
+    def name(self) -> str:
+        """Skill and model, as the subject of a sentence."""
+        return f"{self.title} on {self.model}"
+
+    @property
+    def cases_not_run(self) -> list[str]:
+        """Cases that ran in no arm."""
+        return sorted({*self.skipped} - {trial.case for trial in self.trials})
+
+    @property
+    def missing(self) -> int:
+        """Number of runs without a usable reply, in all arms."""
+        return sum(len(trial.errors) for trial in self.counted_trials)
+
+    @property
+    def cut_failures(self) -> int:
+        """Number of runs that failed with an answer cut at the output limit, in all arms."""
+        return sum(trial.cut_failures for trial in self.counted_trials)
+
+    @property
+    def open_runs(self) -> str:
+        """How many runs have no known result, in words; empty for none.
+
+        A missing run, and one that failed with a cut answer, could have passed. A decision stands
+        if it is the same whether all of them pass or fail, and is not made otherwise.
+        """
+        parts = [counted(self.missing, "missing run")] if self.missing else []
+        if self.cut_failures:
+            parts.append(f"{counted(self.cut_failures, 'cut answer')} ({self._cure_of_cuts})")
+        return " and ".join(parts)
+
+    @cached_property
+    def endings(self) -> list[Endings]:
+        """How the answers of each arm ended."""
+        return [
+            Endings(
+                arm=arm,
+                answers=len(runs),
+                cut=sum(run.is_cut for run in runs),
+                refused=sum(run.refused for run in runs),
+            )
+            for arm in dict.fromkeys(trial.arm for trial in self.trials)
+            if (runs := [run for trial in self.trials if trial.arm == arm for run in trial.runs])
+        ]
+
+    @property
+    def ending_notes(self) -> Iterator[str]:
+        """A line for prompts that were cut, and for each arm with cut answers or refusals."""
+        yield from self._cut_prompts
+        limit = max((trial.max_tokens for trial in self.trials), default=0)
+        for arm in self.endings:
+            if arm.cut:
+                yield f"{arm.share(arm.cut)} cut at {limit} tokens: {self._cure_of_cuts}"
+            if arm.refused:
+                yield f"{arm.share(arm.refused)} refused by the model"
+
+    @property
+    def _cut_prompts(self) -> Iterator[str]:
+        """A line if the server counted fewer tokens than any whole prompt with the skill has."""
+        shortest = min((trial.least_prompt_tokens for trial in self.current_trials), default=0)
+        counted_by_server = [
+            run.completion.input_tokens
+            for trial in self.current_trials
+            for run in trial.runs
+            if run.completion.input_tokens
+        ]
+        # The most of all: some servers count only what their prompt cache did not hold.
+        most = max(counted_by_server, default=0)
+        if _SMALLEST_CONTEXT <= most < shortest:
+            yield (
+                f"the server counted at most {most:,} tokens in prompts of at "
+                f"least {shortest:,}: it cuts long prompts, so raise its context length (Ollama: "
+                "OLLAMA_CONTEXT_LENGTH, llama-server: -c)"
+            )
+
+    @property
+    def _cure_of_cuts(self) -> str:
+        by_parameter = any(part.startswith("max_tokens=") for part in self.resolved.split())
+        option = "max_tokens of --upskill-param" if by_parameter else "--upskill-max-tokens"
+        return f"raise {option}"
+
+    @cached_property
+    def served(self) -> list[str]:
+        """Model ids that the API returned."""
+        return sorted({name for trial in self.trials for name in trial.served})
+
+
+G = TypeVar("G", bound=TrialGroup)
+
+
+def with_places(cells: Iterable[G]) -> list[G]:
+    """Return the cells, with ``place`` set for skills that share a name."""
+    cells = list(cells)
+    paths = {
+        cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
+        for cell in cells
+    }
+    return [
+        replace(cell, place=_place(cell.path, paths[cell.skill]) if paths[cell.skill][1:] else "")
+        for cell in cells
+    ]
+
+
+def _place(path: str, paths: Collection[str]) -> str:
+    """Return the folder of a case file, or its path if the folder has another one of the name."""
+    folder = _folder(path)
+    is_unique = sum(_folder(other) == folder for other in paths) == 1
+    return (folder or ".") if is_unique else path
+
+
+def _folder(path: str) -> str:
+    """Return the folder of the case file that the node id of a skill or a file begins with."""
+    return posixpath.dirname(path.partition("::")[0])

@@ -1,0 +1,61 @@
+"""Models: their names, requests and completions, and the protocol of a client."""
+
+from __future__ import annotations
+
+from pytest_upskill.models.client import Client, ProviderError
+from pytest_upskill.models.completion import (
+    MAX_RUN_REQUESTS,
+    MAX_RUN_TOKENS,
+    MAX_TOKENS_COUNTED,
+    AgentRun,
+    Completion,
+    Look,
+    StopReason,
+    ToolCall,
+    ToolUse,
+    clean,
+    with_totals,
+)
+from pytest_upskill.models.grammar import ALIASES, parse_model, parse_models
+from pytest_upskill.models.model import AGENTS, Model, ModelError, server
+from pytest_upskill.models.parameters import Parameters
+from pytest_upskill.models.request import (
+    MAX_TURNS,
+    AgentTask,
+    InstalledSkill,
+    Request,
+    Tool,
+    ToolResult,
+    Turn,
+)
+
+__all__ = [
+    "AGENTS",
+    "ALIASES",
+    "MAX_RUN_REQUESTS",
+    "MAX_RUN_TOKENS",
+    "MAX_TOKENS_COUNTED",
+    "MAX_TURNS",
+    "AgentRun",
+    "AgentTask",
+    "Client",
+    "Completion",
+    "InstalledSkill",
+    "Look",
+    "Model",
+    "ModelError",
+    "Parameters",
+    "ProviderError",
+    "Request",
+    "StopReason",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "ToolUse",
+    "Turn",
+    "clean",
+    "parse_model",
+    "parse_models",
+    "server",
+    "with_totals",
+]

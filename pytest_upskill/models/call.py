@@ -1,0 +1,244 @@
+"""One call of either SDK: its completion, or one class of error for all its failures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from json import JSONDecodeError
+from typing import Any
+
+import httpx2
+
+from pytest_upskill.models.client import ProviderError
+from pytest_upskill.models.completion import Completion, clean
+from pytest_upskill.models.connections import MAX_BYTES, NOT_SENT, ReplyTooLong
+from pytest_upskill.models.error_body import (
+    code_of,
+    error_message,
+    http_status_of,
+    is_filtered,
+    one_line,
+    redirect_target,
+    retry_after,
+)
+from pytest_upskill.models.error_hints import (
+    CALL_TOOLS,
+    LOADING,
+    NO_TOOLS,
+    SHORTEN,
+    connection_hint,
+    cure_of,
+    not_served,
+    url_hint,
+)
+from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.request import Request
+from pytest_upskill.models.wire.fields import ErrorReply
+
+_NOT_SERVED = frozenset({404, 405, 410, 501})
+"""Statuses of a host that serves nothing at this URL, or no such requests."""
+_FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403}) | _NOT_SERVED
+_TEMPORARY = frozenset({408, 409, 429})
+
+
+class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
+    """A refusal by a content filter, reported with an error status; the message is the host's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One attempt to send a request."""
+
+    request: Request
+    endpoint: Endpoint
+
+    async def complete(
+        self,
+        sent: Awaitable[httpx2.Response],
+        sdk: Any,
+        read: Callable[[Mapping[str, Any]], Completion],
+    ) -> Completion:
+        """Wait for the SDK's response and read the answer; convert all failures to ProviderError.
+
+        Args:
+            sent: The SDK's call, which returns the HTTP response: to build the SDK's class of the
+                reply would take a tenth of a request's CPU time and validate nothing.
+            sdk: The SDK's module, whose exceptions have the same names in both SDKs.
+            read: Reads the completion from the body of a reply. AttributeError, LookupError and
+                TypeError mean that the reply is malformed, ErrorReply that it is an error.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        started = time.perf_counter()
+        try:
+            body, headers = await self._reply(sent, sdk)
+            latency_s = time.perf_counter() - started
+            completion = read(body)
+        except _Filtered:
+            # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
+            # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
+            return Completion(
+                # The message is the host's, and no answer to grade.
+                text="",
+                input_tokens=None,
+                output_tokens=None,
+                stop_reason="refusal",
+            )
+        except ErrorReply as error:
+            raise self._unusable_error(error.body) from None
+        except (AttributeError, LookupError, TypeError):
+            raise self._unusable_error(body) from None
+        # Redacted again, as joining the parts of a text may have completed a key.
+        redact, served = self.endpoint.redact, body.get("model")
+        calls = (replace(call, name=redact(clean(call.name))) for call in completion.tool_calls)
+        return replace(
+            completion,
+            text=redact(completion.text),
+            reasoning=redact(completion.reasoning),
+            tool_calls=tuple(calls),
+            # Only a request with tools is followed by another of the same conversation.
+            assistant_blocks=completion.assistant_blocks if self.request.tools else (),
+            served_model=clean(served) if isinstance(served, str) else None,
+            request_id=headers.get("request-id") or headers.get("x-request-id"),
+            latency_s=latency_s,
+        )
+
+    async def _reply(
+        self, sent: Awaitable[httpx2.Response], sdk: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+        """Return the redacted JSON object of a reply with status 200, and its headers."""
+        # The whole body is redacted first, as a key cannot be found in a shortened text. `from
+        # None` hides the messages of SDKs, which are not redacted.
+        redactor = self.endpoint.redactor
+        try:
+            response = await sent
+            body = redactor.redact_json(_read(response))
+        except sdk.APIStatusError as error:
+            body, headers = redactor.redact_json(error.body), self._headers(error.response)
+            if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
+                raise _Filtered(error_message(body)) from None
+            raise self.http_error(error.status_code, body, headers) from None
+        except sdk.APIConnectionError as error:
+            raise self._connection_error(error) from None
+        except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
+            raise self._too_long_error() from None
+        except (JSONDecodeError, UnicodeDecodeError) as error:
+            message = f"{self.endpoint.host} sent invalid JSON ({error})"
+            raise self._error(message, status=200, retryable=True) from None
+        except Exception as error:  # noqa: BLE001  raised by an SDK: the run is missing data
+            message = error_message(self.endpoint.redact(str(error)))
+            raise self._error(f"{type(error).__name__}: {message}") from None
+        if not isinstance(body, Mapping):
+            raise self._unusable_error(body)
+        return body, self._headers(response)
+
+    def _headers(self, response: httpx2.Response) -> Mapping[str, str]:
+        redact = self.endpoint.redact
+        return {name.lower(): redact(value) for name, value in response.headers.items()}
+
+    def http_error(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
+        """Make the error for an HTTP status.
+
+        As in both SDKs, statuses 408, 409, 429 and 5xx are retryable, unless the header
+        ``x-should-retry`` says otherwise.
+        """
+        out_of_quota = (
+            status == HTTPStatus.TOO_MANY_REQUESTS and code_of(body) == "insufficient_quota"
+        )
+        message = f"HTTP {status} {error_message(body)}".rstrip()
+        cure = self._cure(status, headers, message)
+        retryable = (
+            (status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
+            and status not in _NOT_SERVED
+            and not out_of_quota
+        )
+        if (advice := headers.get("x-should-retry")) in {"true", "false"}:
+            retryable = advice == "true"
+        accepts_no_tools = bool(self.request.tools and NO_TOOLS.search(message))
+        if accepts_no_tools:
+            retryable, cure = False, CALL_TOOLS
+        is_too_long = cure == SHORTEN or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        return self._error(
+            f"{message}: {cure}" if cure else message,
+            status=status,
+            retryable=retryable,
+            retry_after=retry_after(headers),
+            loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(message)),
+            of_request=is_too_long or accepts_no_tools,
+            # A model that refuses tools may answer requests without them.
+            fatal=(status in _FATAL or out_of_quota) and not retryable and not accepts_no_tools,
+        )
+
+    def _unusable_error(self, reply: object) -> ProviderError:
+        """Make the error for a reply with status 200 that is not an answer.
+
+        Some hosts send errors with status 200. They are treated like the status that they contain,
+        but as billable, because the answer may have begun.
+        """
+        status = http_status_of(code_of(reply))
+        if status is not None:
+            error = self.http_error(status, reply, {})
+            error.billable = True
+            return error
+        host, message = self.endpoint.host, error_message(reply)
+        if message and isinstance(reply, Mapping):
+            return self._error(f"{host} sent an error with HTTP 200: {message}", status=200)
+        content = message or error_message(str(reply)) or "nothing"
+        doubt = " without /v1" if url_hint(self.endpoint) else ""
+        return self._error(
+            f"{host} sent {content} instead of an API reply: is the base URL right{doubt}?",
+            status=200,
+        )
+
+    def _cure(self, status: int, headers: Mapping[str, str], message: str) -> str:
+        match status:
+            case 400 | 413 | 422:
+                return cure_of(message, self.request.model.parameters)
+            case 301 | 302 | 303 | 307 | 308:
+                target = redirect_target(headers.get("location", ""))
+                return f"{self.endpoint.host} redirects to {target}"
+            case 401 | 403:
+                return f"check {self.endpoint.key_variable}"
+            case 402:
+                return f"check the billing of the account that owns {self.endpoint.key_variable}"
+            case 404 | 405 | 410 | 501:
+                return not_served(status, self.request.model, self.endpoint)
+        return ""
+
+    def _connection_error(self, error: Exception) -> ProviderError:
+        cause = error.__cause__ or error
+        if isinstance(cause, ReplyTooLong):
+            return self._too_long_error()
+        reason = str(cause) or type(cause).__name__
+        hint = connection_hint(cause, self.endpoint, self.request.model)
+        # Without the model's label: the failure is the same for all models of the host.
+        line = f"no connection to {self.endpoint.host} ({reason}): {hint}"
+        return ProviderError(
+            self.endpoint.redact(one_line(line)),
+            retryable=True,
+            billable=not isinstance(cause, NOT_SENT),
+        )
+
+    def _too_long_error(self) -> ProviderError:
+        return self._error(f"{self.endpoint.host} sent more than {MAX_BYTES >> 20} MiB", status=200)
+
+    def _error(self, message: str, **details: Any) -> ProviderError:
+        line = self.endpoint.redact(one_line(message))
+        return ProviderError(f"{self.request.model.label}: {line}", **details)
+
+
+def _read(response: httpx2.Response) -> object:
+    """Return the JSON of a reply, or its text if its content type is not JSON.
+
+    Raises:
+        ValueError: The JSON is invalid.
+    """
+    try:
+        return response.json()
+    except ValueError:
+        if "json" in response.headers.get("content-type", "json"):
+            raise
+        return response.text

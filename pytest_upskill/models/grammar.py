@@ -1,0 +1,306 @@
+"""The model grammar: ``[label=][agent:][host:]model[@base_url]``.
+
+`parse_model` takes off the label, the agent and the base URL, in this order. What is left is an
+alias, a name after a host's prefix, or a bare name, whose vendor is told by its naming scheme.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pytest_upskill.models.hosts import BY_PREFIX
+from pytest_upskill.models.mistakes import (
+    BEDROCK_NAME,
+    hint,
+    parameters_in_name,
+    refuse_bad_url,
+    split_effort,
+    split_query,
+)
+from pytest_upskill.models.model import AGENTS, Model, ModelError, server
+from pytest_upskill.project.redaction import split_userinfo, without_credentials
+
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "haiku": "anthropic:claude-haiku-5-5",
+        "sonnet": "anthropic:claude-sonnet-5-5",
+        "opus": "anthropic:claude-opus-5-5",
+        "kimi": "hf:moonshotai/Kimi-K2-Instruct-0905:groq",
+    }
+)
+"""Short names for Anthropic's current models, and the model that upskill calls kimi.
+
+The ini key ``upskill_aliases`` adds and overrides.
+"""
+
+_WIRE_FORMATS = frozenset({"anthropic", "openai", "generic"})
+"""Prefixes that name the wire format of a base URL."""
+_BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
+_OPEN_USERINFO = re.compile(r"://[^/@]*$")
+"""The end of a URL that has no path, or that was split at a comma in its credentials."""
+_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
+_PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
+_OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
+"""Names of OpenAI's models; gpt-oss is served by others."""
+
+
+class _ServedModel(NamedTuple):
+    """A model's name as it is sent, and where."""
+
+    provider: str
+    name: str
+    base_url: str | None = None
+
+
+def parse_models(
+    specs: Iterable[str],
+    *,
+    aliases: Mapping[str, str] = ALIASES,
+    default_base_url: str | None = None,
+) -> tuple[Model, ...]:
+    """Read a list of models, each entry a comma-separated list.
+
+    Args:
+        specs: Entries such as ``"haiku,sonnet"`` or ``"glm=zai/glm-4.7@http://127.0.0.1:8080/v1"``.
+        aliases: Maps short names to model specifications.
+        default_base_url: Base URL of an OpenAI-compatible server for names of unknown providers.
+
+    Raises:
+        ModelError: An entry is invalid, or different models have the same label.
+    """
+    parts = [part for spec in specs for part in _split_list(spec)]
+    models: dict[str, Model] = {}
+    for part in parts:
+        model = parse_model(part, aliases=aliases, default_base_url=default_base_url)
+        earlier = models.setdefault(model.label, model)
+        if earlier != model:
+            raise ModelError(
+                f"models {earlier.resolved!r} and {model.resolved!r} would both have the label "
+                f"{model.label!r}: rename one of them, as in "
+                f"'other={without_credentials(_split_label(part)[1])}'"
+            )
+    return tuple(models.values())
+
+
+def parse_model(
+    text: str,
+    *,
+    aliases: Mapping[str, str] = ALIASES,
+    default_base_url: str | None = None,
+) -> Model:
+    """Read one model, ``[label=][agent:][host:]model[@base_url]``.
+
+    Args:
+        text: The model specification.
+        aliases: Maps short names to model specifications.
+        default_base_url: Base URL of an OpenAI-compatible server for names of unknown providers.
+
+    Raises:
+        ModelError: The specification is invalid; the message says how to write it.
+    """
+    spec = text.strip()
+    if not spec or any(char.isspace() for char in spec):
+        raise ModelError(
+            f"bad model {without_credentials(text)!r}: write [label=][host:]model[@base_url]"
+        )
+    label, spec = _split_label(spec)
+    agent, colon, model_spec = spec.partition(":")
+    if colon and agent in AGENTS:
+        return _parse_agent(agent, model_spec, label, aliases, default_base_url)
+    name, base_url = _split_base_url(spec)
+    _refuse_parameters(name, label, aliases, base_url)
+    if not name:
+        shown = without_credentials(spec)
+        raise ModelError(f"bad model {shown!r}: no model name before the '@'")
+    if base_url is None and name.lower() in aliases:
+        target = parse_model(aliases[name.lower()], aliases={}, default_base_url=default_base_url)
+        return replace(target, label=label or name.lower())
+    served = _resolve(name, base_url, aliases, default_base_url)
+    model = Model(label=label or _label_of(served.name), provider=served.provider, name=served.name)
+    if served.base_url is None:
+        return model
+    bare_url, userinfo = split_userinfo(served.base_url)
+    return replace(model, base_url=bare_url, userinfo=userinfo)
+
+
+def _parse_agent(
+    agent: str,
+    model_spec: str,
+    label: str | None,
+    aliases: Mapping[str, str],
+    default_base_url: str | None,
+) -> Model:
+    """Read the model of an agent, ``AGENT:[host:]model[@base_url]``."""
+    if not model_spec:
+        raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:haiku")
+    wire = AGENTS[agent]
+    head = model_spec.partition(":")[0]
+    if wire and _BASE_URL.search(model_spec) and _known_prefix(head, with_url=True) is None:
+        # The agent speaks one wire format only, so its server must speak it too.
+        model_spec = f"{wire}:{model_spec}"
+    model = parse_model(model_spec, aliases=aliases, default_base_url=default_base_url)
+    if model.agent:
+        raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
+    host = BY_PREFIX.get(model.provider)
+    if wire and (host is None or host.wire != wire):
+        raise ModelError(
+            f"{agent} speaks the wire format of {wire} only, and {model.resolved!r} does not: "
+            f"write loop:{without_credentials(model_spec)} for an agent on this model"
+        )
+    return replace(model, agent=agent, label=label or f"{agent}-{model.label}")
+
+
+def _split_list(spec: str) -> list[str]:
+    """Split a comma-separated list; raise ModelError if a comma seems to be part of a password."""
+    parts = [part.strip() for part in spec.split(",") if part.strip()]
+    for part, following in pairwise(parts):
+        if _OPEN_USERINFO.search(part) and "@" in following and "://" not in following:
+            shown = without_credentials(f"{part}@")
+            raise ModelError(
+                f"bad model {shown!r}: write %2C for a comma in a password, "
+                "and http:// or https:// before the host of a base URL"
+            )
+    return parts
+
+
+def _split_label(spec: str) -> tuple[str | None, str]:
+    """Return the label, None if there is none, and the rest of a specification."""
+    match = _LABEL.match(spec)
+    return (match[1], spec[match.end() :]) if match else (None, spec)
+
+
+def _split_base_url(spec: str) -> tuple[str, str | None]:
+    """Return a specification without its base URL, and the URL; None if there is none.
+
+    Raises:
+        ModelError: The URL is invalid, or what follows an ``@`` seems to be one without a scheme.
+    """
+    name, *urls = _BASE_URL.split(spec, maxsplit=1)
+    if not urls:
+        refuse_bad_url(spec)
+        return name, None
+    try:
+        return name, server(urls[0])
+    except ValueError as error:
+        shown = without_credentials(spec)
+        raise ModelError(f"bad model {shown!r}: the base URL {error}") from None
+
+
+def _refuse_parameters(
+    name: str, label: str | None, aliases: Mapping[str, str], base_url: str | None
+) -> None:
+    """Raise ModelError for parameters in a model's name.
+
+    With a base URL, or after a plugin's prefix, ``:high`` may be a part of the name.
+    """
+    model, parameters = split_query(name)
+    if not parameters and base_url is None:
+        without_effort, effort = split_effort(name)
+        with suppress(ModelError):
+            if effort and parse_model(without_effort, aliases=aliases).provider in BY_PREFIX:
+                model, parameters = without_effort, effort
+    if parameters:
+        head, _, tail = model.partition(":")
+        bare = tail if _known_prefix(head) else model
+        raise parameters_in_name(model, label or _label_of(bare), parameters)
+
+
+def _resolve(
+    name: str, base_url: str | None, aliases: Mapping[str, str], default_base_url: str | None
+) -> _ServedModel:
+    """Find where a model is served; with a base URL only a known prefix is taken off its name."""
+    head, colon, tail = name.partition(":")
+    if colon and (prefix := _known_prefix(head, with_url=base_url is not None)):
+        if not tail:
+            raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
+        if prefix == "generic":
+            return _ServedModel("openai", tail, base_url or _generic_url(name, default_base_url))
+        if prefix == "anthropic":
+            tail = _anthropic_name(name, tail, aliases)
+        host = BY_PREFIX[prefix]
+        return _ServedModel(prefix, tail, base_url or (host.url if host.local else None))
+    if base_url is not None:
+        return _ServedModel("openai", name, base_url)
+    if name == "offline":
+        return _ServedModel("offline", name)
+    head, dot, tail = name.partition(".")
+    # The spelling of huggingface/upskill and fast-agent: provider.model
+    if dot and tail and _known_prefix(head) and not BEDROCK_NAME.fullmatch(name):
+        return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
+    return _guess(name, default_base_url, ["offline", *aliases])
+
+
+def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
+    """Return ``head`` in lower case if it is a known prefix of a model's name, else None.
+
+    With a base URL, a vendor's prefix is part of the name: Ollama's ``mistral:7b``.
+    """
+    head = head.lower()
+    host = BY_PREFIX.get(head)
+    if head in _WIRE_FORMATS or (host is not None and (host.local or not with_url)):
+        return head
+    return None
+
+
+def _anthropic_name(name: str, tail: str, aliases: Mapping[str, str]) -> str:
+    """Return the name that Anthropic gives to ``tail``, which may be an alias of its model.
+
+    Raises:
+        ModelError: In the user's settings, the alias stands for a model of another host.
+    """
+    if tail.lower() not in aliases:
+        return tail
+    target = parse_model(aliases[tail.lower()], aliases={})
+    if (target.provider, target.base_url) != ("anthropic", None):
+        raise ModelError(
+            f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to mean that, "
+            "or Anthropic's full model name"
+        )
+    return target.name
+
+
+def _generic_url(name: str, default_base_url: str | None) -> str:
+    if default_base_url is None:
+        raise ModelError(
+            f"{name!r} needs a server: write {name}@http://127.0.0.1:8080/v1 "
+            "or set --upskill-base-url"
+        )
+    return default_base_url
+
+
+def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) -> _ServedModel:
+    """Find where a bare name is served, by the vendors' naming schemes.
+
+    Raises:
+        ModelError: No scheme fits; the message suggests one of the short names if it is similar.
+    """
+    if name.startswith("claude-"):
+        return _ServedModel("anthropic", name)
+    if default_base_url is not None:
+        return _ServedModel("openai", name, default_base_url)
+    if _OPENAI_NAME.match(name) and "/" not in name:
+        return _ServedModel("openai", name)
+    head, colon, tail = name.partition(":")
+    bedrock = BEDROCK_NAME.fullmatch(name)
+    if (
+        (colon and tail and not bedrock)
+        and head not in {"ft", "gpt-oss"}
+        and _PLUGIN_PROVIDER.fullmatch(head)
+    ):
+        return _ServedModel(head, tail)
+    raise ModelError(
+        f"cannot tell the host of model {name!r}: write host:model or model@base_url"
+        + hint(name, short_names, bedrock=bedrock is not None)
+    )
+
+
+def _label_of(name: str) -> str:
+    """Return a label for a model name: its last part, with characters that node ids allow."""
+    last_part = name.rstrip("/").rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last_part).strip("-") or "model"

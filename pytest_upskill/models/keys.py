@@ -1,0 +1,238 @@
+"""The endpoint of each model, with the key that is meant for it and for no other host."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pytest_upskill.models.hosts import BY_PREFIX, HOSTS, WireFormat
+from pytest_upskill.models.model import Model, server
+from pytest_upskill.project.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
+
+NO_KEY = "none"
+"""The key for a server that needs none, because the SDKs require one."""
+
+_ANY_HOST = "UPSKILL_API_KEY"
+"""The variable with the key for hosts that the user names by URL; its suffix may be a label."""
+_TAG = re.compile(r"\d+(\.\d+)?b(-.+)?|latest")
+"""Tags of Ollama's models, which make ``mistral:7b`` look like a model of Mistral's."""
+_KEY_VARIABLES = frozenset(chain.from_iterable(host.keys for host in HOSTS))
+
+
+class KeyProblem(ValueError):  # noqa: N818  a mistake in the environment, not a failure of this program
+    """A key that is ambiguous or invalid; the message says which variable to set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A host with its credential."""
+
+    wire: str
+    """Wire format, ``anthropic`` or ``openai``; for a model of no known host, its provider."""
+    url: str
+    """Base URL without credentials; "" if the provider has no host."""
+    uses_sdk_environment: bool = False
+    """Whether the SDK's environment variables (headers, organization, profiles) apply to it."""
+    key_variable: str = ""
+    """The variable that contains the key, for the message if the host refuses the key."""
+    scheme: Literal["Bearer", "Basic"] = "Bearer"
+    key: str | None = field(default=None, repr=False)
+    """The credential after the scheme; None if the SDK finds one itself."""
+    redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
+    """The redactor of all keys, including those that the SDK finds."""
+
+    @property
+    def host(self) -> str:
+        """``host:port``, for messages."""
+        return urlsplit(self.url).netloc
+
+    def redact(self, text: str) -> str:
+        """Return a text without any known key."""
+        return self.redactor.redact(text)
+
+
+def endpoints(
+    models: Iterable[Model], environ: Mapping[str, str], redactor: Redactor | None = None
+) -> dict[Model, Endpoint]:
+    """Return the host and the key of every model; equal endpoints can share a client.
+
+    Args:
+        models: All models of a run.
+        environ: The environment variables.
+        redactor: The redactor for replies; None for a new one with the keys of the models.
+
+    Raises:
+        KeyProblem: A key is ambiguous or invalid.
+    """
+    models = tuple(models)
+    hosts_by_variable: dict[str, set[str]] = defaultdict(set)
+    for model in models:
+        for variable in _upskill_variables(model, environ):
+            hosts_by_variable[variable].add(urlsplit(_url_of(model, environ)).netloc)
+    redactor = redactor or Redactor(secrets(models, environ))
+    return {
+        model: replace(_endpoint(model, environ, hosts_by_variable), redactor=redactor)
+        for model in models
+    }
+
+
+def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield all keys in the environment, and the credentials in URLs of models and proxies."""
+    for model in models:
+        yield from secrets_of_userinfo(model.userinfo)
+    for name, value in environ.items():
+        if name.upper().endswith(("_PROXY", "_BASE_URL")):
+            yield from secrets_of_userinfo(value.partition("://")[2].rpartition("@")[0])
+        elif name in _KEY_VARIABLES or name.startswith(_ANY_HOST):
+            yield value.strip()
+
+
+def is_custom(model: Model) -> bool:
+    """Return whether a model is served by a host that is not a known vendor's."""
+    return model.provider in BY_PREFIX and model.vendor is None
+
+
+def missing_key(model: Model, environ: Mapping[str, str]) -> str:
+    """Return a message that names the key variable of a model without a key, "" if it has one."""
+    vendor = model.vendor
+    if vendor is None or _is_set(environ, *vendor.keys, *_upskill_variables(model, environ)):
+        return ""
+    if model.base_url is None and vendor.prefix == "anthropic" and _finds_credentials(environ):
+        return ""
+    message = f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
+    if _TAG.fullmatch(model.name):
+        message += (
+            f", or write {model.provider}:{model.name}@http://127.0.0.1:11434/v1 if your own "
+            "server has a model of that name"
+        )
+    return message
+
+
+def _endpoint(
+    model: Model, environ: Mapping[str, str], hosts_by_variable: Mapping[str, set[str]]
+) -> Endpoint:
+    if model.provider not in BY_PREFIX:
+        return Endpoint(wire=model.provider, url=model.base_url or "")
+    vendor = model.vendor
+    wire = BY_PREFIX[model.provider].wire
+    variable = next((v for v in _upskill_variables(model, environ) if _is_set(environ, v)), None)
+    if vendor is None or variable is not None:
+        return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, hosts_by_variable)
+    variable = next((name for name in vendor.keys if _is_set(environ, name)), vendor.keys[0])
+    uses_sdk_environment = vendor.sdk and model.base_url is None
+    return Endpoint(
+        wire=wire,
+        url=_url_of(model, environ),
+        uses_sdk_environment=uses_sdk_environment,
+        key_variable=variable,
+        key=_read_key(variable, environ) or (None if uses_sdk_environment else NO_KEY),
+    )
+
+
+def url_variable(model: Model) -> str:
+    """Return the variable of the SDK that changes a model's base URL, "" if none does."""
+    host = BY_PREFIX.get(model.provider)
+    if host is None or not host.sdk or model.base_url:
+        return ""
+    return f"{host.prefix.upper()}_BASE_URL"
+
+
+def _url_of(model: Model, environ: Mapping[str, str]) -> str:
+    """Return a model's base URL, or its host's, which a variable of the SDK may change."""
+    if model.base_url:
+        return model.base_url
+    host, variable = BY_PREFIX[model.provider], url_variable(model)
+    url = environ.get(variable, "").strip()
+    try:
+        return split_userinfo(server(url) if url else host.url)[0]
+    except ValueError as error:
+        raise KeyProblem(f"{variable} {error}: write it as https://host/path") from None
+
+
+def _custom_endpoint(
+    model: Model,
+    wire: WireFormat,
+    variable: str,
+    environ: Mapping[str, str],
+    hosts_by_variable: Mapping[str, set[str]],
+) -> Endpoint:
+    """Return an endpoint with the credentials in its URL, or with the key in a variable of ours."""
+    if model.userinfo.strip(":"):
+        return Endpoint(
+            wire=wire,
+            url=_url_of(model, environ),
+            key_variable="the user and password in its URL",
+            scheme="Basic",
+            key=basic(model.userinfo),
+        )
+    hosts = hosts_by_variable.get(variable, set())
+    if len(hosts) > 1 and _is_set(environ, variable):
+        cure = (
+            f"unset it and set {_variable_of(model.label)} (one variable per label) instead"
+            if variable == _ANY_HOST
+            else "give one of them another label"
+        )
+        listed = " and ".join(sorted(hosts))
+        raise KeyProblem(f"{variable} is ambiguous, {listed} would all get it: {cure}")
+    key = _read_key(variable, environ) if hosts else ""
+    return Endpoint(
+        wire=wire, url=_url_of(model, environ), key_variable=variable, key=key or NO_KEY
+    )
+
+
+def _upskill_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the UPSKILL variables that may contain a model's key, the most specific first.
+
+    The variable with the model's label applies to any host. The one without a label applies to
+    hosts that the user names by URL: not to a local server under its usual URL, which needs no key;
+    not to a vendor with an SDK, nor to one whose own variable is set.
+    """
+    host, vendor = BY_PREFIX.get(model.provider), model.vendor
+    if host is None:
+        return ()
+    is_named_by_url = model.base_url is not None and model.base_url != host.url
+    if is_named_by_url and (vendor is None or not (vendor.sdk or _is_set(environ, *vendor.keys))):
+        return _variable_of(model.label), _ANY_HOST
+    return (_variable_of(model.label),)
+
+
+def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
+    return any(environ.get(name, "").strip() for name in variables)
+
+
+def _variable_of(label: str) -> str:
+    return f"{_ANY_HOST}_" + re.sub(r"\W", "_", label, flags=re.ASCII).upper()
+
+
+def _read_key(variable: str, environ: Mapping[str, str]) -> str:
+    """Return the key in a variable without surrounding whitespace, "" if it is not set.
+
+    Raises:
+        KeyProblem: The key contains a space or an invalid character.
+    """
+    key = environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise KeyProblem(
+            f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII "
+            f"character: paste it again"
+        )
+    return key
+
+
+def _finds_credentials(environ: Mapping[str, str]) -> bool:
+    """Return whether Anthropic's SDK would find a profile or a workload identity."""
+    if environ.get("ANTHROPIC_PROFILE"):
+        return True
+    identity = "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"
+    federation = "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"
+    if all(environ.get(name) for name in federation) and any(map(environ.get, identity)):
+        return True
+    home = os.path.expanduser("~/.config/anthropic")  # noqa: PTH111 - Path.home() may raise
+    return Path(environ.get("ANTHROPIC_CONFIG_DIR") or home, "configs").is_dir()

@@ -1,0 +1,108 @@
+"""A model, and the URL of a server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from pytest_upskill.models.hosts import BY_NETLOC, BY_PREFIX, KnownHost, WireFormat
+from pytest_upskill.models.parameters import Parameters
+
+AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
+    {"loop": None, "claude-code": "anthropic", "codex": "openai"}
+)
+"""The wire format that each agent speaks; None for ``loop``, our own, which speaks any."""
+
+
+class ModelError(ValueError):
+    """An invalid model specification; the message says how to write it."""
+
+
+_REQUEST_PATH = re.compile(r"(/chat/completions|/completions|/messages|/api/chat|/api/generate)/*$")
+"""Ends of paths that belong to requests: clients append them to the URL of a server."""
+_REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One model to run the cases on."""
+
+    label: str
+    """Short name in node ids and reports, unique in a run."""
+    provider: str
+    """The prefix of a known host, ``offline``, or a provider that a plugin's hook serves."""
+    name: str
+    """The id that is sent to the API, unchanged."""
+    base_url: str | None = None
+    """Base URL without credentials; None for the provider's own host on the internet."""
+    userinfo: str = field(default="", repr=False)
+    """``user:password`` from the base URL; "" if there is none."""
+    parameters: Parameters = field(default_factory=Parameters)
+    """Parameters of every request, identical in all arms."""
+    agent: str = ""
+    """The agent that uses the model, a key of `AGENTS`; "" for single requests."""
+
+    @property
+    def address(self) -> str:
+        """``agent:provider:name@host``, without credentials."""
+        name = f"{self.provider}:{self.name}"
+        if self.agent:
+            name = f"{self.agent}:{name}"
+        return name if self.base_url is None else f"{name}@{urlsplit(self.base_url).netloc}"
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether its agent is an installed program, unlike ``loop``."""
+        return AGENTS.get(self.agent) is not None
+
+    @property
+    def resolved(self) -> str:
+        """The address and the parameters, for reports: everything that distinguishes two models."""
+        return f"{self.address} {self.parameters}" if self.parameters else self.address
+
+    @property
+    def always_reasons(self) -> bool:
+        """Whether its name is that of an OpenAI reasoning model, on any host.
+
+        They refuse ``max_tokens``, and a temperature unless the effort is ``none``.
+        """
+        return _REASONING_MODEL.match(self.name.rpartition("/")[2]) is not None
+
+    @property
+    def vendor(self) -> KnownHost | None:
+        """The vendor whose host serves the model, None for any other host."""
+        host = BY_PREFIX.get(self.provider)
+        if host is None:
+            return None
+        url = urlsplit(self.base_url or host.url)
+        if url.scheme != "https" or self.userinfo:
+            # The server may not be the vendor's.
+            return None
+        return BY_NETLOC.get(url.netloc.lower())
+
+
+def server(url: str) -> str:
+    """Check the URL of a server, and return it without trailing slashes.
+
+    Raises:
+        ValueError: The URL is invalid; the message is a predicate, such as ``has no host``.
+    """
+    if any(map(str.isspace, url)):
+        raise ValueError("has a space in it")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("has an invalid host or port") from None
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError("does not begin with http:// or https://")
+    if not host:
+        raise ValueError("has no host")
+    if parts.query or parts.fragment:
+        raise ValueError("has a query or a fragment: remove it")
+    if request_path := _REQUEST_PATH.search(parts.path):
+        raise ValueError(f"ends with {request_path[1]}, which is added to it: remove that")
+    return url.rstrip("/")

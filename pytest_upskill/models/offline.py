@@ -1,0 +1,260 @@
+"""The embedded model ``offline``, which quotes its context and needs no key and no network.
+
+It is not a language model. It shows whether the skill contains the facts that a case asks for, and
+makes it possible to try all other parts of a run, including compilers, at no cost.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+
+from pytest_upskill.models.client import ProviderError
+from pytest_upskill.models.completion import Completion, ToolCall
+from pytest_upskill.models.request import Request
+
+EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
+NO_REFERENCE = "Offline model: no reference for this in the context."
+NO_SKILL = "Offline model: no skill's description has words in common with this."
+
+_CHARS_PER_TOKEN = 4
+_PASSAGE_CHARS = 800
+_ANSWER_CHARS = 2400
+_MIN_SCORE = 0.5
+"""Minimum score of a further passage, as a share of the best score."""
+_MIN_SHARED = 2
+"""Minimum number of words that a passage shares with the question; one may be chance."""
+
+_SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
+_LISTED_SKILL = re.compile(
+    r"  <skill>\n    <name>([^<]*)</name>\n    <description>([^<]*)</description>\n  </skill>"
+)
+_FILE = re.compile(r'\n\n<file name="([^"\n]*)">\n(.*?)\n</file>', re.DOTALL)
+_WORD = re.compile(r"[^\W_]{2,40}|\bc\b(?:\+\+)?")
+"""Words of two letters or more, and the languages C and C++."""
+_INFLECTED = re.compile(r"(.{3,}?)(?:(?<=([bdgmnprt]))\2)?(?:ing|ies|ed|er|ly|s|e|y)+")
+_STOPWORDS = frozenset(
+    _WORD.findall(
+        "about all also am an and any are as at be been but by can could did do does for from get "
+        "give had has have her here him his how if in into is it its just know let like make many "
+        "may me much my need no not now of on one only or our out please put reply see she should "
+        "show so some tell than that the their them then there these they this those to up us use "
+        "used using want was we were what when where which who why will with would write yes you "
+        "your"
+    )
+)
+_BLOCK_LEVELS = {
+    "paragraph_open": 0,
+    "fence": 0,
+    "code_block": 0,
+    "blockquote_open": 0,
+    "table_open": 0,
+    "list_item_open": 1,
+}
+_MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "html_block"])
+
+
+class OfflineClient:
+    """A client that answers with passages of the skill and the files that match the question.
+
+    A passage is a part of the text under one heading, up to and including a code block. Its score
+    is the sum, over the question's words in it, of ``log(1 + passages / passages with the word)``,
+    doubled for words in its headings. Words are compared without inflection.
+
+    The question is not repeated, so that no check can pass because of it. The number of tokens is
+    a quarter of the number of characters, rounded up.
+    """
+
+    def __init__(self) -> None:
+        self._passages = lru_cache(maxsize=256)(_passages)
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the passages that match the question best, or a call of the best skill.
+
+        Raises:
+            ProviderError: The request offers tools, but no skills to choose from.
+        """
+        if request.tools:
+            return _choose_skill(request)
+        started = time.perf_counter()
+        question, attached, _ = request.user.partition("\n\n<file name=")
+        files = _FILE.findall(request.user, len(question)) if attached else []
+        context = [*self._passages(_skill_markdown(request.skill))]
+        for name, text in files:
+            context += self._passages(_file_markdown(name, text))
+        answer = _answer(_best_passages(context, _stems(question)))
+        text = answer[: request.max_tokens * _CHARS_PER_TOKEN]
+        return Completion(
+            text=text,
+            input_tokens=_tokens(request.system + request.user),
+            output_tokens=_tokens(text),
+            stop_reason="end" if text == answer else "max_tokens",
+            served_model="offline",
+            latency_s=time.perf_counter() - started,
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: there are no connections."""
+
+
+_Block = tuple[str, str]
+"""A block of Markdown, and the type of its token in the parser."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passage:
+    text: str
+    """Markdown with the headings above the passage."""
+    stems: frozenset[str]
+    """Stems of its words, including those of its headings."""
+    topic: frozenset[str]
+    """Stems of the words in its headings."""
+
+
+def _choose_skill(request: Request) -> Completion:
+    """Return a call of the skill whose name and description share most words with the question.
+
+    Words have the same weights as in the search for passages. A skill must share two words with the
+    question, unless the question has only one.
+
+    Raises:
+        ProviderError: There are no skills to choose from.
+    """
+    skills = _catalogue(request.skill)
+    if not skills:
+        raise ProviderError(f"{request.model.label}: the embedded model calls no tools")
+    question = _stems(request.user)
+    best = _best_passages(skills, question)
+    calls = (ToolCall(name="skill", arguments={"name": best[0].text}),) if best else ()
+    return Completion(
+        text="" if best else NO_SKILL,
+        tool_calls=calls,
+        input_tokens=_tokens(request.system + request.user),
+        output_tokens=_tokens(best[0].text if best else NO_SKILL),
+        served_model="offline",
+    )
+
+
+@lru_cache(maxsize=64)  # Most requests have equal catalogues.
+def _catalogue(block: str) -> tuple[_Passage, ...]:
+    """Return the skills of a catalogue as passages, whose texts are the names."""
+    skills = (map(html.unescape, match.groups()) for match in _LISTED_SKILL.finditer(block))
+    return tuple(
+        _Passage(text=name, stems=_stems(f"{name} {description}"), topic=_stems(name))
+        for name, description in skills
+    )
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / _CHARS_PER_TOKEN)
+
+
+def _skill_markdown(block: str) -> str:
+    """Return the body of ``SKILL.md`` from the skill block."""
+    match = _SKILL.fullmatch(block)
+    return match[1] if match else block
+
+
+def _file_markdown(name: str, text: str) -> str:
+    """Return an attached file as Markdown; a file in another format becomes a code block."""
+    _, _, suffix = name.rpartition(".")
+    if suffix.lower() in {"md", "markdown"}:
+        return f"# {name}\n\n{text}"
+    fence = "`" * (1 + max(2, *(len(run) for run in re.findall("`+|$", text))))
+    return f"# {name}\n\n{fence}{suffix}\n{text.rstrip()}\n{fence}"
+
+
+def _passages(markdown: str) -> tuple[_Passage, ...]:
+    return tuple(
+        _passage(headings, text)
+        for headings, blocks in _sections(markdown)
+        for text in _join_blocks(blocks)
+    )
+
+
+def _passage(headings: Sequence[str], text: str) -> _Passage:
+    topic = _stems(" ".join(headings))
+    return _Passage(
+        text="\n\n".join([*headings, text]),
+        stems=topic | _stems(text),
+        topic=topic,
+    )
+
+
+def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
+    """Yield the blocks directly under each heading, with that heading and those above it."""
+    lines = re.sub(r"\r\n?", "\n", markdown).split("\n")
+    tokens = _MARKDOWN.parse(markdown)
+    headings: dict[int, str] = {}
+    blocks: list[_Block] = []
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0:
+            yield tuple(headings.values()), blocks
+            depth = int(token.tag[1:])
+            headings = {d: text for d, text in headings.items() if d < depth}
+            headings[depth] = f"{'#' * depth} {tokens[index + 1].content}"
+            blocks = []
+        elif token.map and token.level == _BLOCK_LEVELS.get(token.type):
+            text = "\n".join(lines[slice(*token.map)]).rstrip()
+            blocks.append((text, token.type))
+    yield tuple(headings.values()), blocks
+
+
+def _join_blocks(blocks: Iterable[_Block]) -> Iterator[str]:
+    """Join the blocks of a section to passages, which end at a code block or a maximum length."""
+    passage = ""
+    for text, kind in blocks:
+        if passage and kind != "fence" and len(passage) + len(text) > _PASSAGE_CHARS:
+            yield passage
+            passage = ""
+        separator = "\n" if kind == "list_item_open" else "\n\n"
+        passage = f"{passage}{separator}{text}" if passage else text
+        if kind == "fence":
+            yield passage
+            passage = ""
+    if passage:
+        yield passage
+
+
+def _stems(text: str) -> frozenset[str]:
+    """Return the words of a text without inflection and without stop words."""
+    words = set(_WORD.findall(text.lower())) - _STOPWORDS
+    return frozenset(match[1] if (match := _INFLECTED.fullmatch(word)) else word for word in words)
+
+
+def _best_passages(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
+    """Return the passages that match the question, best first, without those far behind."""
+    needed = min(_MIN_SHARED, len(question)) or 1
+    weights = {
+        stem: math.log1p(len(passages) / spread)
+        for stem in question
+        if (spread := sum(stem in passage.stems for passage in passages))
+    }
+    scores = {
+        # An exact sum: the order of a set is random and must not influence the ranking.
+        passage: math.fsum(weights[stem] * (1 + (stem in passage.topic)) for stem in shared)
+        for passage in passages
+        if len(shared := question & passage.stems) >= needed
+    }
+    ranked = sorted(scores, key=lambda passage: scores[passage], reverse=True)
+    return [passage for passage in ranked if scores[passage] >= _MIN_SCORE * scores[ranked[0]]]
+
+
+def _answer(passages: Sequence[_Passage]) -> str:
+    """Return an answer of the first passage and as many others as fit."""
+    if not passages:
+        return NO_REFERENCE
+    parts = [EXCERPT, passages[0].text]
+    room = _ANSWER_CHARS - len(passages[0].text)
+    for passage in passages[1:]:
+        if len(passage.text) <= room:
+            parts.append(passage.text)
+            room -= len(passage.text)
+    return "\n\n".join(parts) + "\n"

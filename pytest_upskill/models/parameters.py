@@ -1,0 +1,237 @@
+"""Parameters of requests, such as the temperature: how they are written, and their ranges."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_upskill.project.suggestion import did_you_mean
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""How much a model may reason, from the least; each vendor knows some of them."""
+
+_ENTRY = re.compile(
+    r"(?:(?P<scope>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<key>[^=:\s]+)\s*=(?P<value>.*)", re.DOTALL
+)
+_MAX_SEED = 2**31 - 1
+_SEEDS_PER_DRAW = 100_000
+"""More than a trial has runs, so that cases with the same question never send the same seed."""
+_RESERVED_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "n"})
+"""Fields of a request that are measured, or without which the reply could not be read."""
+OTHER_NAMES = {
+    "max_completion_tokens": "max_tokens",
+    "random_seed": "seed",
+    "reasoning_effort": "effort",
+    "stop_sequences": "stop",
+}
+"""Our names of parameters, by the vendors' names."""
+
+
+class ParameterError(ValueError):
+    """An invalid parameter; the message says how to write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """The parameters of a model's requests; those that are None or empty are not set."""
+
+    temperature: float | None = None
+    """Randomness, from 0 to 2."""
+    top_p: float | None = None
+    """Share of the probability from which tokens are taken, above 0 up to 1."""
+    seed: int | None = None
+    """Seed of the first run; run r, counted from 0, sends ``seed + r``."""
+    stop: tuple[str, ...] = ()
+    """Texts that end an answer."""
+    effort: str | None = None
+    """How much to reason, one of `EFFORTS`."""
+    max_tokens: int | None = None
+    """Maximum of output tokens, instead of ``--upskill-max-tokens``."""
+    body: tuple[tuple[str, str], ...] = ()
+    """Further fields of the request by name, each with its JSON."""
+
+    def __bool__(self) -> bool:
+        """Return whether anything is set."""
+        return bool(self.entries)
+
+    def __str__(self) -> str:
+        """Return the parameters as they are written, separated by spaces."""
+        return " ".join(self.entries)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The parameters that are set, as ``key=value``, in a fixed order and spelling."""
+        return tuple(self._entries())
+
+    @property
+    def one_run_is_enough(self) -> bool:
+        """Whether every run gives the same answer: the temperature is 0."""
+        return self.temperature == 0
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The further fields of the request."""
+        return {name: json.loads(text) for name, text in self.body}
+
+    def seed_of(self, run: int, draw: int = 0) -> int | None:
+        """Return the seed of a run; None if no seed is set.
+
+        Args:
+            run: Index of the run, from 0.
+            draw: Number of earlier cases with the same question.
+        """
+        if self.seed is None:
+            return None
+        return (self.seed + run + draw * _SEEDS_PER_DRAW) % (_MAX_SEED + 1)
+
+    def with_defaults(self, defaults: Parameters) -> Parameters:
+        """Return these parameters; those that are not set are taken from ``defaults``."""
+        values: dict[str, Any] = {}
+        for name in _READERS:
+            value = getattr(self, name)
+            values[name] = getattr(defaults, name) if value in {None, ()} else value
+        body = {**dict(defaults.body), **dict(self.body)}
+        return Parameters(**values, body=tuple(sorted(body.items())))
+
+    def _entries(self) -> Iterator[str]:
+        for key in _READERS:
+            value = getattr(self, key)
+            if value is None or value == ():
+                continue
+            yield f"{key}={json.dumps(value) if key == 'stop' else _plain(value)}"
+        yield from (f"body.{name}={value}" for name, value in self.body)
+
+
+def read_parameters(entries: Iterable[str]) -> dict[str, Parameters]:
+    """Read parameters, each written as ``[LABEL:]KEY=VALUE``.
+
+    Returns:
+        The parameters by label; "" for those without a label.
+
+    Raises:
+        ParameterError: An entry is invalid, or given twice.
+    """
+    values: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        match = _ENTRY.fullmatch(entry.strip())
+        if match is None:
+            raise ParameterError(f"{entry!r}: write [LABEL:]KEY=VALUE, such as temperature=0")
+        scope, key = match["scope"] or "", match["key"]
+        scope_values = values.setdefault(scope, {})
+        if key in scope_values:
+            raise ParameterError(f"{entry!r}: {key} is given twice: remove one of the two")
+        try:
+            scope_values[key] = _read(key, match["value"].strip())
+        except ParameterError as error:
+            raise ParameterError(f"{entry!r}: {error}") from None
+    return {scope: _parameters(scope_values) for scope, scope_values in values.items()}
+
+
+def _parameters(values: Mapping[str, Any]) -> Parameters:
+    """Make parameters from values by key; a key with a dot is ``body.NAME``."""
+    body = {key.removeprefix("body."): text for key, text in values.items() if "." in key}
+    known = {key: value for key, value in values.items() if "." not in key}
+    return Parameters(**known, body=tuple(sorted(body.items())))
+
+
+def _read(key: str, text: str) -> object:
+    """Return the value of a parameter; raise ParameterError if the key or the value is invalid."""
+    if key.startswith("body."):
+        return _field(key.removeprefix("body."), text)
+    if key in _READERS:
+        return _READERS[key](text)
+    suggestion = did_you_mean(OTHER_NAMES.get(key, key), _READERS)
+    raise ParameterError(
+        f"no parameter {key!r}{suggestion}: write {', '.join(_READERS)}, or body.{key}=JSON "
+        "for a field that only one server knows"
+    )
+
+
+def _field(name: str, text: str) -> str:
+    """Return the JSON of a further field, in a fixed spelling."""
+    if name in _RESERVED_FIELDS:
+        raise ParameterError(f"{name!r} cannot be set: it is part of what is measured")
+    own_name = OTHER_NAMES.get(name, name)
+    if own_name in _READERS:
+        raise ParameterError(f"write {own_name}={text} instead")
+    try:
+        return json.dumps(json.loads(text, parse_constant=_refuse_constant), sort_keys=True)
+    except ValueError:
+        raise ParameterError(f"{text!r} is not JSON: a text needs quotes, '\"{text}\"'") from None
+
+
+def _refuse_constant(name: str) -> None:
+    """Raise ValueError for ``NaN`` and ``Infinity``, which Python reads but JSON does not have."""
+    raise ValueError(name)
+
+
+def _number(low: float, high: float, *, above: bool = False) -> Callable[[str], float]:
+    """Make a reader of numbers from ``low``, or above it, to ``high``."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ParameterError(f"{text!r} is not a number") from None
+        if math.isnan(value) or not low <= value <= high or (above and value == low):
+            least = f"above {low:g} and at most" if above else f"between {low:g} and"
+            raise ParameterError(f"must be {least} {high:g}")
+        return value
+
+    return read
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    """Make a reader of whole numbers from ``low`` to ``high``."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,12}", text, re.ASCII) or not low <= int(text) <= high:
+            raise ParameterError(f"must be a whole number between {low} and {high}")
+        return int(text)
+
+    return read
+
+
+def _stop(text: str) -> tuple[str, ...]:
+    """Read one text as it is written, or JSON: a text with escapes, or a list of texts."""
+    value: object = text
+    if text.startswith(("[", '"')):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            raise ParameterError(
+                'is not JSON: write a text or a list such as ["END", "\\n"]'
+            ) from None
+    texts = [value] if isinstance(value, str) else value
+    if not (isinstance(texts, list) and texts and all(isinstance(t, str) and t for t in texts)):
+        raise ParameterError('must be a text or a list of texts such as ["END", "\\n"]')
+    return tuple(texts)
+
+
+def _effort(text: str) -> str:
+    if text not in EFFORTS:
+        raise ParameterError(f"must be one of {', '.join(EFFORTS)}")
+    return text
+
+
+def _plain(value: float | str) -> str:
+    """Return a value as a user would write it: 0, not 0.0."""
+    return value if isinstance(value, str) else repr(value).removesuffix(".0")
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "temperature": _number(0, 2),
+    "top_p": _number(0, 1, above=True),
+    "seed": _whole(0, _MAX_SEED),
+    "stop": _stop,
+    "effort": _effort,
+    "max_tokens": _whole(1, 10**9),
+}
+"""The reader of each parameter's value."""
+
+NAMES = frozenset(_READERS)
+"""The names of parameters."""

@@ -1,0 +1,147 @@
+"""A request: everything that is sent to get one completion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.models.model import Model
+
+MAX_TURNS = 20
+"""Maximum number of turns of an agent if the case sets none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool that a model may call."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(hash=False)
+    """JSON Schema of its arguments, an object."""
+
+    @classmethod
+    def of_texts(cls, name: str, description: str, /, **arguments: str) -> Tool:
+        """Return a tool whose arguments are texts, all required.
+
+        Args:
+            name: Name of the tool.
+            description: What it does.
+            arguments: Description of each argument, by name.
+        """
+        properties = {key: {"type": "string", "description": arguments[key]} for key in arguments}
+        schema = {"type": "object", "properties": properties, "required": [*arguments]}
+        return cls(name=name, description=description, schema=schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """The result of a tool call."""
+
+    call_id: str
+    text: str
+    failed: bool = False
+    """Whether ``text`` says why the call failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A reply that called tools, and the result of each call, in the order of the calls."""
+
+    assistant_blocks: tuple[Mapping[str, Any], ...] = field(hash=False)
+    """`Completion.assistant_blocks` of the reply, unchanged."""
+    results: tuple[ToolResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledSkill:
+    """A skill that is installed for an agent."""
+
+    name: str
+    files: tuple[WorkspaceFile, ...]
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder to install the skill in, which is safe whatever the skill's name."""
+        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.name)
+        return safe.strip(".") or "skill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTask:
+    """What an agent gets besides the user's message."""
+
+    workspace: tuple[WorkspaceFile, ...] = ()
+    """The files in its workspace, identical in all arms."""
+    skill_name: str = ""
+    """Name of the skill to install; "" in the ``without_skill`` arm."""
+    skill: tuple[WorkspaceFile, ...] = ()
+    """The files of the skill's folder; empty in the ``without_skill`` arm."""
+    max_turns: int = MAX_TURNS
+    """Maximum number of turns, that is, replies of the model."""
+    chooses: bool = False
+    """Whether the run ends as soon as the model chooses a skill, or has used its turns."""
+    neighbours: tuple[InstalledSkill, ...] = ()
+    """Other skills to install, among which the model chooses."""
+
+    @property
+    def installed(self) -> tuple[InstalledSkill, ...]:
+        """All skills to install."""
+        return (self._skill_under_test, *self.neighbours) if self.skill else self.neighbours
+
+    @property
+    def skill_folder(self) -> str:
+        """Name of the folder to install the skill in."""
+        return self._skill_under_test.folder
+
+    @property
+    def _skill_under_test(self) -> InstalledSkill:
+        return InstalledSkill(name=self.skill_name, files=self.skill)
+
+    def skill_named(self, name_or_folder: str) -> str:
+        """Return the name of the installed skill with a name or folder, or else the argument."""
+        for skill in self.installed:
+            if name_or_folder in {skill.name, skill.folder}:
+                return skill.name
+        return name_or_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Everything that is sent for one completion.
+
+    The arms of a case differ only in ``skill``: ``frame``, ``user`` and the parameters are
+    identical in all arms.
+    """
+
+    model: Model
+    frame: str
+    """System text of every arm."""
+    skill: str
+    """Skill block after ``frame``; "" in the ``without_skill`` arm."""
+    user: str
+    """The user's message."""
+    max_tokens: int
+    """Maximum number of tokens to generate."""
+    run: int
+    """Index of the run, from 0; part of the identity, so that each run has its own answer."""
+    draw: int = 0
+    """Number of earlier cases of the skill with an equal input; part of the identity as well."""
+    tools: tuple[Tool, ...] = ()
+    """Tools that the model may call."""
+    turns: tuple[Turn, ...] = ()
+    """The conversation after the user's message so far."""
+    task: AgentTask | None = None
+    """The task of an agent; None for a single request."""
+
+    @property
+    def seed(self) -> int | None:
+        """Seed to send, different in each run and draw; None if the user chose none."""
+        return self.model.parameters.seed_of(self.run, self.draw)
+
+    @property
+    def system(self) -> str:
+        """The whole system prompt."""
+        return self.frame + self.skill

@@ -1,0 +1,117 @@
+"""The content of a reply: answer, reasoning, tool calls and refusal.
+
+It supports both wire formats and servers that mix them: Mistral's chat completions have Anthropic's
+``thinking`` blocks, with text blocks inside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_upskill.models.completion import ToolCall, clean
+from pytest_upskill.models.wire.fields import clean_json, get_field
+
+_TEXT = frozenset({"text", "output_text"})
+_TOOL_CALLS = frozenset({"tool_use", "tool_call", "server_tool_use", "function"})
+_REASONING = ("thinking", "reasoning", "text")
+"""Fields of a reasoning block that may contain its text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The parts of a message, joined by kind."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    refusal: str = ""
+
+
+def read_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
+    """Read a list of content blocks; blocks of an unknown type are ignored.
+
+    Raises:
+        AttributeError, LookupError, TypeError: The list is malformed, such as by a block without a
+            type: to ignore it could lose the answer.
+    """
+    texts, reasoning, calls, refusals = [], [], [], []
+    for block in blocks:
+        kind = block["type"]
+        if kind in _TEXT:
+            texts.append(block["text"])
+        elif kind in {"thinking", "reasoning"}:
+            reasoning.append(_reasoning(block))
+        elif kind in _TOOL_CALLS:
+            name = str(block.get("name", kind))
+            calls.append(tool_call(name, get_field(block, "id"), get_field(block, "input")))
+        elif kind == "refusal":
+            refusals.append(str(block.get("refusal", "")))
+    return Content(
+        text="".join(texts),
+        reasoning="\n\n".join(filter(None, reasoning)),
+        tool_calls=tuple(calls),
+        refusal="".join(refusals),
+    )
+
+
+def read_chat_message(message: Mapping[str, Any]) -> Content:
+    """Read the message of a chat completion.
+
+    Raises:
+        AttributeError, LookupError, TypeError: The message is malformed.
+    """
+    content = message.get("content")
+    if not isinstance(content, list):
+        content = [{"type": "text", "text": content}] if content else []
+    blocks = read_blocks(content)
+    # llama.cpp, DeepSeek and vLLM use the first name, Ollama and OpenRouter the second.
+    fields = (message.get("reasoning_content"), message.get("reasoning"))
+    reasoning = next((text for text in fields if isinstance(text, str) and text), "")
+    calls = [*(message.get("tool_calls") or ())]
+    if function_call := message.get("function_call"):
+        calls.append(function_call)
+    return Content(
+        text=blocks.text,
+        reasoning="\n\n".join(filter(None, (reasoning, blocks.reasoning))),
+        tool_calls=(*blocks.tool_calls, *map(_read_call, calls)),
+        refusal=message.get("refusal") or blocks.refusal,
+    )
+
+
+def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
+    """Return a call of a tool; arguments that are no JSON object are kept as malformed.
+
+    Args:
+        name: Name of the tool.
+        call_id: Id of the call, if the server gave it one.
+        arguments: A JSON object, or its text, as in chat completions. None and an empty text
+            stand for no arguments.
+    """
+    parsed = arguments
+    if isinstance(arguments, str):
+        try:
+            parsed = json.loads(arguments) if arguments.strip() else {}
+        except (ValueError, RecursionError):
+            parsed = None
+    elif arguments is None:
+        parsed = {}
+    cleaned_id = clean(call_id) if isinstance(call_id, str) else ""
+    if isinstance(parsed, Mapping):
+        return ToolCall(name=name, id=cleaned_id, arguments=clean_json(parsed))
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(name=name, id=cleaned_id, malformed=clean(raw))
+
+
+def _reasoning(block: Mapping[str, Any]) -> str:
+    value = next((block[name] for name in _REASONING if block.get(name)), "")
+    return value if isinstance(value, str) else read_blocks(value).text
+
+
+def _read_call(call: object) -> ToolCall:
+    function = get_field(call, "function") or get_field(call, "custom") or call
+    name = get_field(function, "name")
+    arguments = get_field(function, "arguments") or get_field(function, "input")
+    return tool_call(name if isinstance(name, str) else "unnamed", get_field(call, "id"), arguments)

@@ -1,0 +1,255 @@
+"""Read the git history of a skill's folder, without changing the repository or the work tree."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_upskill.project.git_command import GitError, git_output, line_of, output_of, run_git
+
+
+def starting_commit(folder: Path, ref: str, project: Path) -> str | None:
+    """Return the commit from which the current branch started, in the repository of a folder.
+
+    It is the merge base of ``ref`` and HEAD. In a submodule of the project, it is the commit of the
+    submodule at the project's merge base, so that an update of the submodule counts as a change.
+
+    Args:
+        folder: Any folder in a work tree.
+        ref: A branch, tag or commit of the project's repository.
+        project: A folder in the project's repository.
+
+    Returns:
+        The commit; None if the project did not have the submodule then.
+
+    Raises:
+        GitError: There is no git, no repository, no such ref, or no common commit.
+    """
+    if not git_output(folder, "rev-parse", "--show-superproject-working-tree"):
+        return merge_base(folder, ref)
+    outer = Path(line_of(folder, "rev-parse", "--show-superproject-working-tree"))
+    top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
+    if project.resolve().is_relative_to(top):
+        return merge_base(folder, ref)
+    base = starting_commit(outer, ref, project)
+    if base is None:
+        return None
+    commit = _gitlink(outer, base, top.relative_to(outer).as_posix())
+    if commit and git_output(top, "cat-file", "-e", f"{commit}^{{commit}}") is None:
+        raise GitError(
+            f"the submodule {top} lacks commit {commit[:7]}, which {ref!r} refers to: "
+            f"git -C {top} fetch origin {commit}"
+        )
+    return commit
+
+
+def merge_base(folder: Path, ref: str) -> str:
+    """Return the merge base of ``ref`` and HEAD.
+
+    Args:
+        folder: Any folder in the repository's work tree.
+        ref: A branch, tag or commit.
+
+    Raises:
+        GitError: There is no git, no repository, no such ref, or no common commit.
+    """
+    commit = git_output(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    if commit is None:
+        if git_output(folder, "rev-parse", "--git-dir") is None:
+            raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
+        raise GitError(
+            f"no commit is called {ref!r} in {folder}: {_fetch(folder, ref)}, or write another ref"
+        )
+    base = git_output(folder, "merge-base", commit.decode().strip(), "HEAD")
+    if base is None:
+        if _is_shallow(folder):
+            raise GitError(
+                f"this shallow clone does not reach back to where the branch left {ref!r}: "
+                "git fetch --unshallow (actions/checkout: fetch-depth: 0)"
+            )
+        raise GitError(f"{ref!r} and HEAD have no commit in common: write another ref")
+    return base.decode().strip()
+
+
+def extract(commit: str, folder: Path, into: Path) -> bool:
+    """Write the content of a skill's folder at a commit, even if the folder was moved since.
+
+    Args:
+        commit: A commit from ``starting_commit``.
+        folder: The skill's current folder.
+        into: An empty folder, to which the files are written.
+
+    Returns:
+        Whether the skill existed at the commit.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
+    path = line_of(folder, "rev-parse", "--show-prefix")
+    if not _has_skill(top, commit, path):
+        renamed = _old_prefix(commit, top, path)
+        if renamed is None:
+            return False
+        path = renamed
+    _check_out(top, f"{commit}:{path}", into)
+    return True
+
+
+def deleted_skills(commit: str, folder: Path) -> list[str]:
+    """Return the folders, relative to the repository, whose ``SKILL.md`` was deleted since.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    arguments = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
+    names = output_of(folder, *arguments, "--", ":(top,glob)**/SKILL.md")
+    files = names.decode("utf-8", "surrogateescape").split("\0")
+    return sorted(file.rpartition("/")[0] or "." for file in files if file)
+
+
+def has_remote(folder: Path) -> bool:
+    """Return whether the repository of a folder has a remote."""
+    return bool(git_output(folder, "remote"))
+
+
+def changed_files(commit: str, folder: Path) -> dict[str, str]:
+    """Return the files in a folder that differ from a commit, with untracked but no ignored files.
+
+    Returns:
+        Maps paths relative to the folder to git's letters: ``A`` added, ``M`` modified,
+        ``D`` deleted, and so on.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    arguments = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
+    fields = iter(output_of(folder, *arguments).decode("utf-8", "surrogateescape").split("\0"))
+    found = {name: letter for letter, name in zip(fields, fields, strict=False)}
+    new = output_of(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
+    names = new.decode("utf-8", "surrogateescape").split("\0")
+    return found | {name: "A" for name in names if name}
+
+
+def is_changed(commit: str, folder: Path) -> bool:
+    """Return whether a folder differs from a commit.
+
+    Committed, staged, unstaged and untracked changes count; ignored files do not.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    if git_output(folder, "diff", "--quiet", commit, "--", ".") is None:
+        return True
+    return bool(output_of(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
+
+
+def is_dirty(path: Path) -> bool:
+    """Return whether a file, or a file in a folder, differs from the last commit or is untracked.
+
+    Ignored files do not count, and nothing does outside a repository or without git.
+
+    Raises:
+        GitError: Git refuses to read the repository, or takes too long.
+    """
+    if shutil.which("git") is None:
+        return False
+    folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
+    return bool(git_output(folder, "status", "--porcelain", "--", name))
+
+
+def _is_shallow(folder: Path) -> bool:
+    return git_output(folder, "rev-parse", "--is-shallow-repository") == b"true\n"
+
+
+def _fetch(folder: Path, ref: str) -> str:
+    """Return the command that gets a missing ref; a shallow clone also lacks other branches."""
+    command = "git fetch --unshallow" if _is_shallow(folder) else "git fetch"
+    remote, slash, branch = ref.partition("/")
+    return f"{command} {remote} {branch}:refs/remotes/{ref}" if slash else command
+
+
+def _gitlink(outer: Path, commit: str, path: str) -> str | None:
+    """Return a submodule's commit at a commit of its repository, even if it was moved since."""
+    names = {place: name for name, place in _submodules(outer, "--file", ".gitmodules")}
+    then = dict(_submodules(outer, "--blob", f"{commit}:.gitmodules"))
+    for place in dict.fromkeys((path, then.get(names.get(path, ""), path))):
+        mode, kind, rest = (line_of(outer, "ls-tree", commit, "--", place) or "  ").split(" ", 2)
+        if (mode, kind) == ("160000", "commit"):
+            return rest.partition("\t")[0]
+    return None
+
+
+def _submodules(folder: Path, *where: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of submodules with their paths."""
+    found = (
+        git_output(folder, "config", *where, "-z", "--get-regexp", r"^submodule\..*\.path$") or b""
+    )
+    for entry in found.decode("utf-8", "surrogateescape").split("\0"):
+        key, newline, path = entry.partition("\n")
+        if newline:
+            yield key.removeprefix("submodule.").removesuffix(".path"), path
+
+
+def _has_skill(top: Path, commit: str, prefix: str) -> bool:
+    return git_output(top, "cat-file", "-e", f"{commit}:{prefix}SKILL.md") is not None
+
+
+def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
+    """Return the path of a skill's folder at a commit by the renames that git detects, or None.
+
+    The rename of its ``SKILL.md`` decides; without one, the majority of its other files does.
+    """
+    votes: Counter[str] = Counter()
+    for new, old in _renames(commit, top, prefix).items():
+        inside = new.removeprefix(prefix)
+        if new.startswith(prefix) and old.endswith(f"/{inside}"):
+            votes[old.removesuffix(inside)] += len(new) if inside == "SKILL.md" else 1
+    for place, _ in votes.most_common():
+        if _has_skill(top, commit, place) and not (top / place / "SKILL.md").exists():
+            return place
+    return None
+
+
+def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
+    """Return the old names of files by their new names, relative to the repository.
+
+    Untracked files are included: they are added to a copy of the index.
+    """
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        index = top / line_of(top, "rev-parse", "--git-path", "index")
+        objects = (top / line_of(top, "rev-parse", "--git-path", "objects")).absolute()
+        copy = Path(temporary, "index")
+        if index.exists():
+            shutil.copyfile(index, copy)
+        apart = {
+            "GIT_INDEX_FILE": str(copy),
+            "GIT_OBJECT_DIRECTORY": str(copy.with_name("objects")),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{objects}"',
+        }
+        copy.with_name("objects").mkdir()
+        run_git(top, "add", "--intent-to-add", "--", prefix or ".", **apart)
+        args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
+        renames = output_of(top, *args, **apart)
+    # A score, the old name, the new one.
+    fields = iter(renames.decode("utf-8", "surrogateescape").split("\0"))
+    return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
+
+
+def _check_out(top: Path, tree: str, into: Path) -> None:
+    """Write a tree to a folder, with the links that stay inside, through an index of its own.
+
+    Unlike ``git archive`` it writes files that .gitattributes keeps out of archives too.
+    """
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        index = str(Path(temporary, "index"))
+        for args in (("read-tree", tree), ("checkout-index", "--all", f"--prefix={into}/")):
+            output_of(top, *args, GIT_INDEX_FILE=index)
+    inside = into.resolve()
+    for path in into.rglob("*"):
+        # One that exists is no loop, which could not be resolved.
+        if path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(inside)):
+            path.unlink()

@@ -1,1 +1,0 @@
-"""Budget, prices, retries and concurrency limits of requests."""

@@ -1,0 +1,261 @@
+"""When a request, a model or a host is given up on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_upskill.answers.pace import Pace
+from pytest_upskill.answers.retry import RetryPolicy
+from pytest_upskill.models import Completion, ProviderError, Tool
+from tests.answers.retrying import (
+    ANSWER,
+    Clock,
+    Host,
+    M,
+    N,
+    always,
+    client_of,
+    later,
+    outcome,
+    outcomes,
+    request,
+)
+
+
+def silence() -> ProviderError:
+    return ProviderError("m: no connection", retryable=True)
+
+
+def test_no_attempt_starts_after_the_deadline() -> None:
+    host, clock = Host(rest=always(lambda: later(retry_after=40))), Clock()
+
+    error = outcome(client_of(host, clock).complete(request()))
+
+    assert str(error) == "m: HTTP 500 later (after 3 attempts in 80 s)"
+    assert len(host.requests) == 3
+
+
+def unavailable(status: int = 503, *, loading: bool = False) -> ProviderError:
+    return ProviderError(f"m: HTTP {status}", status=status, retryable=True, loading=loading)
+
+
+@pytest.mark.parametrize("status", [502, 503])
+def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute(status: int) -> None:
+    host, clock = Host(rest=always(lambda: unavailable(status))), Clock()
+
+    error = outcome(client_of(host, clock, policy=RetryPolicy()).complete(request()))
+
+    assert 50 < clock.now <= 60
+    assert isinstance(error, ProviderError)
+    assert error.fatal
+
+
+def test_many_requests_do_not_keep_a_host_alive_that_is_down() -> None:
+    host, clock = Host(rest=always(unavailable)), Clock()
+    client = client_of(host, clock, policy=RetryPolicy())
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(40)))
+
+    assert len({str(error) for error in errors}) == 1
+    assert clock.now < 80
+    assert len(host.requests) < 20
+
+
+def test_a_host_that_loads_its_model_is_waited_for() -> None:
+    host, clock = Host(rest=always(lambda: unavailable(loading=True))), Clock()
+
+    outcome(client_of(host, clock, policy=RetryPolicy()).complete(request()))
+
+    assert 290 < clock.now <= 300
+
+
+def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, pace=Pace(1), policy=RetryPolicy())
+
+    def refuse_the_first() -> Completion:
+        if host.requests[-1].run == 0:
+            raise unavailable()
+        clock.now += 1
+        return ANSWER
+
+    host.rest = refuse_the_first
+    outcomes(*(client.complete(request(run)) for run in range(3)))
+
+    assert clock.now > 290
+
+
+def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, pace=Pace(1), policy=RetryPolicy(deadline=100))
+    outcome(client.complete(request()))
+
+    def refuse_each_once() -> Completion:
+        clock.now += 30
+        if len(host.requests) <= 21:
+            raise later()
+        return ANSWER
+
+    host.rest = refuse_each_once
+    answers = outcomes(*(client.complete(request(run)) for run in range(20)))
+
+    assert [getattr(answer, "attempts", answer) for answer in answers] == [2] * 20
+
+
+@pytest.mark.parametrize(("answers", "attempts"), [(1, 6), (0, 3)])
+def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline(
+    answers: int, attempts: int
+) -> None:
+    def broken() -> ProviderError:
+        return ProviderError("m: broken JSON", status=200, retryable=True)
+
+    host = Host()
+    client = client_of(host, Clock())
+    for _ in range(answers):
+        outcome(client.complete(request()))
+    host.rest = always(broken)
+
+    error = outcome(client.complete(request()))
+
+    assert str(error).startswith(f"m: broken JSON (after {attempts} attempts in ")
+    assert len(host.requests) == answers + attempts
+
+
+def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, pace=Pace(1))
+
+    def refuse_the_first() -> Completion:
+        if host.requests[-1].run == 0:
+            raise later(retry_after=60)
+        return ANSWER
+
+    host.rest = refuse_the_first
+    first, second = outcomes(client.complete(request(0)), client.complete(request(1)))
+    third = outcome(client.complete(request(2)))
+
+    assert isinstance(first, ProviderError)
+    assert not first.fatal
+    assert isinstance(second, Completion)
+    assert isinstance(third, Completion)
+
+
+def test_a_host_that_answers_no_request_until_a_deadline_is_given_up_on() -> None:
+    host, clock = Host(rest=always(lambda: later(retry_after=60))), Clock()
+    client = client_of(host, clock)
+
+    first = outcome(client.complete(request(0)))
+    sent = len(host.requests)
+    second = outcome(client.complete(request(1)))
+
+    assert isinstance(first, ProviderError)
+    assert (first.fatal, str(second)) == (True, str(first))
+    assert len(host.requests) == sent
+
+
+def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() -> None:
+    refused = ProviderError("m: HTTP 401 bad key", status=401, fatal=True)
+    host, clock = Host(script=[refused]), Clock()
+    client = client_of(host, clock, pace=Pace(1))
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(50)))
+
+    assert {str(error) for error in errors} == {"m: HTTP 401 bad key"}
+    assert all(isinstance(error, ProviderError) and error.fatal for error in errors)
+    assert not any(isinstance(error, ProviderError) and error.billable for error in errors)
+    assert len(host.requests) == 1
+
+
+def test_a_stopped_model_leaves_the_others_of_its_host_alone() -> None:
+    unknown = ProviderError("m: HTTP 404 no model", status=404, fatal=True)
+    host, clock = Host(script=[unknown]), Clock()
+    client = client_of(host, clock)
+
+    outcome(client.complete(request(model=M)))
+
+    assert isinstance(outcome(client.complete(request(model=N))), Completion)
+
+
+def test_a_host_that_never_answered_is_given_up_on_soon_and_for_all_its_models() -> None:
+    host, clock = Host(rest=always(silence)), Clock()
+    client = client_of(host, clock)
+
+    first, *later = (outcome(client.complete(request(model=model))) for model in (M, M, N))
+
+    assert str(first).startswith("m: no connection (after 3 attempts in ")
+    assert [str(each) for each in later] == [str(first)] * 2
+    assert len(host.requests) == 3
+
+
+def test_a_host_that_does_not_reply_gets_one_request_at_a_time_and_few_of_many() -> None:
+    host, clock = Host(rest=always(silence)), Clock()
+    client = client_of(host, clock)
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(40)))
+
+    assert len({str(error) for error in errors}) == 1
+    assert str(errors[0]).startswith("m: no connection (after 3 attempts in ")
+    assert len(host.requests) == 4 + 1 + 1
+
+
+def test_a_host_that_starts_late_gets_all_requests_once_it_answers() -> None:
+    host, clock = Host(script=[silence() for _ in range(5)]), Clock()
+    client = client_of(host, clock)
+
+    answers = outcomes(*(client.complete(request(run)) for run in range(40)))
+
+    assert all(isinstance(answer, Completion) for answer in answers)
+    assert (len(host.requests), host.peak) == (45, 4)
+
+
+def refusal(*, of_request: bool = False, status: int = 400) -> ProviderError:
+    return ProviderError("m: refused", status=status, of_request=of_request)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_model_that_refuses_everything_in_the_same_words_is_stopped(status: int) -> None:
+    host, clock = Host(rest=always(lambda: refusal(status=status))), Clock()
+    client = client_of(host, clock, pace=Pace(1))
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(20)))
+
+    assert [str(error) for error in errors] == ["m: refused"] * 20
+    assert len(host.requests) == 3
+
+
+@pytest.mark.parametrize("why", ["an answer before", "its length", "its tools", "other words"])
+def test_a_refusal_that_others_may_escape_does_not_stop_the_model(why: str) -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, pace=Pace(1))
+    if why == "an answer before":
+        outcome(client.complete(request()))
+    tool = Tool(name="look", description="", schema={})
+    asked = replace(request(), tools=(tool,)) if why == "its tools" else request()
+    host.script = [
+        ProviderError(
+            f"m: refused {run if why == 'other words' else ''}",
+            status=400,
+            of_request=why == "its length",
+        )
+        for run in range(9)
+    ]
+
+    outcomes(*(client.complete(asked) for _ in range(9)))
+
+    assert isinstance(outcome(client.complete(request())), Completion)
+
+
+def test_a_host_that_answered_once_is_waited_for_until_the_deadline() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock)
+    outcome(client.complete(request()))
+    host.rest = always(silence)
+
+    clock.now += 1
+    error = outcome(client.complete(request()))
+
+    assert len(host.requests) > 4
+    assert isinstance(error, ProviderError)
+    assert error.fatal

@@ -1,0 +1,184 @@
+"""Files that a SKILL.md names go into context with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.cases.load import load_skills
+from pytest_upskill.cases.skill import HiddenFiles
+from pytest_upskill.cases.skill_md.bundle import Bundle, read_bundle
+from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.source.files import MAX_FILE_BYTES
+
+FRONT = "---\nname: csv\ndescription: See references/api.md.\n---\n"
+CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "csv"
+    for name in ("references/api.md", "references/deep.md", "scripts/run.py", "FORMS.md",
+                 "evals/files/a.csv", "evals/evals.json", "tests/evals.yaml"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{name} says: references/deep.md\n", "utf-8")
+    return folder
+
+
+def bundled(folder: Path, body: str) -> Bundle:
+    return read_bundle(folder, read_skill_text(FRONT + body, folder="csv"), HiddenFiles())
+
+
+def names(folder: Path, body: str) -> list[str]:
+    bundle = bundled(folder, body)
+    return [part.partition('">')[0] for part in bundle.text.split('<file name="')[1:]]
+
+
+def test_what_the_body_names_goes_into_context_behind_the_skill(folder: Path) -> None:
+    text = f"{FRONT}\nSee [the API](references/api.md#auth).\n\n"
+    (folder / "SKILL.md").write_text(text, "utf-8")
+    (folder / "skill_meta.json").write_text(CASES, "utf-8")
+
+    (skill,) = load_skills(folder / "skill_meta.json")
+
+    assert skill.text == (
+        f"{text.rstrip()}\n\n"
+        '<file name="references/api.md">\nreferences/api.md says: references/deep.md\n</file>'
+    )
+    assert [skill] == load_skills(folder / "skill_meta.json")
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "[API](references/api.md)",
+        "[API](./references/api.md)",
+        "`references/api.md`",
+        "Read references/api.md.",
+        '"references/api.md"',
+        "python ${CLAUDE_SKILL_DIR}/references/api.md",
+        "{baseDir}/references/api.md",
+    ],
+)
+def test_a_path_is_found_however_it_is_written(folder: Path, mention: str) -> None:
+    assert names(folder, mention) == ["references/api.md"]
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "https://example.com/references/api.md",
+        "other/references/api.md",
+        "/references/api.md",
+        "../csv/references/api.md",
+        "references/none.md",
+        "references/",
+        "SKILL.md",
+        "evals/evals.json and evals/files/a.csv",
+        "tests/evals.yaml",
+    ],
+)
+def test_other_files_and_files_with_answers_do_not_go_into_context(
+    folder: Path, mention: str
+) -> None:
+    assert names(folder, mention) == []
+
+
+def test_files_keep_the_order_of_their_first_mention(folder: Path) -> None:
+    body = "Fill FORMS.md with scripts/run.py; see references/api.md and FORMS.md."
+
+    assert names(folder, body) == ["FORMS.md", "scripts/run.py", "references/api.md"]
+
+
+def test_a_file_that_does_not_fit_is_left_out_with_a_warning(folder: Path) -> None:
+    (folder / "references" / "api.md").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
+
+    bundle = bundled(folder, "\nSee references/api.md.")
+
+    assert "<file" not in bundle.text
+    assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
+        (
+            "SKILL.md:6:5: left out of the context: 'references/api.md' cannot be read: "
+            "larger than 128 KiB"
+        )
+    ]
+
+
+def test_files_beyond_the_limit_in_total_are_left_out(folder: Path) -> None:
+    for name in "abcd":
+        (folder / f"{name}.md").write_bytes(b"a" * (100 << 10))
+
+    bundle = bundled(folder, "a.md b.md c.md d.md")
+
+    assert bundle.text.count("<file ") == 2
+    assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
+        "SKILL.md:5:11: left out of the context: with 'c.md' it would exceed 256 KiB"
+    ]
+
+
+def test_a_picture_is_not_put_into_context(folder: Path) -> None:
+    (folder / "logo.png").write_bytes(b"\x89PNG\xff")
+
+    bundle = bundled(folder, "Show logo.png.")
+
+    assert (bundle.text, bundle.warnings) == (f"{FRONT}Show logo.png.", ())
+
+
+def test_a_link_out_of_the_skill_is_not_followed(folder: Path) -> None:
+    (folder.parent / "secret.md").write_text("secret", "utf-8")
+    (folder / "link.md").symlink_to(folder.parent / "secret.md")
+
+    bundle = bundled(folder, "See link.md.")
+
+    assert "secret" not in bundle.text
+    assert "leads outside the skill's folder" in bundle.warnings[0].what
+
+
+def test_a_link_to_another_skill_is_no_mistake(folder: Path) -> None:
+    other = folder.parent / "other" / "references"
+    other.mkdir(parents=True)
+    (other.parent / "SKILL.md").write_text("secret", "utf-8")
+    (other / "api.md").write_text("secret", "utf-8")
+    body = "See [other](../other/SKILL.md) and [its API](../other/references/api.md).\n"
+
+    assert bundled(folder, body) == Bundle(text=FRONT + body, warnings=())
+
+
+@pytest.mark.parametrize("link", ["[a](references/my%20file.md)", "[a](<references/my file.md>)"])
+def test_a_link_to_a_name_with_a_space_is_followed(folder: Path, link: str) -> None:
+    (folder / "references" / "my file.md").write_text("Mine.\n", "utf-8")
+
+    assert names(folder, f"See {link}.\n") == ["references/my file.md"]
+
+
+def test_a_link_to_a_missing_file_is_a_warning(folder: Path) -> None:
+    body = "Go.\n\nSee [a](refrences/api.md), [b](references/api.md) and [c](<no such.md#x>).\n"
+
+    bundle = bundled(folder, body)
+
+    assert [(each.line, each.what) for each in bundle.warnings] == [
+        (7, "left out of the context: 'refrences/api.md' is not in the skill's folder"),
+        (7, "left out of the context: 'no such.md' is not in the skill's folder"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "```markdown\n[a](no/such.md)\n```\n",
+        "Write `[a](no/such.md)`.\n",
+        "[a](https://example.com/b.md), [b](#part), [c](/etc/d.md), [d](mailto:x@y.md), [e](docs/)",
+        "[a](//[/b.md)",
+    ],
+)
+def test_an_example_or_a_link_elsewhere_is_no_missing_file(folder: Path, body: str) -> None:
+    assert bundled(folder, body).warnings == ()
+
+
+def test_a_text_in_another_encoding_is_a_warning(folder: Path) -> None:
+    (folder / "references" / "old.md").write_bytes(b"caf\xe9\n")
+
+    (warning,) = bundled(folder, "See references/old.md.\n").warnings
+
+    assert warning.what.startswith("left out of the context: 'references/old.md' is not UTF-8 text")

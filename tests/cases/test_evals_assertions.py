@@ -1,0 +1,143 @@
+"""Typed assertions of other tools become checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_upskill.cases.evals.triggers import TRIGGER_CASE
+from pytest_upskill.checks import Contains, ContainsAny, JsonSchema, NotContains, NotRegex, Regex
+from pytest_upskill.checks.judge import Judge
+from tests.evals import read_one
+
+
+def checks(*assertions: Any) -> tuple[object, ...]:
+    case = read_one(assertions=list(assertions))
+    assert case.skip is None
+    return case.checks
+
+
+def skip(*assertions: Any) -> str | None:
+    return read_one(assertions=["Says hi", *assertions]).skip
+
+
+@pytest.mark.parametrize(
+    ("assertion", "check"),
+    [
+        ({"type": "contains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "contains", "substring": "hi", "text": "greets"}, Contains(text="hi")),
+        ({"type": "contains", "text": "hi"}, Contains(text="hi")),
+        ({"type": "contains_phrase", "text": "greets", "phrase": "hi"}, Contains(text="hi")),
+        ({"kind": "Contains-Phrase", "phrase": "hi"}, Contains(text="hi")),
+        ({"contains": "hi"}, Contains(text="hi")),
+        ({"type": "output_contains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "not_contains", "phrase": "hi"}, NotContains(text="hi")),
+        ({"type": "contains", "value": "hi", "negate": True}, NotContains(text="hi")),
+        ({"type": "contains_any", "values": ["hi", "yo"]}, ContainsAny(texts=("hi", "yo"))),
+        ({"type": "contains_pattern", "pattern": "h."}, Regex(pattern="h.")),
+        ({"type": "regex", "pattern": "h.", "text": "greets"}, Regex(pattern="h.")),
+        ({"type": "regex", "pattern": "h.", "flags": "gis"}, Regex(pattern="(?is)h.")),
+        ({"type": "regex", "value": "(?<a>h)."}, Regex(pattern="(?P<a>h).")),
+        ({"type": "matches", "pattern": "(?<!h)i"}, Regex(pattern="(?<!h)i")),
+        ({"type": "not_contains_pattern", "pattern": "h."}, NotRegex(pattern="h.")),
+        ({"type": "regex", "pattern": "h.", "negate": True}, NotRegex(pattern="h.")),
+        ({"type": "json_schema", "schema": {"type": "object"}},
+         JsonSchema(schema={"type": "object"})),
+        ({"type": "quality", "text": "Says hi"}, Judge(statement="Says hi")),
+        ({"statement": "Says hi"}, Judge(statement="Says hi")),
+        ({"type": "output_contains", "check": "Says hi"}, Judge(statement="Says hi")),
+        ({"type": "required_text", "value": "hi"}, Contains(text="hi")),
+        ({"type": "content_contains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "content_not_contains", "value": "hi"}, NotContains(text="hi")),
+        ({"type": "content_includes_any", "value": ["hi", "yo"]},
+         ContainsAny(texts=("hi", "yo"))),
+        ({"type": "content_includes_all", "value": ["hi"]}, Contains(text="hi")),
+        ({"type": "output_not_matches", "pattern": "h."}, NotRegex(pattern="h.")),
+        ({"type": "regex_excludes", "pattern": "h."}, NotRegex(pattern="h.")),
+        ({"type": "response_contains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "icontains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "regex_match", "pattern": "h."}, Regex(pattern="h.")),
+        ({"type": "regex_exclude", "pattern": "h."}, NotRegex(pattern="h.")),
+        ({"type": "forbidden_text", "value": "hi"}, NotContains(text="hi")),
+        ({"type": "contains_any", "values": ["hi"], "negate": True}, NotContains(text="hi")),
+        ({"type": "matches_any", "patterns": ["(?i)h.", "yo"]},
+         Regex(pattern="(?i:h.)|(?:yo)")),
+        ({"text": "Says hi", "check": {"type": "contains", "value": "hi"}}, Contains(text="hi")),
+        ({"text": "Says hi", "check": {"contains_all": ["hi"]}}, Contains(text="hi")),
+        ({"text": "Says hi", "check": {}}, Judge(statement="Says hi")),
+        ({"type": "llm-rubric", "value": "Says hi"}, Judge(statement="Says hi")),
+        ({"name": "Says hi", "weight": 2}, Judge(statement="Says hi")),
+        ("contains:hi there", Contains(text="hi there")),
+        ("response_not_contains:hi", NotContains(text="hi")),
+        (r"matches:h\.", Regex(pattern=r"h\.")),
+        ("contains: a greeting", Judge(statement="contains: a greeting")),
+        ("Contains:hi", Judge(statement="The answer has this: Contains:hi")),
+        ("hi", Judge(statement="The answer has this: hi")),
+    ],
+)  # fmt: skip
+def test_an_assertion_that_code_can_decide_becomes_a_check(assertion: Any, check: object) -> None:
+    assert checks(assertion) == (check,)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_each_of_several_types_must_hold(nested: bool) -> None:
+    types = {"contains": "a", "not_contains": ["b", "c"]}
+
+    assert checks({"text": "Says a", "check": types} if nested else types) == (
+        Contains(text="a"),
+        NotContains(text="b"),
+        NotContains(text="c"),
+    )
+
+
+def test_each_of_several_texts_must_hold() -> None:
+    assert checks({"type": "contains_all", "values": ["a", "b"]}) == (
+        Contains(text="a"),
+        Contains(text="b"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("assertion", "reason"),
+    [
+        ({"type": "file_changed", "path": "out.csv", "description": "Writes it"},
+         "assertions: file_changed: a single answer leaves no files"),
+        ({"type": "contains", "value": "hi", "file": "/etc/passwd"},
+         "assertions: '/etc/passwd' is not a path in the workspace"),
+        ({"type": "tool-called", "tool": "Read"},
+         "assertions: tool_called: a single answer calls no tools"),
+        ({"type": "command", "run": "make"}, "assertions: command: a single answer runs nothing"),
+        ({"type": "activation", "text": "It asks before it activates"},
+         f"assertions: activation: {TRIGGER_CASE}"),
+        ({"type": "skill_invocation", "config": {"required_skills": ["csv", "tsv"]}},
+         f"assertions: skill_invocation: {TRIGGER_CASE}"),
+        ({"type": "not-skill-used", "value": "tsv"}, TRIGGER_CASE),
+        ({"type": "max_tokens", "value": 9},
+         "assertions: max_tokens: a budget is not a check of the answer"),
+        ({"type": "sentiment", "score": 9},
+         "assertions: sentiment: unknown type of assertion"),
+        ({"type": "sentiment", "value": "glad"},
+         "assertions: sentiment: unknown type of assertion"),
+        ({"type": "json_schema", "schema": {}, "negate": True},
+         "assertions: not_json_schema: unknown type of assertion"),
+        ({"type": "contains", "haystack": "hi"},
+         "assertions: contains: no known key says what to look for"),
+        ({"id": "greets-by-name", "words": ["hi"]},
+         "assertions: has no known key: add 'text'"),
+        ({"name": "short", "check": "word_count <= 200"},
+         "assertions: 'word_count <= 200' is a formula, which is not evaluated"),
+        ("word_count <= 200",
+         "assertions: 'word_count <= 200' is a formula, which is not evaluated"),
+        ("exit_status:completed", "assertions: exit_status: a single answer runs nothing"),
+        ("evidence_contains:hi",
+         "assertions: evidence_contains: unknown type of assertion"),
+        ({"type": "regex", "pattern": r"\p{L}"},
+         (r"assertions: pattern '\\p{L}' is not a Python regular expression: bad escape \p at "
+         r"position 0")),
+        ({"type": "json_schema", "schema": "s.json"},
+         "assertions: json_schema: the schema must be part of the assertion"),
+    ],
+)  # fmt: skip
+def test_an_assertion_that_nothing_can_decide_skips_the_case(assertion: Any, reason: str) -> None:
+    assert skip(assertion) == reason

@@ -1,0 +1,103 @@
+"""Cases of evals files in a run of pytest: how they run, and when they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cases.conftest import CASE, collected, write
+from tests.conftest import Run
+
+
+def test_both_files_of_one_skill_are_collected(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "evals.json")
+    write(folder / "skill_meta.json", [{"input": "a", "expected": {"contains": "b"}}])
+
+    assert len(collected(run_once)) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("quiz.toml", "*quiz.toml: cases are read from .json, .jsonl, .yaml, .yml only"),
+        ("quiz.json", "*evals/quiz.json:1:1: contains no cases: write a list *"),
+    ],
+)
+def test_a_named_file_that_cannot_be_read_says_why(
+    run_once: Run, folder: Path, name: str, reason: str
+) -> None:
+    write(folder / "evals" / name, {"a": 1})
+
+    result = run_once("--upskill-models", "offline", f"skills/billing/evals/{name}")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([reason])
+
+
+def test_a_file_with_too_many_cases_is_refused(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(1001)])
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.stdout.fnmatch_lines(["*evals.json: has 1,001 cases; a file may have 1,000: split it"])
+
+
+def test_a_run_with_too_many_cases_is_refused(
+    run_once: Run, pytester: pytest.Pytester, folder: Path
+) -> None:
+    write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(3)])
+    pytester.makeini("[pytest]\nupskill_max_cases = 2\n")
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(
+        ["the run has over 2 cases: select fewer skills, or raise upskill_max_cases"]
+    )
+
+
+@pytest.mark.parametrize("link", ["skills/billing", "skills/billing/SKILL.md", "skills"])
+def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
+    run_once: Run, pytester: pytest.Pytester, folder: Path, link: str, tmp_path_factory: Any
+) -> None:
+    write(folder / "evals" / "evals.json")
+    outside = tmp_path_factory.mktemp("outside") / Path(link).name
+    (pytester.path / link).rename(outside)
+    (pytester.path / link).symlink_to(outside)
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*: this link leads outside the project, to {outside.parent}*"])
+
+
+def test_cases_that_need_an_agent_or_a_judge_are_skipped_with_the_reason(
+    run_once: Run, folder: Path
+) -> None:
+    script = CASE | {"id": "script", "expected_script": "scripts/a.py"}
+    spoken = {"id": "spoken", "prompt": "Say hi", "assertions": ["Says hi"]}
+    write(folder / "evals" / "evals.json", [CASE, script, spoken])
+
+    result = run_once("--upskill-models", "offline", "-rs", "skills")
+
+    result.assert_outcomes(passed=3, skipped=4)
+    result.stdout.fnmatch_lines(
+        [
+            "SKIPPED*evals.json: 'ran_script' needs an agent, and offline answers single *",
+            "SKIPPED*evals.json: only has statements for a judge; add --upskill-judge MODEL",
+        ]
+    )
+
+
+def test_a_skill_below_a_hidden_folder_runs_where_the_folder_is_named(
+    run_once: Run, folder: Path, pytester: pytest.Pytester
+) -> None:
+    write(folder / "evals" / "evals.json")
+    for hidden in (".claude", ".agents"):
+        (pytester.path / hidden).mkdir()
+        (pytester.path / hidden / "skills").symlink_to(folder.parent)
+
+    assert len(collected(run_once, ".claude/skills")) == 2
+    assert len(collected(run_once, ".agents/skills")) == 2

@@ -1,0 +1,155 @@
+"""Files that a case of an evals file sends along."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.cases.case_inputs import MAX_FILES
+from pytest_upskill.cases.load import load_skills
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.source.files import MAX_FILE_BYTES
+
+TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "csv"
+    (folder / "evals" / "files").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(TEXT, "utf-8")
+    (folder / "evals" / "files" / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\r\n")
+    return folder
+
+
+def read(folder: Path, *files: Any) -> Case:
+    entry = {"prompt": "Read it", "files": list(files), "assertions": ["Reads it"]}
+    (folder / "evals" / "evals.json").write_text(json.dumps([entry]), "utf-8")
+    return load_skills(folder / "evals" / "evals.json")[0].cases[0]
+
+
+def test_a_file_is_named_from_the_skills_folder(folder: Path) -> None:
+    case = read(folder, "evals/files/a.csv")
+
+    assert (case.files, case.skip) == ({"evals/files/a.csv": "1,2\n"}, None)
+
+
+def test_a_file_may_be_named_from_the_folder_of_the_cases(folder: Path) -> None:
+    assert read(folder, "files/a.csv").files == {"files/a.csv": "1,2\n"}
+
+
+def test_a_file_may_be_named_from_a_folder_above(folder: Path) -> None:
+    assert read(folder, "csv/evals/files/a.csv").files == {"csv/evals/files/a.csv": "1,2\n"}
+
+
+def test_what_only_a_folder_above_has_is_not_in_the_skill(folder: Path) -> None:
+    (folder.parent / "README.md").write_text("# All skills", "utf-8")
+
+    case = read(folder, "README.md")
+
+    assert (case.files, case.skip) == ({}, "files: 'README.md' is not in the skill's folder")
+
+
+def test_a_folder_is_all_its_files_in_order_of_name(folder: Path) -> None:
+    (folder / "evals" / "files" / "sub").mkdir()
+    (folder / "evals" / "files" / "sub" / "b.csv").write_text("3", "utf-8")
+
+    case = read(folder, "evals/files/")
+
+    assert list(case.files.items()) == [
+        ("evals/files/a.csv", "1,2\n"),
+        ("evals/files/sub/b.csv", "3"),
+    ]
+
+
+def test_a_file_may_stand_in_its_case(folder: Path) -> None:
+    case = read(folder, {"path": "src/a.py", "content": "print()"})
+
+    assert case.files == {"src/a.py": "print()"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.csv", "files: 'none.csv' is not in the skill's folder"),
+        ("loop", "files: 'loop' is not in the skill's folder"),
+        ("a.xlsx", "files: 'a.xlsx' is not UTF-8 text, and only text can be sent"),
+        ("nul.txt", "files: 'nul.txt' is not UTF-8 text, and only text can be sent"),
+        ("big.txt", "files: 'big.txt' cannot be read: larger than 128 KiB"),
+        ("half", "files: over 256 KiB in total"),
+        ("many", "files: 'many' contains over 100 files"),
+    ],
+)
+def test_a_file_that_cannot_be_sent_along_skips_the_case(
+    folder: Path, name: str, reason: str
+) -> None:
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "a.xlsx").write_bytes(b"PK\x03\x04\xff")
+    (folder / "nul.txt").write_bytes(b"a\0b")
+    (folder / "big.txt").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
+    for inner, count, content in (("half", 3, b"a" * (100 << 10)), ("many", MAX_FILES + 1, b"")):
+        (folder / inner).mkdir()
+        for number in range(count):
+            (folder / inner / f"{number}.txt").write_bytes(content)
+
+    assert read(folder, "evals/files/a.csv", name).skip == reason
+
+
+@pytest.mark.parametrize("name", ["../out.csv", "evals/link.csv", "out", "loop/.."])
+def test_a_path_out_of_the_skills_folder_is_not_read_and_skips_the_case(
+    folder: Path, name: str
+) -> None:
+    (folder.parent / "out").mkdir()
+    (folder.parent / "out" / "x.csv").write_text("secret", "utf-8")
+    (folder.parent / "out.csv").write_text("secret", "utf-8")
+    (folder / "evals" / "link.csv").symlink_to(folder.parent / "out.csv")
+    (folder / "out").symlink_to(folder.parent / "out")
+    (folder / "loop").symlink_to(folder.parent / "out")
+
+    case = read(folder, "evals/files/a.csv", name)
+
+    assert case.skip == f"files: {name!r} leads outside the skill's folder"
+    assert "secret" not in str(case.files)
+
+
+def test_a_link_out_of_a_folder_of_files_is_not_read_and_skips_the_case(folder: Path) -> None:
+    (folder.parent / "out.csv").write_text("secret", "utf-8")
+    (folder / "evals" / "files" / "link.csv").symlink_to(folder.parent / "out.csv")
+
+    case = read(folder, "evals/files")
+
+    assert case.skip == "files: 'evals/files/link.csv' leads outside the skill's folder"
+    assert "secret" not in str(case.files)
+
+
+@pytest.mark.parametrize("name", ["/etc/hosts", "/home/author/data.csv"])
+def test_an_absolute_path_is_not_read_and_skips_the_case(folder: Path, name: str) -> None:
+    case = read(folder, "evals/files/a.csv", name)
+
+    assert (
+        case.skip == f"files: {name!r} is an absolute path: write it relative to the skill's folder"
+    )
+    assert case.files == {"evals/files/a.csv": "1,2\n"}
+
+
+@pytest.mark.parametrize("name", ["evals/fixtures/a.csv", "fixtures/a.csv", "../fixtures/a.csv"])
+def test_a_file_may_lie_with_the_cases_of_all_skills(folder: Path, name: str) -> None:
+    folder = folder.rename(folder.parent / "skills")
+    (folder / "csv").mkdir()
+    (folder / "SKILL.md").rename(folder / "csv" / "SKILL.md")
+    cases = folder.parent / "evals" / ("csv" if name.startswith("..") else "") / "evals.json"
+    cases.parent.mkdir(parents=True)
+    (folder.parent / "evals" / "fixtures").mkdir()
+    (folder.parent / "evals" / "fixtures" / "a.csv").write_text("1,2", "utf-8")
+    entry = {"prompt": "Read it", "files": [name, "../README.md"], "assertions": ["Reads it"]}
+    (folder.parent / "README.md").write_text("# All skills", "utf-8")
+    cases.write_text(json.dumps({"skill_name": "csv", "evals": [entry]}), "utf-8")
+
+    (skill,) = load_skills(cases)
+
+    (case,) = skill.cases
+    assert case.files == {name: "1,2"}
+    assert case.skip == "files: '../README.md' leads outside the skill's folder"

@@ -1,0 +1,238 @@
+"""Which files hold cases, and to which skill a file belongs, by its name and place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.cases.discovery import CaseDiscovery
+from tests.cases.conftest import CASE, IDS, collected, write
+from tests.conftest import Run
+
+PLACES = [
+    "evals.json",
+    "evals.yaml",
+    "evals/evals.yml",
+    "evals/evals.jsonl",
+    "evals/trigger-queries.json",
+    "evals/trigger-eval.json",
+    "evals/evals-full.json",
+    "evals/cases.json",
+    "evals/output-eval.json",
+    "evals/routing/evals2.json",
+    "eval/evals.json",
+    "tests/evals.json",
+    "tests/eval.yaml",
+    "benchmark/evals.json",
+    "references/evals.yaml",
+    "modes/fast/evals.json",
+    "test-prompts.json",
+]
+
+
+def test_files_of_each_name_and_place_in_a_skill_are_collected(run_once: Run, folder: Path) -> None:
+    for place in PLACES:
+        write(folder / place, CASE if place.endswith("l") else [CASE])
+
+    assert sorted(collected(run_once)) == sorted(
+        nodeid.replace("evals/evals.json", place) for place in PLACES for nodeid in IDS
+    )
+
+
+@pytest.mark.parametrize("place", ["evals/trigger-queries.json", "evals.json"])
+def test_cases_kept_beside_a_folder_of_one_skill_are_for_it(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    write(folder.parent.parent / place, [CASE | {"should_trigger": True}])
+
+    ids = [nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS]
+    assert collected(run_once, ".") == [*ids, ids[0].replace("-with_skill", "-trigger")]
+
+
+def test_a_trigger_set_of_each_skill_belongs_to_it(run_once: Run, folder: Path) -> None:
+    document = {"billing": {"should_trigger": ["Bill it"], "should_not_trigger": ["Sing"]}}
+    other = folder.parent / "parcels" / "SKILL.md"
+    other.parent.mkdir()
+    other.write_text("---\nname: parcels\ndescription: Facts.\n---\n", "utf-8")
+    write(folder.parent.parent / "evals" / "trigger-queries.json", document)
+
+    ids = collected(run_once, "evals")
+
+    assert ids == [
+        f"evals/trigger-queries.json::billing::{case}[offline-trigger]"
+        for case in ("bill-it", "sing")
+    ]
+
+
+@pytest.mark.parametrize("place", ["evals/evals.json", "evals.json"])
+def test_cases_kept_beside_the_only_skill_are_for_it(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    top = folder.parent.parent
+    only = folder.rename(top / "skill") / "SKILL.md"
+    only.write_text(only.read_text("utf-8").replace("name: billing", "name: skill"), "utf-8")
+    write(top / place)
+
+    assert collected(run_once, ".") == [
+        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
+    ]
+
+
+def test_cases_in_a_folder_named_after_a_missing_skill_do_not_run(
+    run_once: Run, folder: Path
+) -> None:
+    write(folder.parent.parent / "evals" / "parcels" / "evals.json")
+
+    result = run_once("-W", "default", "--upskill-models", "offline", "evals")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        ["*parcels/evals.json: none of its cases can run: names no skill: add 'skill'"]
+    )
+
+
+def test_an_evals_file_without_a_skill_is_left_alone(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
+    write(pytester.path / "evals" / "evals.json", {"metrics": ["accuracy"]})
+
+    result = run_once("--upskill-models", "offline", "evals")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_an_evals_file_without_a_skill_says_so_when_it_is_named(run_once: Run) -> None:
+    write(Path("evals", "evals.json"))
+
+    result = run_once("--upskill-models", "offline", "evals/evals.json")
+
+    result.stdout.fnmatch_lines(
+        ["evals/evals.json: none of its cases can run: names no skill: add 'skill'"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("home", "place"),
+    [
+        ("skills", "testing/billing/evals/evals.json"),
+        ("skills", "evals/billing/cases.json"),
+        ("skills", "workspace/billing/trigger-eval.json"),
+        (".github/skills", "evals/evals.json"),
+        (".claude/skills", "evals/evals.json"),
+        (".agents/skills", "evals/billing/evals.json"),
+        ("plugins/money/skills", "tests/money/billing/eval.yaml"),
+        ("plugins/money/skills", "evals/evals.json"),
+        ("skills/finance", "tests/evals.json"),
+        ("", "evals/evals.json"),
+    ],
+)
+def test_a_file_beside_the_skills_is_for_the_one_that_it_or_its_folder_names(
+    run_once: Run, folder: Path, home: str, place: str
+) -> None:
+    top = folder.parent.parent
+    for name in ("billing", "parcels"):
+        (top / home / name).mkdir(parents=True, exist_ok=True)
+        text = (folder / "SKILL.md").read_text("utf-8").replace("name: billing", f"name: {name}")
+        (top / home / name / "SKILL.md").write_text(text, "utf-8")
+    if home != "skills":
+        (folder / "SKILL.md").unlink()
+    named = {} if "billing" in place else {"skill_name": "billing"}
+    write(top / place, {**named, "evals": [CASE]})
+
+    result = run_once("--upskill-models", "offline", place.partition("/")[0])
+
+    result.stdout.fnmatch_lines([f"{place} .-.*", "billing", "  offline  0->100% *+100 *"])
+
+
+def test_files_of_a_common_name_that_hold_no_cases_of_a_skill_are_left_alone(
+    run_once: Run, folder: Path
+) -> None:
+    for place, value in {
+        "evals/cases.json": [{"question": "Who?", "label": 3}],
+        "eval/cases.json": {"cases": [{"title": "a"}]},
+        "assets/evals.json": [CASE],
+        "assets/cases.json": [CASE],
+        "../../data/cases.json": [CASE],
+        "evals/eval-results.json": [CASE],
+    }.items():
+        write(folder / place, value)
+
+    assert collected(run_once, ".") == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["evals.json", "evals/api/evals.json", "modes/fast/evals.json", "../../tests/evals.json"],
+)
+def test_a_skill_has_cases_wherever_a_file_may_hold_them(folder: Path, place: str) -> None:
+    root = folder.parents[1]
+    assert not CaseDiscovery(root=root).skill_has_cases(folder)
+
+    write(folder / place)
+
+    assert CaseDiscovery(root=root).skill_has_cases(folder)
+
+
+@pytest.mark.parametrize(("name", "holds"), [("cases.json", False), ("cases.jsonl", True)])
+def test_of_a_file_that_is_too_large_to_read_only_the_first_lines_tell_whether_it_holds_cases(
+    folder: Path, name: str, *, holds: bool
+) -> None:
+    write(folder / name, CASE)
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.write("\n" + " " * (1 << 20))
+
+    assert CaseDiscovery().is_case_file(folder / name) is holds
+
+
+def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
+    run: Run, folder: Path
+) -> None:
+    other = folder.parent / "parcels"
+    other.mkdir()
+    (other / "SKILL.md").write_text(
+        "---\nname: parcels\ndescription: Facts.\n---\n\nA parcel may weigh 12 kg.\n", "utf-8"
+    )
+    weight = {
+        "id": "weight",
+        "skill": "parcels",
+        "prompt": "How much may a parcel weigh?",
+        "assertions": [{"type": "contains", "value": "12"}],
+    }
+    lost = CASE | {"id": "lost", "skill": "letters"}
+    write(
+        folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "billing"}, weight, lost]
+    )
+
+    result = run("--upskill-models", "offline", "-rs", "evals")
+
+    result.assert_outcomes(passed=6, skipped=2)
+    result.stdout.fnmatch_lines(
+        ["billing", "  offline  0->100% *", "parcels", "  offline  0->100% *"]
+    )
+    result.stdout.fnmatch_lines(["SKIPPED*: skill: no skill near this file is called 'letters'"])
+    ids = collected(run, "evals/evals.json::parcels")
+    assert ids == [
+        "evals/evals.json::parcels::weight[offline-with_skill]",
+        "evals/evals.json::parcels::weight[offline-without_skill]",
+    ]
+
+
+def test_a_setting_adds_names_of_case_files(
+    run_once: Run, pytester: pytest.Pytester, folder: Path
+) -> None:
+    write(folder / "evals" / "quiz.json")
+    write(folder / "evals" / "deep" / "quiz-2.json")
+
+    assert collected(run_once) == []
+    pytester.makeini("[pytest]\nupskill_case_files = quiz.json evals/*/quiz-*.json\n")
+    assert {line.partition("::")[0] for line in collected(run_once)} == {
+        "skills/billing/evals/quiz.json",
+        "skills/billing/evals/deep/quiz-2.json",
+    }
+
+
+def test_a_file_of_any_name_is_read_where_it_is_named(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "quiz.json")
+
+    assert len(collected(run_once, "skills/billing/evals/quiz.json")) == 2

@@ -1,0 +1,96 @@
+"""What is wrong with a skill and its cases, found without a model."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.cases.lint import findings, too_long
+from pytest_upskill.cases.load import load_skills
+from pytest_upskill.cases.skill import Skill
+from tests.conftest import QUESTION, WriteSkill
+
+
+def case(name: str = "a", text: str = QUESTION, **expected: Any) -> dict[str, Any]:
+    return {"id": name, "input": text, "expected": expected or {"contains": "37"}}
+
+
+def read(folder: Path) -> Skill:
+    (skill,) = load_skills(folder / "skill_meta.json")
+    return skill
+
+
+@pytest.mark.parametrize(
+    ("cases", "finding"),
+    [
+        ([case(contains="billing")],
+         "a: contains 'billing' is satisfied by the question itself*"),
+        ([case(contains_any=["9", "retry"])], "a: contains_any '9', 'retry' is satisfied by *"),
+        ([case(regex="(?i)BUDGET")], "a: regex '(?i)BUDGET' is satisfied by the question itself*"),
+        ([case(regex="x*")], "a: regex 'x[*]' can never fail: it passes even for an empty answer"),
+        ([case(not_regex="^")], "a: not_regex '^' can never pass: *"),
+        ([case(not_contains=" ")], "a: not_contains ' ' can hardly ever pass: it forbids spaces"),
+        ([case(contains="a 37 b", not_contains="37")],
+         "a: contains 'a 37 b' and not_contains '37' can never both pass"),
+        ([case(contains=["37", "37"])], "a: the same check appears 2 times: Contains(*"),
+        ([case(run={"language": "python", "code": "x = 1\ndef check(): assert x"})],
+         "a: run can never be decided: nothing runs: it has no test function and no statement*"),
+        ([case(run={"language": "python", "code": "def test_it():\n    yield f() == 1"})],
+         "a: run can never be decided: test_it is a generator, which pytest does not run"),
+        ([case(), case("b")], "b: asks the same as a in line 1: give one case both checks, *"),
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_checks_that_cannot_tell_anything_are_reported(
+    write_skill: WriteSkill, cases: list[dict[str, Any]], finding: str
+) -> None:
+    (found,) = findings(read(write_skill(*cases)))
+
+    assert found.line == 1
+    assert fnmatchcase(found.what, finding)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"contains": "37", "not_contains": "38"},
+        {"regex": r"\d+"},
+        {
+            "run": {
+                "language": "python",
+                "code": '@mark.usefixtures("db")\ndef test_it(): assert f()',
+            }
+        },
+        {"contains": "standing in the file"},
+        {"run": {"language": "python", "code": "def test_it():\n    assert f()"}},
+        {"run": {"language": "python", "code": "f()"}},
+        {"json_schema": {"type": "object"}, "judge": "It is kind."},
+    ],
+)
+def test_checks_that_can_tell_something_are_not_reported(
+    write_skill: WriteSkill, expected: dict[str, Any]
+) -> None:
+    files = {"notes.md": "It is standing in the file."}
+
+    assert not findings(read(write_skill(case(**expected) | {"context": {"files": files}})))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("Line.\n" * 500, None),
+        ("Line.\n" * 501, "the body has 501 lines, about 751 tokens; *"),
+        ("a" * 20_003, None),
+        ("a" * 20_004, "the body has 1 lines, about 5,001 tokens; *"),
+    ],
+    ids=["500 lines", "501 lines", "5,000 tokens", "5,001 tokens"],
+)
+def test_a_body_longer_than_the_specification_advises_is_reported(
+    body: str, said: str | None
+) -> None:
+    warning = too_long(body)
+
+    assert fnmatchcase(warning or "", said or "")

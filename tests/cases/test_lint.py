@@ -1,0 +1,202 @@
+"""Skills and cases are looked at without a model, and their weight is told after a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cases.test_findings import case
+from tests.conftest import FACT, QUESTION, Run, WriteSkill
+from tests.scripted_model import Script
+
+LINT = ("--upskill-lint", "skills")
+
+
+def findings(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if re.match(r"skills/\S+:\d+:", line)]
+
+
+def test_no_model_is_asked_though_one_is_chosen(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once(*LINT, "--upskill-models", "haiku", "-v")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["skills/billing/skill_meta.json::lint PASSED*"])
+
+
+def test_a_long_body_and_a_spec_violation_are_reported_with_their_place(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=FACT + "Line.\n" * 500)
+    text = (folder / "SKILL.md").read_text("utf-8")
+    (folder / "SKILL.md").write_text(text.replace("name: billing", "name: Billing"), "utf-8")
+
+    result = run_once(*LINT)
+
+    assert len(findings(result)) == 2
+    result.stdout.fnmatch_lines(
+        [
+            "skills/billing/SKILL.md:2:7: name: must be lower-case*",
+            "skills/billing/SKILL.md:5: the body has 504 lines, about *",
+        ]
+    )
+
+
+def test_files_that_a_skill_names_make_its_own_text_no_longer(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=f"{FACT}See references/api.md.\n")
+    (folder / "references").mkdir()
+    (folder / "references" / "api.md").write_text("Line of text.\n" * 4000, "utf-8")
+
+    run_once(*LINT).assert_outcomes(passed=1)
+
+
+def test_files_that_only_a_reference_names_are_reported_once(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=f"{FACT}See [fees](references/fees.md) and references/api.md.\n")
+    for name, text in {
+        "fees.md": "As in api.md, SKILL.md.\nSee [deep](deep.md), ![p](p.png), none.md, run.py.",
+        "api.md": "See references/deep.md; the cases are in skill_meta.json.",
+        "deep.md": "See deeper.md.",
+        "deeper.md": "No more.",
+        "p.png": "\0",
+        "run.py": "print()",
+    }.items():
+        (folder / "references").mkdir(exist_ok=True)
+        (folder / "references" / name).write_text(text, "utf-8")
+
+    result = run_once(*LINT)
+
+    (finding,) = findings(result)
+    assert finding == (
+        "skills/billing/references/fees.md:2:12: refers to 'references/deep.md', "
+        "which is not in context: name it in SKILL.md"
+    )
+
+
+def test_a_skill_without_cases_is_looked_at_too_and_is_a_warning(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill() / "skill_meta.json").unlink()
+
+    result = run(*LINT, "-W", "default")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(
+        ["*skills/billing/SKILL.md:1: PytestWarning: billing has no cases: write them into *"]
+    )
+
+
+def test_a_skill_without_cases_is_red_where_something_is_wrong_with_it(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill(body="See references/none.md.\n", name="Bad") / "skill_meta.json").unlink()
+
+    result = run_once("--upskill-lint", "skills", "-W", "ignore")
+
+    result.assert_outcomes(failed=1)
+    assert findings(result)[0].startswith("skills/Bad/SKILL.md:2:")
+
+
+def test_an_evals_file_anywhere_is_looked_at(run_once: Run, write_skill: WriteSkill) -> None:
+    (write_skill() / "skill_meta.json").unlink()
+    file = Path("evals", "evals.json")
+    file.parent.mkdir()
+    evals = [{"id": 1, "prompt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}]
+    file.write_text(json.dumps({"skill_name": "billing", "evals": evals}), "utf-8")
+
+    result = run_once("--upskill-lint", "-v")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["evals/evals.json::lint PASSED*"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "warnings"),
+    [([], 0), (["--upskill-models=haiku"], 0), (["--upskill-models=offline"], 1)],
+)
+def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
+    run_once: Run, write_skill: WriteSkill, chosen: list[str], warnings: int
+) -> None:
+    write_skill(case() | {"models": ["haiku", "opus"]}, case("b", f"{QUESTION}?"))
+
+    result = run_once(*LINT, *chosen, "-W", "default")
+
+    result.assert_outcomes(passed=1, warnings=warnings)
+    told = [line for line in result.outlines if "a: it is for haiku, opus only: choose" in line]
+    assert len(told) == warnings
+
+
+def test_a_case_that_will_be_skipped_is_a_warning(run_once: Run, write_skill: WriteSkill) -> None:
+    entry = {"promt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}
+    folder = write_skill()
+    (folder / "skill_meta.json").unlink()
+    (folder / "evals.json").write_text(json.dumps([entry]), "utf-8")
+
+    result = run_once(*LINT, "-W", "default")
+
+    result.assert_outcomes(passed=1, warnings=1)
+
+
+def test_with_warnings_as_errors_each_warning_is_one_failure_of_one_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill() / "skill_meta.json").unlink()
+
+    result = run_once(*LINT, "-W", "error")
+
+    result.assert_outcomes(failed=1)
+    start = next(place for place, line in enumerate(result.outlines) if line.startswith("___"))
+    assert result.outlines[start + 1].startswith("billing has no cases: write them into ")
+    assert result.outlines[start + 2].startswith("===")
+
+
+def test_models_that_cannot_be_read_are_refused_in_one_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    result = run_once(*LINT, "--upskill-models", "mystery")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["--upskill-models: cannot tell the host of model 'mystery'*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_each_file_that_cannot_be_read_or_tells_nothing_is_one_red_item(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(case(contians="x"), name="one")
+    write_skill(name="two")
+    write_skill(case(contains="billing"), name="three")
+
+    result = run_once(*LINT)
+
+    result.assert_outcomes(passed=1, failed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines_random(
+        [
+            "skills/one/skill_meta.json:1:*.expected.contians: unknown key*",
+            "skills/three/skill_meta.json:1: a: contains 'billing' is satisfied by the question *",
+        ]
+    )
+
+
+def test_cases_that_tell_nothing_are_named_after_a_run(run_once: Run, script: Script) -> None:
+    arguments = script(easy="++ ++", hard="-- --", telling="++ --")
+
+    result = run_once(*arguments, "-v")
+
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: passes with and without the skill (uninformative): easy",
+            "csv on haiku: never passes (uninformative): hard",
+        ]
+    )

@@ -1,0 +1,201 @@
+"""YAML is read as JSON would be, with the place of every value."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.yaml import parse_yaml
+
+NO_COLON = "mapping values are not allowed in this context"
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(BadFile) as caught:
+        parse_yaml(text).sound()
+    return [problem.at("f") for problem in caught.value.problems]
+
+
+def test_a_document_is_what_json_would_make_of_it() -> None:
+    text = """\
+# Cases of a skill.
+- id: 1
+  prompt: |
+    Two
+    lines
+  when: 2026-11-21
+  flow: {yes: true, ratio: 0.5, none: ~}
+"""
+
+    assert parse_yaml(text).value == [
+        {
+            "id": 1,
+            "prompt": "Two\nlines\n",
+            "when": "2026-11-21",
+            "flow": {"yes": True, "ratio": 0.5, "none": None},
+        }
+    ]
+
+
+def test_a_value_knows_its_line_and_a_problem_its_column() -> None:
+    document = parse_yaml("evals:\n  - id: é\n    prompt: 3\n")
+
+    assert document.line(("evals", 0, "prompt")) == 3
+    problem = document.problem(("evals", 0, "prompt"), "must be text")
+    assert problem.at("f") == "f:3:13: evals[0].prompt: must be text"
+    problem = document.problem(("evals", 0, "prompt"), "unknown", key=True)
+    assert problem.at("f") == "f:3:5: evals[0].prompt: unknown"
+
+
+@settings(max_examples=60, deadline=None)
+@given(DATA)
+def test_what_json_can_hold_is_the_same_in_yaml(value: Any) -> None:
+    text = yaml.safe_dump(value, allow_unicode=True)
+
+    document = parse_yaml(text).sound()
+
+    assert document.value == value
+    assert document.offsets.keys() == read_json(json.dumps(value)).offsets.keys()
+
+
+def test_merged_entries_give_way_to_own_ones_and_earlier_merged_ones() -> None:
+    text = """\
+defaults: &defaults {prompt: What?, tags: [a]}
+loud: &loud {prompt: WHAT?, id: loud}
+evals:
+  - {<<: *defaults, tags: [b]}
+  - {id: own, <<: [*defaults, *loud]}
+"""
+
+    assert parse_yaml(text).value["evals"] == [
+        {"prompt": "What?", "tags": ["b"]},
+        {"id": "own", "prompt": "What?", "tags": ["a"]},
+    ]
+
+
+def test_a_merged_entry_stands_where_it_is_written() -> None:
+    text = "defaults: &defaults\n  prompt: 3\nevals:\n  - <<: *defaults\n"
+
+    problem = parse_yaml(text).problem(("evals", 0, "prompt"), "must be text")
+
+    assert problem.at("f") == "f:2:11: evals[0].prompt: must be text"
+
+
+KEYS = st.sampled_from("abcd")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(KEYS, st.integers(), max_size=3),
+            st.lists(st.integers(0, 5), max_size=3),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_merges_are_read_as_pyyaml_reads_them(
+    objects: list[tuple[dict[str, int], list[int]]],
+) -> None:
+    lines = []
+    for index, (own, others) in enumerate(objects):
+        merged = ", ".join(f"*n{other}" for other in others if other < index)
+        entries = [f"{key}: {value}" for key, value in own.items()] + [f"<<: [{merged}]"]
+        lines.append(f"- &n{index} {{{', '.join(entries)}}}")
+    text = "\n".join(lines)
+
+    assert parse_yaml(text).value == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["&a [*a]", "&a {b: [*a]}", "\n".join(
+        ["- &a0 [1]", *(f"- &a{n + 1} [*a{n}]" for n in range(200))])],
+    ids=["list", "object", "chain"],
+)  # fmt: skip
+def test_aliases_nest_no_deeper_than_brackets(text: str) -> None:
+    (problem,) = problems(text)
+
+    assert problem.endswith("nested more than 100 levels deep: flatten it")
+
+
+@pytest.mark.parametrize("text", ["&a {<<: *a, b: 1}", "&a {<<: {<<: *a}, b: 1}"])
+def test_a_mapping_that_merges_itself_gains_nothing(text: str) -> None:
+    assert parse_yaml(text).value == {"b": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "f:1:1: the file is empty"),
+        ("# nothing\n", "f:1:1: the file is empty"),
+        ("a: 1\nb: 2\na: 3\n", "f:3:1: a: duplicate key: remove one"),
+        ("a: b: c\n",
+         f"f:1:5: not YAML: {NO_COLON} (quote the value: it contains ': ')"),
+        ("a: &b\nc: [*d]\n",
+         "f:2:5: not YAML: found undefined alias (quote the value: it begins with '*')"),
+        ("a:\n  - 'b\n  - c\n",
+         "f:2:5: not YAML: found unexpected end of stream (close the quote)"),
+        ("a:\n  - [b\n  - c\n",
+         "f:4:1: not YAML: did not find expected ',' or ']' (it begins in line 2)"),
+        ("a: {{ b }}",
+         """f:1:5: a["?"]: a key must be text: quote a value that begins with '{{'"""),
+        ("a: 1\n--- \nb: 2\n", "f:2:1: not YAML: found another document (make them one list)"),
+        ("a: \x07\n", "f:1:4: not YAML: control character U+0007: remove it"),
+        ("[" * 200, "f:1:101: nested more than 100 levels deep: flatten it"),
+        ("\n".join(["a: &a [1]"] + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in
+                                    zip("abcdefg", "bcdefgh", strict=True)]),
+         "f: contains over 100,000 values: split it"),
+        (f"a: &a {{{', '.join(f'k{n}: 1' for n in range(1000))}}}\nb: {{<<: [{'*a, ' * 200}]}}",
+         "f: contains over 100,000 values: split it"),
+        ("a: {<<: 5}", "f:1:9: '<<' must be an object or a list of objects"),
+        ("a: {<<: [{b: 1}, 5]}",
+         "f:1:9: '<<' must be an object or a list of objects"),
+        ("a: {<<: {b: 1, b: 2}}", "f:1:16: a.b: duplicate key: remove one"),
+        ("a:\n  b: !!int x", 'f:2:3: a.b: "x" is not a valid int: remove the tag'),
+        ('a: !!int ""', 'f:1:1: a: "" is not a valid int: remove the tag'),
+        ("a: !!bool x", 'f:1:1: a: "x" is not a valid bool: remove the tag'),
+        (f"a: -{'9' * 5000}",
+         "f:1:1: a: a number has thousands of digits: write it as a string"),
+        ('a: "\\0"', r"f:1:1: a: \u0000 is not allowed in text: remove it"),
+    ],
+)  # fmt: skip
+def test_yaml_beyond_plain_data_is_refused_in_one_line(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["- id: 1", "  a: b", "\t", "a: [", "]", "{", "&a x", "*a", "|", "? a", "%YAML 1.1",
+         "!!int x", ": :", "\x85", "\u2028", "\x00", "- @", "1_0: 0x_", "<<: {a: 1}", "? [a]"]
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, st.text(max_size=10))
+def test_any_text_is_read_or_refused_line_by_line(lines: list[str], noise: str) -> None:
+    try:
+        document = parse_yaml("\n".join([*lines, noise]))
+    except BadFile as error:
+        found = [problem.at("f") for problem in error.problems]
+        assert found
+        assert all(re.fullmatch(r"f(:\d+:\d+)?: [^\n]+", line) for line in found)
+    else:
+        assert all(document.line(path) >= 1 for path in document.offsets)

@@ -1,0 +1,154 @@
+"""What a comparison with a baseline reports, and when it fails the gate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.figures.baseline_update import baseline_of
+from pytest_upskill.figures.comparison import against_baseline
+from pytest_upskill.figures.gate import NOT_MEASURED
+from tests.conftest import Run
+from tests.figures.conftest import COMPARE, GOOD, LENIENT
+from tests.reporting import counted
+from tests.scripted_model import Script
+
+
+@pytest.mark.usefixtures("recorded")
+def test_fewer_runs_than_the_baseline_has_are_enough(script: Script, run_once: Run) -> None:
+    result = run_once(*script(one="--- ---", two="+++ ---"), COMPARE, LENIENT)
+
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(
+        ["* worse than the baseline: one (3/6 with the skill, *, p = .014)"]
+    )
+
+
+@pytest.mark.parametrize("one", ["++++++++++", "+++++++++-"])
+@pytest.mark.usefixtures("recorded")
+def test_a_skill_that_did_not_become_worse_beyond_chance_is_green(
+    script: Script, run_once: Run, one: str
+) -> None:
+    result = run_once(*script(**(GOOD | {"one": f"{one} ----------"})), COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: * with the skill, baseline 19/20, p = *"])
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_regression_is_red_only_if_fail_on_names_it(script: Script, run_once: Run) -> None:
+    args = script(one="---------- ----------", two="---------- ----------")
+
+    result = run_once(*args, COMPARE, LENIENT, "--upskill-fail-on=hurts")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: became worse than the baseline: one, two (0/20 *"])
+
+
+NO_BASELINE = "csv on haiku: no baseline: record one with --upskill-runs 10 *-update and commit it"
+
+
+@pytest.mark.parametrize("quiet", ["-v", "-q"])
+def test_a_comparison_without_any_baseline_is_not_green_and_says_how_to_record_one(
+    script: Script, run_once: Run, quiet: str
+) -> None:
+    result = run_once(*script(**GOOD), COMPARE, LENIENT, quiet, "--upskill-md=report.md")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        [f"exit code 75: nothing was compared with the baseline: {NO_BASELINE}"]
+    )
+    heading = Path("report.md").read_text("utf-8").splitlines()[1]
+    assert (
+        heading
+        == "### \u2754 `csv on haiku: helps, gate passed, nothing compared with the baseline`"
+    )
+
+
+def test_a_comparison_of_nothing_does_not_hide_that_a_case_failed(
+    script: Script, run_once: Run
+) -> None:
+    result = run_once(*script(one="- -"), COMPARE)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"nothing was compared with the baseline: {NO_BASELINE}"])
+
+
+def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
+    script: Script, run_once: Run, recorded: Path
+) -> None:
+    text = recorded.read_text("utf-8")
+    digest = json.loads(text)["cases"][0]["grader"]
+    recorded.write_text(text.replace(digest, "another-grader", 1), "utf-8")
+
+    result = run_once(
+        *script(one="--- ---", two="+++ ---", three="+++ ---"), COMPARE, LENIENT, "-q"
+    )
+    nothing = run_once(*script(one="--- ---", four="+++ ---"), COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            f"csv on haiku: not compared, {word} since the baseline: {case}"
+            for word, case in [("changed", "one"), ("new", "three")]
+        ]
+    )
+    assert nothing.ret == NOT_MEASURED
+    nothing.stdout.fnmatch_lines(
+        [
+            "csv on haiku: no case in common with the baseline: record one with *",
+            "csv on haiku: not compared, changed since the baseline: one",
+            "csv on haiku: not compared, new since the baseline: four",
+            "csv on haiku: not compared, removed since the baseline: two",
+            "exit code 75: nothing was compared with the baseline: csv on haiku: no case *",
+        ]
+    )
+
+
+def test_a_case_without_a_run_is_not_reported_as_gone() -> None:
+    baseline = baseline_of(counted([(5, 0), (5, 0), (5, 0)]))
+    errors = tuple(
+        replace(trial, runs=(), errors=("no reply",)) for trial in counted([(5, 0), (5, 0)]).trials
+    )
+    now = replace(
+        counted([(5, 0)]), skipped=("case-3",), trials=counted([(5, 0)]).trials + errors[2:]
+    )
+
+    comparison = against_baseline(now, baseline)
+
+    assert comparison.notes == (
+        "not compared, without a valid run with the skill now: case-2, case-3",
+    )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_model_that_changed_makes_a_regression_a_warning(script: Script, run_once: Run) -> None:
+    args = script(one="---------- ++++++++++", two="++++++++++ ----------")
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: 10/20 with the skill, baseline 19/20, p < .001",
+            "csv on haiku: warning: the model has changed: 10/20 without the skill, *",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_an_api_that_names_another_model_makes_a_regression_a_warning(
+    script: Script, run_once: Run
+) -> None:
+    args = script(one="---------- ----------", two="++++++++++ ----------")
+    args = tuple(arg.replace("haiku-1", "haiku-2") for arg in args)
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["* warning: the model is haiku-2 now, haiku-1 in the baseline: regressions are *"]
+    )

@@ -1,0 +1,258 @@
+"""Comparisons with the skill as a git ref has it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.figures.gate import NOT_MEASURED
+from tests import junit
+from tests.conftest import Run, WriteSkill
+from tests.figures.conftest import LENIENT
+from tests.git_repository import commit_all, git
+from tests.scripted_model import Script
+
+pytestmark = pytest.mark.needs("git")
+
+COMPARE = "--upskill-compare=main"
+OFFLINE = ("--upskill-models=offline", "skills")
+
+Branch = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture
+def branch(script: Script, pytester: pytest.Pytester) -> Branch:
+    """Commit a skill whose text says OLD on main, and another text on a branch."""
+
+    def branch(**cases: str) -> tuple[str, ...]:
+        args = script(**cases)
+        skill = pytester.path / "skills" / "csv" / "SKILL.md"
+        new = skill.read_text("utf-8")
+        skill.write_text(f"{new}\nOLD\n", "utf-8")
+        commit_all(pytester.path)
+        git(pytester.path, "switch", "--quiet", "--create", "branch")
+        skill.write_text(new, "utf-8")
+        return args
+
+    return branch
+
+
+def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run: Run) -> None:
+    args = branch(one="----- ----- +++++", two="+++++ ----- +++++")
+
+    result = run(*args, COMPARE, LENIENT, "--junitxml=junit.xml", "-v")
+
+    result.assert_outcomes(passed=6, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: the skill became worse than main: one (5/10 with the skill, *)",
+            "lift: helps: *",
+            "worse: one: 5/5 -> 0/5",
+            "next: restore the facts in the skill, or change the cases",
+            "*= skills: without -> old -> with =*",
+            "  haiku *0->100->50% *",
+        ]
+    )
+    result.stdout.fnmatch_lines(["*::two?haiku-old_skill? *"])
+    gate = junit.properties(junit.cases_of(Path("junit.xml"))["gate[haiku]"])
+    assert gate["upskill.pass.old"] == "10/10"
+    assert (gate["upskill.compared_with"], gate["upskill.regressed"]) == ("main", "true")
+
+
+def test_what_main_got_after_the_branch_left_it_does_not_count(
+    branch: Branch, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    args = branch(one="+ - +")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "main")
+    skill = pytester.path / "skills" / "csv" / "SKILL.md"
+    skill.write_text(skill.read_text("utf-8").replace("OLD", "later"), "utf-8")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "branch")
+
+    result = run_once(*args, COMPARE)
+
+    result.stdout.fnmatch_lines(["csv on haiku: 1/1 with the skill, main 1/1, p = 1"])
+
+
+def test_missing_runs_of_the_old_skill_leave_the_gate_undecided(
+    branch: Branch, run_once: Run
+) -> None:
+    args = branch(one="++--- ----- +++!!")
+
+    result = run_once(*args, COMPARE, "--upskill-min-pass-rate=0")
+
+    why = "missing data: 2 missing runs could decide: the skill became worse than main: one"
+    result.stdout.fnmatch_lines([f"csv on haiku: no decision: {why} (2/5 *"])
+
+
+@pytest.mark.usefixtures("repository")
+def test_an_unchanged_skill_is_not_run_twice(run_once: Run) -> None:
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["billing on offline: unchanged since main (*): not compared"])
+
+
+def test_a_skill_of_which_only_the_cases_changed_is_not_run_twice(
+    repository: Path, run_once: Run
+) -> None:
+    cases = repository / "skills" / "billing" / "skill_meta.json"
+    cases.write_text(cases.read_text("utf-8").replace("37", "3"), "utf-8")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["* no text changed since main (*): not compared"])
+
+
+def test_a_file_that_the_skill_names_is_part_of_it(repository: Path, run_once: Run) -> None:
+    skill = repository / "skills" / "billing"
+    (skill / "limits.md").write_text("More facts.\n", "utf-8")
+    with (skill / "SKILL.md").open("a", encoding="utf-8") as file:
+        file.write("\nSee limits.md for more.\n")
+    commit_all(repository)
+    git(repository, "switch", "--quiet", "--create", "later")
+    (skill / "limits.md").write_text("Other facts.\n", "utf-8")
+
+    result = run_once(*OFFLINE, "--upskill-compare=branch")
+
+    result.assert_outcomes(passed=4)
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_new_skill_has_nothing_to_be_compared_with(
+    write_skill: WriteSkill, run_once: Run
+) -> None:
+    write_skill(name="shipping", body="Nothing that billing says: 37 apples a day, retry twice.\n")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.stdout.fnmatch_lines(["shipping on offline: new since main (*): not compared"])
+
+
+def test_a_moved_skill_is_found_under_its_old_name(repository: Path, run_once: Run) -> None:
+    git(repository, "mv", "skills/billing", "skills/invoices")
+    skill = repository / "skills" / "invoices" / "SKILL.md"
+    skill.write_text(skill.read_text("utf-8").replace("name: billing", "name: invoices"), "utf-8")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["invoices on offline: 1/1 with the skill, main 1/1, p = 1"])
+
+
+def test_a_deleted_skill_does_not_fail_the_comparison(
+    repository: Path, write_skill: WriteSkill, run_once: Run
+) -> None:
+    write_skill(name="shipping")
+    shutil.rmtree(repository / "skills" / "billing")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    assert result.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("staged", [True, False])
+def test_a_skill_that_was_moved_and_rewritten_is_found_by_its_other_files(
+    repository: Path, run_once: Run, staged: bool
+) -> None:
+    (repository / "skills" / "billing").rename(repository / "skills" / "invoices")
+    new = "---\nname: invoices\ndescription: All new.\n---\nTry 37 times.\n"
+    (repository / "skills" / "invoices" / "SKILL.md").write_text(new, "utf-8")
+    if staged:
+        commit_all(repository)
+    before = git(repository, "status", "--porcelain", "--", "skills")
+
+    result = run_once(*OFFLINE, COMPARE, LENIENT)
+
+    result.stdout.fnmatch_lines(["invoices on offline: * with the skill, main 1/1, p = *"])
+    assert git(repository, "status", "--porcelain", "--", "skills") == before
+
+
+@pytest.mark.parametrize("quiet", ["-v", "-q"])
+def test_a_skill_that_may_be_another_one_renamed_is_not_green(
+    repository: Path, write_skill: WriteSkill, run_once: Run, quiet: str
+) -> None:
+    shutil.rmtree(repository / "skills" / "billing")
+    case = {"input": "How many apples a day?", "expected": {"regex": "thirty-\\w+"}}
+    write_skill(case, name="shipping", body="Thirty apples: thirty-seven.\n")
+
+    result = run_once(*OFFLINE, COMPARE, LENIENT, quiet)
+
+    assert result.ret == NOT_MEASURED
+    why = "it did not exist at main (*), and skills/billing is gone: if it was renamed, keep *"
+    result.stdout.fnmatch_lines(
+        [f"exit code 75: nothing was compared with main: shipping on offline: not compared: {why}"]
+    )
+
+
+@pytest.mark.parametrize("ref", ["origin/main", "nowhere", "--output=x"])
+@pytest.mark.usefixtures("repository")
+def test_an_unknown_ref_is_refused_in_one_line_with_a_cure(run_once: Run, ref: str) -> None:
+    result = run_once(*OFFLINE, f"--upskill-compare={ref}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: --upskill-compare: no commit is called '{ref}' in *: git fetch*"]
+    )
+
+
+def test_outside_a_repository_it_is_refused_in_one_line(
+    write_skill: WriteSkill, run_once: Run
+) -> None:
+    write_skill()
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --upskill-compare: * is not in a git repository: git init, *"]
+    )
+
+
+def test_a_shallow_clone_is_refused_in_one_line_with_the_cure(
+    repository: Path, run_once: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_all(repository, "on the branch")
+    git(repository, "switch", "--quiet", "main")
+    commit_all(repository, "on main")
+    clone = repository / "clone"
+    git(repository, "clone", "--quiet", "--depth=1", f"file://{repository}", str(clone))
+    git(clone, "fetch", "--quiet", "--depth=1", "origin", "branch:branch")
+    monkeypatch.chdir(clone)
+
+    result = run_once(*OFFLINE, "--rootdir=.", "--upskill-compare=branch")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: * shallow clone does not reach back * git fetch --unshallow (actions/checkout: *"]
+    )
+
+
+@pytest.mark.usefixtures("repository")
+def test_what_git_cannot_read_is_reported_in_the_words_of_git(
+    repository: Path, run_once: Run
+) -> None:
+    skill = "skills/billing/SKILL.md"
+    blob = git(repository, "rev-parse", f"main:{skill}").strip()
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    (repository / skill).write_text("---\nname: billing\ndescription: New.\n---\n37\n", "utf-8")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.stdout.fnmatch_lines([f"*git * fails in {repository}*: *unable to read {blob}*"])
+
+
+def test_a_machine_without_git_is_refused_in_one_line(
+    run_once: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --upskill-compare: git is not installed: install it, *"])

@@ -1,0 +1,194 @@
+"""Hosts that are known by name: their table, their keys, their prices."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.answers.prices import Prices
+from pytest_upskill.models import Completion, ModelError, parse_model
+from pytest_upskill.models.hosts import HOSTS, KnownHost
+from pytest_upskill.models.keys import KeyProblem, endpoints, is_custom, missing_key
+from pytest_upskill.session.answers.hosts import model_problems
+from tests.conftest import Run, WriteSkill
+from tests.pages import CHECKOUT
+
+every_host = pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.prefix)
+VENDORS = [host for host in HOSTS if not host.local]
+every_vendor = pytest.mark.parametrize("host", VENDORS, ids=lambda host: host.prefix)
+
+
+def differences(host: KnownHost) -> str:
+    told = {
+        "Anthropic's format": host.wire == "anthropic",
+        f"refuses {', '.join(map('`{}`'.format, host.refuses))}": host.refuses,
+        f"the seed is `{host.seed}`": host.seed != "seed",
+        "the effort is `reasoning.effort`": host.nested_effort,
+    }
+    return "; ".join(text for text, holds in told.items() if holds)
+
+
+def docs_table() -> str:
+    rows = [
+        f"| `{host.prefix}:{host.example}` | {host.title} | `{host.url}` | "
+        f"{' or '.join(f'`{key}`' for key in host.keys) or 'no key'} | "
+        f"{differences(host)} |"
+        for host in HOSTS
+        if not host.retired
+    ]
+    head = "| write | host | base URL | key | |\n|---|---|---|---|---|\n"
+    return head + "\n".join(rows) + "\n"
+
+
+def test_the_docs_show_the_table_of_hosts() -> None:
+    page = (CHECKOUT / "docs" / "models.md").read_text("utf-8")
+
+    assert docs_table() in page, f"put this into docs/models.md:\n{docs_table()}"
+
+
+@every_host
+def test_every_example_is_read_as_a_model_of_its_host(host: KnownHost) -> None:
+    model = parse_model(f"{host.prefix}:{host.example}")
+
+    assert (model.provider, model.name) == (host.prefix, host.example)
+    assert model.base_url == (host.url if host.local else None)
+
+
+@every_vendor
+def test_a_vendors_key_goes_to_its_host_and_to_no_other(host: KnownHost) -> None:
+    environ = {key: f"of-{other.prefix}" for other in HOSTS for key in other.keys}
+    environ["UPSKILL_API_KEY"] = "of-a-server"
+    by_name = parse_model(f"a={host.prefix}:m")
+    by_url = parse_model(f"b=anthropic:m@{host.url}" if host.wire != "openai" else f"m@{host.url}")
+
+    found = endpoints([by_name, by_url, parse_model("c=m@http://other.invalid/v1")], environ)
+
+    assert [endpoint.key for endpoint in found.values()] == [
+        *[f"of-{host.prefix}"] * 2,
+        "of-a-server",
+    ]
+
+
+@every_vendor
+def test_a_vendors_missing_key_is_named(host: KnownHost) -> None:
+    environ = {"ANTHROPIC_CONFIG_DIR": "/nowhere", "UPSKILL_API_KEY": "of-a-server"}
+
+    problem = missing_key(parse_model(f"m={host.prefix}:x"), environ)
+
+    assert problem == f"m: no key for {host.prefix}:x: set {host.keys[0]}"
+
+
+def test_a_tag_of_an_ollama_model_is_told_apart_from_a_model_of_mistral() -> None:
+    problem = missing_key(parse_model("mistral:7b"), {})
+
+    assert "or write mistral:7b@http://127.0.0.1:11434/v1 if your own server" in problem
+
+
+def test_a_server_of_ones_own_gets_a_key_only_under_its_label() -> None:
+    model = parse_model("ollama:gpt-oss:20b")
+
+    for variable, key in [("UPSKILL_API_KEY", "none"), ("UPSKILL_API_KEY_GPT_OSS_20B", "k")]:
+        assert endpoints([model], {variable: "k"})[model].key == key
+
+
+def test_labels_that_spell_one_variable_do_not_share_its_key_over_hosts() -> None:
+    models = [parse_model("a.b=groq:x"), parse_model("a-b=y@http://b.invalid/v1")]
+
+    with pytest.raises(
+        KeyProblem,
+        match=r"UPSKILL_API_KEY_A_B is ambiguous, api\.groq\.com and b\..*another label$",
+    ):
+        endpoints(models, {"UPSKILL_API_KEY_A_B": "whose"})
+
+
+def test_servers_of_ones_own_are_custom_and_vendors_are_not() -> None:
+    specs = ["ollama:x", "vllm:x@http://gpu/v1", "x@http://gpu/v1", "groq:x", "offline"]
+
+    assert [is_custom(parse_model(spec)) for spec in specs] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("spec", "priced"),
+    [
+        ("groq:openai/gpt-oss-20b", True),
+        ("hf:openai/gpt-oss-20b:groq", True),
+        ("hf:openai/gpt-oss-20b", False),
+        ("github:openai/gpt-4.1-mini", False),
+        ("together:openai/gpt-oss-120b", True),
+        ("openai/gpt-oss-120b@https://api.together.ai/v1", True),
+        ("ollama:gpt-oss:20b", False),
+    ],
+)
+def test_prices_are_those_of_the_host_where_it_is_listed(spec: str, priced: bool) -> None:
+    completion = Completion(text="", input_tokens=1000, output_tokens=1000)
+
+    cost = Prices({}).cost(parse_model(spec), completion)
+
+    assert (cost is not None and cost > 0) is priced
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("user:secret@h.example", "bad model 'user:***@h.example': write model@base_url; "),
+        ("user:secret@127.0.0.1:80/v1", "bad model 'user:***@127.0.0.1:80/v1': write model@"),
+        ("gpt-oss:20b", "or model@base_url, such as ollama:gpt-oss:20b"),
+        ("anthropic.claude-x-v1:0", "the name is Amazon Bedrock's, so write the URL"),
+        ("groq/llama", "write groq:llama, or groq/llama@http://127.0.0.1:8080/v1"),
+        ("groq:", "bad model 'groq:': no model name after 'groq:'"),
+        (
+            "openai:gpt-6-luna?temperature=0",
+            "write openai:gpt-6-luna and --upskill-param gpt-6-luna:temperature=0",
+        ),
+        ("x=o3.low", "write o3 and --upskill-param x:effort=low"),
+        ("haiku:high", "write haiku and --upskill-param haiku:effort=high"),
+        ("m?api_key=secret@http://h/v1", "write m and --upskill-param m:KEY=VALUE"),
+    ],
+)
+def test_a_misspelt_name_gets_a_suggestion(text: str, message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        parse_model(text)
+
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_part_of_a_name_that_could_be_an_effort_stays_where_the_server_names_it() -> None:
+    assert parse_model("qwen:high@http://h/v1").name == "qwen:high"
+    assert parse_model("acme:high").provider == "acme"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (
+            "opnrouter:x",
+            "*no provider for 'opnrouter:x' (did you mean 'openrouter:'?): write a host*",
+        ),
+        ("user:secret@host", "*no provider for 'user:***@host': write a host*"),
+    ],
+)
+def test_an_unknown_host_is_refused_in_one_line(
+    run_once: Run, write_skill: WriteSkill, spec: str, said: str
+) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", spec, "skills")
+
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([said])
+    assert "secret" not in result.stderr.str()
+
+
+def test_a_retired_host_is_refused_before_a_key_is_looked_for() -> None:
+    (line,) = model_problems(parse_model("m=github:openai/gpt-4.1-mini"))
+
+    assert line == "m: GitHub Models was retired on 2026-07-30: choose another host"
+    assert model_problems(parse_model("m=x@http://127.0.0.1:1/v1")) == []
+
+
+def test_a_vendors_key_goes_to_its_former_address_too() -> None:
+    model = parse_model("m@https://api.together.xyz/v1")
+
+    (endpoint,) = endpoints([model], {"TOGETHER_API_KEY": "k", "UPSKILL_API_KEY": "other"}).values()
+
+    assert (endpoint.key, endpoint.url) == ("k", "https://api.together.xyz/v1")

@@ -1,0 +1,64 @@
+"""How parameters of requests are written, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.models.parameters import ParameterError, read_parameters
+
+
+@pytest.mark.parametrize(
+    ("entry", "spelled"),
+    [
+        ("temperature=0.0", "temperature=0"),
+        ("temperature=1e-1", "temperature=0.1"),
+        ("stop=END", 'stop=["END"]'),
+        ('body.min_p={"b":1, "a":[true]}', 'body.min_p={"a": [true], "b": 1}'),
+        ("max_tokens=64", "max_tokens=64"),
+        ("seed = 3", "seed=3"),
+    ],
+)
+def test_a_parameter_has_one_spelling(entry: str, spelled: str) -> None:
+    assert read_parameters([entry])[""].entries == (spelled,)
+    assert read_parameters([f"glm-4.7:{entry}"])["glm-4.7"].entries == (spelled,)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("temperature", "write [LABEL:]KEY=VALUE, such as temperature=0"),
+        ("temprature=0", "no parameter 'temprature' (did you mean 'temperature'?): write "),
+        ("reasoning_effort=low", "(did you mean 'effort'?)"),
+        ("temperature=3", "must be between 0 and 2"),
+        ("temperature=nan", "must be between 0 and 2"),
+        ("temperature=hot", "'hot' is not a number"),
+        ("top_p=0", "must be above 0 and at most 1"),
+        ("seed=-1", "must be a whole number between 0 and 2147483647"),
+        ("seed=1.5", "must be a whole number between 0 and 2147483647"),
+        ("effort=extreme", "must be one of none, minimal, low, medium, high, xhigh, max"),
+        ('stop=["END"', "is not JSON"),
+        ("stop=[]", "must be a text or a list of texts"),
+        ("max_tokens=0", "must be a whole number between 1 and 1000000000"),
+        ("body.top_k=NaN", "'NaN' is not JSON"),
+        ("body.mode=fast", "'fast' is not JSON: a text needs quotes, '\"fast\"'"),
+        ("body.messages=[]", "'messages' cannot be set: it is part of what is measured"),
+        ("body.max_completion_tokens=9", "write max_tokens=9 instead"),
+    ],
+)
+def test_a_bad_parameter_is_refused_in_one_line(entry: str, problem: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        read_parameters([entry])
+
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_parameter_given_twice_is_refused() -> None:
+    with pytest.raises(ParameterError, match="seed is given twice"):
+        read_parameters(["seed=1", "m:seed=2", "seed=3"])
+
+
+def test_a_models_own_parameters_complete_those_of_all() -> None:
+    everyone, own = read_parameters(["seed=1", "body.a=1", "m:seed=0", "m:body.b=2"]).values()
+
+    assert own.with_defaults(everyone).entries == ("seed=0", "body.a=1", "body.b=2")

@@ -1,0 +1,231 @@
+"""HTTP errors and lost connections: what the message says, and whether to ask again."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import traceback
+from email.utils import formatdate
+from time import time
+
+import pytest
+
+from pytest_upskill.models import ProviderError, parse_model
+from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
+
+
+@every_sdk
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [
+        (401, "check UPSKILL_API_KEY"),
+        (402, "check the billing of the account that owns UPSKILL_API_KEY"),
+        (403, "check UPSKILL_API_KEY"),
+    ],
+)
+def test_a_refused_key_stops_the_model_and_names_the_variable(
+    loopback: Loopback, provider: str, status: int, cure: str
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, text="no"))
+
+    assert str(error) == f"m: HTTP {status} no: {cure}"
+    assert (error.status, error.fatal, error.retryable) == (status, True, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "doubt"),
+    [
+        (404, "m=x@{url}", "no model 'x' at {host}, or the base URL lacks /v1"),
+        (404, "m=x@{url}/v1", "no model 'x' at {host}"),
+        (404, "m=anthropic:x@{url}", "no model 'x' at {host}"),
+        (405, "m=x@{url}/v1", "{host} serves no models at this URL"),
+        (410, "m=anthropic:x@{url}", "{host} serves no models at this URL"),
+        (501, "m=x@{url}", "{host} serves no models at this URL, or the base URL lacks /v1"),
+    ],
+)
+def test_where_nothing_is_served_the_message_doubts_the_base_url(
+    loopback: Loopback, status: int, spec: str, doubt: str
+) -> None:
+    loopback.replies.append(Reply(status=status, text="no"))
+
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(parse_model(spec.format(url=loopback.url))))
+
+    where = doubt.format(host=loopback.url.removeprefix("http://"))
+    assert str(caught.value) == f"m: HTTP {status} no: {where}"
+    assert (caught.value.fatal, caught.value.retryable) == (True, False)
+
+
+@every_sdk
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+def test_a_passing_status_may_be_asked_again(
+    loopback: Loopback, provider: str, status: int
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, text="later"))
+
+    assert str(error) == f"m: HTTP {status} later"
+    assert (error.status, error.fatal, error.retryable) == (status, False, True)
+    assert len(loopback.requests) == 1
+
+
+@every_sdk
+def test_a_bad_request_is_not_sent_again_and_stops_no_model(
+    loopback: Loopback, provider: str
+) -> None:
+    error = fault(loopback, provider, Reply(status=400, text="prompt too long"))
+
+    assert str(error) == "m: HTTP 400 prompt too long"
+    assert (error.fatal, error.retryable) == (False, False)
+
+
+@every_sdk
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        (
+            "max_tokens is too large: 8192. This model supports at most 4096 completion tokens",
+            "set --upskill-max-tokens to what the model allows",
+        ),
+        ("max_tokens: 200000 > 128000, which is the maximum allowed number of", "set --upskill-"),
+        (
+            "request (9017 tokens) exceeds the available context size (1024 tokens)",
+            "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a ",
+        ),
+        (
+            "This model's maximum context length is 8192 tokens, you requested max_tokens=9000",
+            "lower --upskill-max-tokens, shorten the skill or the case",
+        ),
+    ],
+)
+def test_a_bad_request_names_the_option_that_changes_it(
+    loopback: Loopback, provider: str, said: str, cure: str
+) -> None:
+    error = fault(loopback, provider, Reply(status=400, text=said))
+
+    assert str(error).startswith(f"m: HTTP 400 {said}: {cure}")
+
+
+def test_an_unknown_parameter_is_not_taken_for_a_limit_that_is_too_high(loopback: Loopback) -> None:
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model"
+
+    error = fault(loopback, "openai", Reply(status=400, text=said))
+
+    assert str(error) == f"m: HTTP 400 {said}"
+
+
+@pytest.mark.parametrize(
+    ("said", "loading"), [("Loading model", True), ("no server is available", False)]
+)
+def test_a_host_that_loads_a_model_is_told_apart_from_one_that_is_down(
+    loopback: Loopback, said: str, *, loading: bool
+) -> None:
+    assert fault(loopback, "openai", Reply(status=503, text=said)).loading is loading
+
+
+@every_sdk
+@pytest.mark.parametrize(
+    ("status", "header", "retryable"), [(400, "true", True), (500, "false", False)]
+)
+def test_the_server_decides_whether_to_ask_again(
+    loopback: Loopback, provider: str, status: int, header: str, retryable: bool
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, headers={"x-should-retry": header}))
+
+    assert error.retryable is retryable
+
+
+@every_sdk
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read(
+    loopback: Loopback, provider: str, headers: dict[str, str], seconds: float | None
+) -> None:
+    error = fault(loopback, provider, Reply(status=429, headers=headers))
+
+    assert error.retry_after == seconds
+
+
+@every_sdk
+def test_retry_after_may_be_a_date(loopback: Loopback, provider: str) -> None:
+    headers = {"retry-after": formatdate(time() + 3600, usegmt=True)}
+
+    error = fault(loopback, provider, Reply(status=429, headers=headers))
+
+    assert error.retry_after == pytest.approx(3600, abs=60)
+
+
+@every_sdk
+def test_an_exhausted_quota_is_not_worth_waiting_for(loopback: Loopback, provider: str) -> None:
+    body = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
+
+    error = fault(loopback, provider, Reply(status=429, body=body))
+
+    assert (error.fatal, error.retryable) == (True, False)
+
+
+@every_sdk
+def test_a_host_that_is_not_there_is_named(provider: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    model = parse_model(f"m={provider}:some-model@http://{host}")
+
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(model))
+
+    assert str(caught.value).startswith(f"no connection to {host} (")
+    assert (caught.value.status, caught.value.retryable) == (None, True)
+    assert not caught.value.billable
+
+
+def test_a_proxy_that_the_environment_sets_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    model = parse_model(f"m=x@{url}/v1")
+    monkeypatch.setenv("http_proxy", url)
+
+    with pytest.raises(ProviderError, match=r"reachable through the proxy in http_proxy \(or"):
+        ask(request_to(model))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(ProviderError, match=r"is it running and reachable\?$"):
+        ask(request_to(model))
+
+
+@every_sdk
+def test_a_fault_is_one_printable_line_of_bounded_length(loopback: Loopback, provider: str) -> None:
+    error = fault(loopback, provider, Reply(status=400, text="\x1b[31mred\nline\x00" + "x" * 5000))
+
+    assert str(error).isprintable()
+    assert len(str(error)) < 300
+
+
+@every_sdk
+def test_a_fault_does_not_repeat_the_key(
+    loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UPSKILL_API_KEY", "sk-very-secret")
+
+    error = fault(loopback, provider, Reply(status=401, text="bad key sk-very-secret"))
+
+    assert str(error) == "m: HTTP 401 bad key ***: check UPSKILL_API_KEY"
+    assert "sk-very-secret" not in "".join(traceback.format_exception(error))
+
+
+@every_sdk
+def test_cancelling_a_request_is_no_fault(loopback: Loopback, provider: str) -> None:
+    loopback.replies.append(Reply(delay=30))
+
+    with pytest.raises(asyncio.CancelledError):
+        ask(request_to(model_at(loopback, provider)), cancel_after=0.2)

@@ -1,0 +1,142 @@
+"""The folder of the project, and settings of it that do not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.project.project import project_folder
+from tests.conftest import Run, WriteSkill, recordings
+from tests.loopback import Loopback
+
+OFFLINE = "--upskill-models=offline"
+
+
+@pytest.fixture
+def repository(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
+    write_skill()
+    (pytester.path / ".git").mkdir()
+    return pytester.path
+
+
+def test_a_run_in_a_folder_of_the_project_finds_its_recordings(
+    repository: Path, run: Run, loopback: Loopback, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("--upskill-models", model)
+    sent, recorded = len(loopback.requests), recordings(repository)
+    monkeypatch.chdir(repository / "skills")
+
+    result = run("--upskill-models", model)
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == sent
+    assert recordings(repository) == recorded != []
+    assert not (repository / "skills" / ".upskill").exists()
+
+
+def test_a_baseline_is_the_same_from_every_folder(
+    repository: Path, run_once: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = (OFFLINE, "--upskill-runs=5")
+    monkeypatch.chdir(repository / "skills" / "billing")
+    run_once(*runs, "--upskill-baseline-update")
+    (baseline,) = (repository / ".upskill").glob("baselines/**/offline.json")
+    text = baseline.read_text("utf-8")
+    monkeypatch.chdir(repository)
+
+    result = run_once(*runs, "--upskill-compare=baseline")
+    again = run_once(*runs, "--upskill-baseline-update")
+
+    result.stdout.fnmatch_lines(["billing on offline: 1/1 with the skill, baseline 1/1, p = *"])
+    result.stdout.no_fnmatch_line("*is gone*")
+    again.stdout.fnmatch_lines(["baseline of billing on offline: * is up to date"])
+    assert baseline.read_text("utf-8") == text
+    assert baseline.parent == repository / ".upskill/baselines/skills/billing/skill_meta.json"
+
+
+@pytest.mark.parametrize(
+    ("folders", "links", "found"),
+    [
+        ([".git"], {}, "."),
+        ([], {}, "sub/skills/csv"),
+        ([".git", "sub/.upskill"], {}, "sub"),
+        ([".git", "sub/.git"], {}, "sub"),
+        ([".upskill", "sub/.git"], {}, "sub"),
+        ([".git", ".upskill"], {"sub/.git": "gitdir: ../.git/modules/sub"}, "."),
+        ([".git"], {"sub/.git": "gitdir: ../.git/modules/sub"}, "sub"),
+        ([".git", ".upskill"], {"sub/.git": "gitdir: /repo/.git/worktrees/sub"}, "sub"),
+    ],
+    ids=[
+        "the root of the repository",
+        "no repository",
+        "the nearest that has one",
+        "the inner repository",
+        "nothing around a repository",
+        "the repository around a submodule",
+        "a submodule alone",
+        "a worktree",
+    ],
+)
+def test_the_project_is_what_has_dot_upskill_else_the_repository(
+    tmp_path: Path, folders: Sequence[str], links: dict[str, str], found: str
+) -> None:
+    start = tmp_path / "sub" / "skills" / "csv"
+    for folder in (start, *(tmp_path / name for name in folders)):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in links.items():
+        (tmp_path / name).write_text(text, "utf-8")
+
+    assert project_folder(start) == tmp_path / found
+
+
+@pytest.mark.parametrize(
+    ("nearer", "why", "cure"),
+    [
+        (None, "the rootdir is", "--rootdir=.."),
+        ("[pytest]\n", "*pytest.ini is nearer", "--confcutdir=.."),
+    ],
+)
+def test_a_conftest_that_does_not_apply_is_named_with_what_makes_it_apply(
+    repository: Path,
+    run_once: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    nearer: str | None,
+    why: str,
+    cure: str,
+) -> None:
+    (repository / "conftest.py").write_text("def pytest_report_header(): return 'applies'\n")
+    if nearer is not None:
+        (repository / "skills" / "pytest.ini").write_text(nearer)
+    monkeypatch.chdir(repository / "skills")
+
+    without = run_once(OFFLINE)
+    with_ = run_once(OFFLINE, cure)
+
+    without.stdout.fnmatch_lines([f"upskill: ../conftest.py does not apply, as {why}*: add {cure}"])
+    without.stdout.no_fnmatch_line("applies")
+    with_.stdout.fnmatch_lines(["applies"])
+    with_.stdout.no_fnmatch_line("*does not apply*")
+
+
+@pytest.mark.parametrize("quiet", ["-v", "-q"])
+def test_settings_that_a_nearer_file_hides_are_named(
+    repository: Path, run_once: Run, monkeypatch: pytest.MonkeyPatch, quiet: str
+) -> None:
+    (repository / "pytest.ini").write_text("[pytest]\nupskill_runs = 5\n")
+    (repository / "tox.ini").write_text("[tox]\n")
+    (repository / "skills" / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(repository / "skills")
+
+    without = run_once(OFFLINE, quiet)
+    with_ = run_once(OFFLINE, "-c", "../pytest.ini")
+
+    (line,) = (line for line in without.outlines if "does not apply" in line)
+    near = repository / "skills" / "pytest.ini"
+    assert (
+        line == f"upskill: ../pytest.ini does not apply, as {near} is nearer: add -c ../pytest.ini"
+    )
+    with_.stdout.fnmatch_lines(["*runs: 5; *"])
+    with_.stdout.no_fnmatch_line("*does not apply*")

@@ -1,0 +1,43 @@
+"""What is registered in one layer is known to the layers that need it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from pkgutil import resolve_name
+
+from pytest_upskill.agents.programs.registry import PROGRAMS
+from pytest_upskill.checks import Compile, Run
+from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
+from pytest_upskill.checks.compile import Compilers
+from pytest_upskill.models import AGENTS
+from pytest_upskill.report.files.write import REPORTS
+from pytest_upskill.session.options.option_table import OPTIONS
+
+
+def test_every_report_has_an_option() -> None:
+    options = {option.name for option in OPTIONS if option.group == "reports"}
+
+    assert options.issuperset(REPORTS)
+
+
+def test_every_built_in_language_has_its_compiler_or_runner() -> None:
+    compilers = Compilers("off")
+
+    found = [compilers.missing(Compile(language=language)) for language in LANGUAGES]
+    found += [compilers.missing(Run(language=language, code="")) for language in RUNNABLE]
+
+    assert not [problem for problem in found if problem and "is known for language" in problem]
+
+
+def test_every_agent_that_is_a_program_has_its_adapter() -> None:
+    programs = {agent for agent, wire in AGENTS.items() if wire is not None}
+
+    assert programs == PROGRAMS.keys()
+
+
+def test_everything_that_the_reference_calls_public_can_be_imported() -> None:
+    reference = Path(__file__).parents[2] / "docs" / "reference.md"
+    public = re.findall(r"`(pytest_upskill\.[\w.]+)`", reference.read_text("utf-8"))
+
+    assert [resolve_name(name) for name in public]
