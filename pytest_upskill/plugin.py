@@ -123,7 +123,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect a folder with an unsafe name as an error, if models are chosen or under lint."""
     if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
         return None
-    from pytest_upskill.project.safe_text import safe_line
+    from pytest_upskill.project.messages import safe_line
 
     if safe_line(path.name) == path.name and "::" not in path.name:
         return None

@@ -167,8 +167,8 @@ RUNNING = (
     Removal("test_where_nothing_confines_an_answer_it_is_not_run", (Edit("checks/compile/compilers.py", "needs a sandbox that hides", "runs without a sandbox that hides"),)),
 )
 """Answers that are executed."""
-CLEAN = Edit("project/safe_text.py", 'return _AT_START.sub(r"\\1: ", _ANYWHERE.sub("# #", text))', "return text")
-RAW = Edit("project/safe_text.py", "    text = _UNSAFE.sub(", "    _UNSAFE.sub(")
+CLEAN = Edit("project/messages.py", 'return _AT_START.sub(r"\\1: ", _ANYWHERE.sub("# #", text))', "return text")
+RAW = Edit("project/messages.py", "    text = _UNSAFE.sub(", "    _UNSAFE.sub(")
 NO_REDACTION = Edit("project/redaction.py", "        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)", "        return text")
 NO_REPORTS = Edit("session/output/outgoing.py", "        if isinstance(item, _OURS):", "        if False:")
 TEXTS = (
@@ -180,7 +180,7 @@ TEXTS = (
     Removal("test_a_folder_whose_name_would_steer_them_is_refused_by_a_safe_name", (CLEAN,)),
     Removal("test_a_skill_whose_name_is_a_command_is_refused", (CLEAN,)),
     Removal("test_an_id_that_makes_a_command_of_a_node_id_is_refused", (CLEAN,)),
-    Removal("test_hostile_answers_are_inert_in_junit_xml", (Edit("project/safe_text.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),)),
+    Removal("test_hostile_answers_are_inert_in_junit_xml", (Edit("project/messages.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),)),
     Removal("test_no_failure_of_a_server_brings_a_key_to_light", (NO_REDACTION,)),
     Removal("test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light", (NO_REDACTION,)),
     Removal("test_commands_with_a_teacher_bring_no_key_to_light", (NO_REDACTION,)),

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.project.git import changed_files, has_remote, merge_base
-from pytest_upskill.project.git_command import GitError
+from pytest_upskill.project.git import GitError, changed_files, has_remote, merge_base
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 """Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""

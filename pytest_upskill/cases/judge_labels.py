@@ -22,7 +22,7 @@ from pytest_upskill.cases.source.problems import BadFile, Problem
 from pytest_upskill.cases.source.validation import MESSAGES, translate_error
 from pytest_upskill.cases.statement_marks import Mark, marked
 from pytest_upskill.project.files import MAX_STATE_BYTES, write_file
-from pytest_upskill.project.suggestion import did_you_mean
+from pytest_upskill.project.messages import did_you_mean
 
 _MARKED_STATEMENT = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
 """Keys of `LabelsFile.statements`: the id of a case and the number of a statement."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from pytest_upskill.figures.wording import columns
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 PROGRAM: Final = "pytest-upskill"
 

@@ -25,7 +25,7 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.project.files import write_file
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 
 _SHOWN = 10
 """Lines of each list that are shown."""

@@ -40,7 +40,7 @@ from pytest_upskill.grading.labels import (
     too_few_labels,
 )
 from pytest_upskill.models import Model
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report

@@ -25,9 +25,8 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.commands.skill_folder import own_cases
 from pytest_upskill.figures.wording import lift
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import RUNS, project_folder
-from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.report.history.points import Subject, read_history
 from pytest_upskill.report.history.terminal import rate
 

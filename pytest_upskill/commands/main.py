@@ -19,7 +19,7 @@ from pytest_upskill.commands.command import (
     Parser,
     warn,
 )
-from pytest_upskill.project.suggestion import closest
+from pytest_upskill.project.messages import closest
 
 COMMANDS: Mapping[str, str] = {
     "init": "write a first case file for a skill, without a model",

@@ -13,7 +13,7 @@ from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.figures.thresholds import FAIL_ON, FailOn, Thresholds, fraction
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.project.project import TRIGGER_BASELINES
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.files.github import write_for_github

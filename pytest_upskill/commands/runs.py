@@ -19,8 +19,8 @@ from pytest_upskill.commands.command import (
     whole_number_type,
 )
 from pytest_upskill.project.files import write_file
+from pytest_upskill.project.messages import closest
 from pytest_upskill.project.project import RUNS, project_folder
-from pytest_upskill.project.suggestion import closest
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.html import write_history_html
 from pytest_upskill.report.history.points import History, read_history

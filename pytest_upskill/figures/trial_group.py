@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from pytest_upskill.cases.skill import GateRule
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm
 

@@ -12,8 +12,7 @@ from pytest_upskill.figures.arm import ArmFigures, token_ratio
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.figures.trigger_cell import NO_SKILL, Confusion, Rate, TriggerCell, any_except
-from pytest_upskill.project.plural import counted
-from pytest_upskill.project.safe_text import safe
+from pytest_upskill.project.messages import counted, safe
 from pytest_upskill.stats import Agreement, Estimate, Interval
 from pytest_upskill.trials.result import RunResult, TrialResult
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.model import ModelError
 from pytest_upskill.models.parameters import NAMES, OTHER_NAMES
+from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN, without_credentials
-from pytest_upskill.project.suggestion import did_you_mean
 
 BEDROCK_NAME = re.compile(r"([a-z]+\.)?[a-z0-9]+\..+-v\d+(:\d+)?")
 """Amazon Bedrock's names of models, which begin with a vendor's name and a dot."""

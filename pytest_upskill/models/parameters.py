@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.project.suggestion import did_you_mean
+from pytest_upskill.project.messages import did_you_mean
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """How much a model may reason, from the least; each vendor knows some of them."""

@@ -1,14 +1,55 @@
-"""Read the git history of a skill's folder, without changing the repository or the work tree."""
+"""The git history of a project, read without changing the repository or the work tree."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.project.git_command import GitError, git_output, line_of, output_of, run_git
+from pytest_upskill import STATE
+
+_SECONDS = 60
+_KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
+_NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
+"""Pathspec without recordings, baselines and history, which runs themselves write."""
+
+
+class GitError(Exception):
+    """A git command that fails; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """The state of a git work tree."""
+
+    commit: str
+    """Full hash of HEAD."""
+    branch: str
+    """Name of the branch; "" if HEAD is detached."""
+    dirty: bool
+    """Whether tracked files differ from the commit, or a skill's folder has untracked ones."""
+
+
+def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
+    """Return the state of a project's work tree; None without git, a repository or a commit.
+
+    Args:
+        project: A folder in the repository.
+        folders: Folders in which untracked files count as changes.
+    """
+    try:
+        commit = _line(project, "rev-parse", "--verify", "HEAD")
+        if commit is None:
+            return None
+        branch = _line(project, "symbolic-ref", "--short", "--quiet", "HEAD")
+        return Revision(commit=commit, branch=branch or "", dirty=_has_changes(project, folders))
+    except GitError:
+        return None
 
 
 def starting_commit(folder: Path, ref: str, project: Path) -> str | None:
@@ -159,6 +200,74 @@ def is_dirty(path: Path) -> bool:
         return False
     folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
     return bool(git_output(folder, "status", "--porcelain", "--", name))
+
+
+def line_of(folder: Path, *args: str) -> str:
+    """Return the one-line output of a git command; names in it may not be UTF-8."""
+    return output_of(folder, *args).decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def output_of(folder: Path, *args: str, **variables: str) -> bytes:
+    """Return the output of a git command; raise GitError if it fails."""
+    done = run_git(folder, *args, **variables)
+    if done.returncode:
+        message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise GitError(f"git {' '.join(args)} fails in {folder}: {message}")
+    return done.stdout
+
+
+def git_output(folder: Path, *args: str) -> bytes | None:
+    """Return the output of a git command, None if it fails."""
+    done = run_git(folder, *args)
+    return None if done.returncode else done.stdout
+
+
+def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, with additional environment variables.
+
+    Raises:
+        GitError: Git cannot be run.
+    """
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    try:
+        done = subprocess.run(  # noqa: S603 - the arguments are ours, and a ref is no option
+            # Do not run a program that the repository's settings name.
+            ["git", "-c", "core.fsmonitor=false", *args],  # noqa: S607 - the git of the user
+            cwd=folder,
+            env={
+                **environment,
+                **variables,
+                "LC_ALL": "C",
+                "GIT_OPTIONAL_LOCKS": "0",
+                "GIT_TERMINAL_PROMPT": "0",
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise GitError("git is not installed: install it, or compare with a baseline") from None
+    except subprocess.TimeoutExpired:
+        raise GitError(f"git {args[0]} took over {_SECONDS} s in {folder}") from None
+    if b"dubious ownership" in done.stderr:
+        raise GitError(f"git does not trust {folder}: git config --global --add safe.directory ...")
+    return done
+
+
+def _has_changes(project: Path, folders: Iterable[Path]) -> bool:
+    status = ("status", "--porcelain", "--untracked-files=no", "--", ":/", _NOT_OURS)
+    if git_output(project, *status):
+        return True
+    inside = sorted({str(folder) for folder in folders if folder.is_dir()})
+    if not inside:
+        return False
+    return bool(git_output(project, "status", "--porcelain", "--", *inside, _NOT_OURS))
+
+
+def _line(folder: Path, *args: str) -> str | None:
+    found = git_output(folder, *args)
+    return None if found is None else found.decode("utf-8", "replace").strip()
 
 
 def _is_shallow(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 HIDDEN = "***"
 """The replacement of a secret."""

@@ -11,7 +11,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.project.revision import Revision
+from pytest_upskill.project.git import Revision
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
 

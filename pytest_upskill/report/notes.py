@@ -22,7 +22,7 @@ from pytest_upskill.figures.wording import (
     points,
     tipping_point,
 )
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 
 _MIN_CASES_FOR_NEW_PROMPTS = 10
 """The interval for new prompts is too narrow with fewer."""

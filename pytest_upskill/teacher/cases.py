@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
 from pytest_upskill.teacher.files import Change, check_clean, read_content, with_cases
 from pytest_upskill.teacher.holdout import is_held_out, missing_cases, split_cases

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.holdout import Acceptance, decide_acceptance, question_digest

@@ -21,8 +21,7 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.figures.wording import fit_parts, money, wrap
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
-from pytest_upskill.project.plural import counted
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult

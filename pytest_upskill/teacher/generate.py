@@ -17,8 +17,8 @@ from pytest_upskill.cases.skill import Case, GateRule, Skill
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
+from pytest_upskill.project.git import revision
 from pytest_upskill.project.project import RUNS
-from pytest_upskill.project.revision import revision
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.teacher.additions import listed_code

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.project.files import read_file
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 Kind = Literal["user", "assistant", "call", "error", "result", "text"]
 

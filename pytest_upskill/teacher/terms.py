@@ -11,7 +11,7 @@ from typing import TextIO
 
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.models import Model
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.teacher.files import Change, Drafts, check_clean, display_path, replace_files
 from pytest_upskill.teacher.sources import Source
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 
 NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
 """Why a case without checks by code is skipped if there is no judge."""

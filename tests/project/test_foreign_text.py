@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.project.safe_text import safe, safe_line
+from pytest_upskill.project.messages import safe, safe_line
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

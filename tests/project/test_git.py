@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.project.git import extract, merge_base
-from pytest_upskill.project.git_command import GitError
+from pytest_upskill.project.git import GitError, extract, merge_base
 from tests.git_repository import commit_all, git
 
 pytestmark = pytest.mark.needs("git")

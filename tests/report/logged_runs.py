@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import TriggerGate
 from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.project.revision import Revision
+from pytest_upskill.project.git import Revision
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.report.history.points import Group, Series, read_history
 from pytest_upskill.trials.result import TrialResult

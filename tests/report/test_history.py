@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.figures.gate import TriggerGate
 from pytest_upskill.models import AgentRun, Completion, ToolUse
-from pytest_upskill.project.revision import Revision
+from pytest_upskill.project.git import Revision
 from pytest_upskill.report.files.json import read_json, write_json
 from pytest_upskill.report.history.log import without_answers
 from pytest_upskill.report.history.points import read_history

@@ -17,7 +17,7 @@ import yaml
 
 from pytest_upskill.cases.source.problems import BadFile, Problem
 from pytest_upskill.cases.source.yaml import compose
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024

@@ -19,7 +19,7 @@ from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.structure import parse_path
-from pytest_upskill.project.suggestion import did_you_mean
+from pytest_upskill.project.messages import did_you_mean
 
 _ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
 

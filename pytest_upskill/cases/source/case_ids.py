@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import chain, count
 from typing import Any
 
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 MAX_SLUG = 40
 """Maximum length in characters of a slug without a hash."""

@@ -16,7 +16,7 @@ from pytest_upskill.figures import cases
 from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import mistakes, money, percent, points, rate_text, share_text
-from pytest_upskill.project.safe_text import safe
+from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, excerpts, phrases
 from pytest_upskill.report.files.phrases import confusion_matrices

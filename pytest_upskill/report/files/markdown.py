@@ -13,7 +13,7 @@ from pytest_upskill.figures.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.wording import points, rate_text, share_text
-from pytest_upskill.project.safe_text import safe
+from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import (
     ICONS,

@@ -20,7 +20,7 @@ from pytest_upskill.figures.wording import (
     percent,
     times,
 )
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     Outcome,

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.history.points import Group, History, Point, Series
 from pytest_upskill.stats import Estimate
 

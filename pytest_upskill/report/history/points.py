@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.project.revision import Revision
+from pytest_upskill.project.git import Revision
 from pytest_upskill.report.files.json import ReportError, read_report
 
 Group = TypeVar("Group", bound=TrialGroup)

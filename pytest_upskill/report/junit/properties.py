@@ -10,7 +10,7 @@ from pytest_upskill.figures.arm import AgentFigures, agent_figures
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.stats import Estimate
 from pytest_upskill.trials.result import RunResult, TrialResult
 

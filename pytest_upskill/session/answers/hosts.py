@@ -26,8 +26,8 @@ from pytest_upskill.models.keys import (
 from pytest_upskill.models.make_client import make_client, missing_sdk
 from pytest_upskill.models.plugin_client import PluginClient
 from pytest_upskill.models.served_models import served_models
+from pytest_upskill.project.messages import closest
 from pytest_upskill.project.redaction import HIDDEN
-from pytest_upskill.project.suggestion import closest
 from pytest_upskill.session.answers.agents import program_hosts
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES

@@ -14,8 +14,8 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
 from pytest_upskill.cases.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
-from pytest_upskill.project.git_command import GitError
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.git import GitError
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.session.collection.case_files import (
     catalogues_of,
     discovery_of,

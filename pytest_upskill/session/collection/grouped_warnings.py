@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
 """Parts in which warnings with the same cause may differ: quoted names and list indices."""

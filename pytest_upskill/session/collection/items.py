@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.session.collection.case_files import path_from
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests

@@ -17,7 +17,7 @@ from pytest_upskill.cases.skill import Skill
 from pytest_upskill.cases.skill_md.bundle import deeper_references
 from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
 from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.session.collection.case_files import (
     catalogue_file,
     catalogues_of,

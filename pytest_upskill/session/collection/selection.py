@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.project.git import is_changed, starting_commit
-from pytest_upskill.project.git_command import GitError
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.git import GitError, is_changed, starting_commit
+from pytest_upskill.project.messages import counted
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.worker_output import received_from, send_to_controller

@@ -22,8 +22,8 @@ from pytest_upskill.models import (
 )
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.models.parameters import ParameterError, read_parameters
+from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, without_credentials
-from pytest_upskill.project.suggestion import did_you_mean
 from pytest_upskill.session.options.values import value_of
 
 _JUDGE = "judge"

@@ -16,8 +16,7 @@ from pytest_upskill.answers.prices import OwnPrice
 from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import leads_out
-from pytest_upskill.project.git import merge_base
-from pytest_upskill.project.git_command import GitError
+from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.project.project import RUNS, TRIGGER_BASELINES, project_folder
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.properties import DASHBOARDS, Dashboard

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.figures.wording import ANSWER
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 
 _WITH_ANSWERS = 10
 """Failures of one skill on one model that are printed with their answers."""

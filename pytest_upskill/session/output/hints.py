@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.project.git import is_changed, starting_commit
-from pytest_upskill.project.git_command import GitError
+from pytest_upskill.project.git import GitError, is_changed, starting_commit
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.project.project import project_folder
-from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.session.collection.case_files import discovery_of
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.figures.wording import wrap
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import safe_line
 
 QUIETEST = -2
 """Verbosity of -qq, with which pytest prints no summary either."""

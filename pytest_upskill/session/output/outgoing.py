@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.project.safe_text import safe
 from pytest_upskill.session.collection.collectors import (
     NamedSkill,
     SkillCases,

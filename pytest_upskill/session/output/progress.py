@@ -14,7 +14,7 @@ from pytest_upskill.answers.service import Service
 from pytest_upskill.answers.tally import REFRESH_S, CostTally, parts
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.project.safe_text import safe
+from pytest_upskill.project.messages import safe
 from pytest_upskill.session.resources import RESOURCES
 
 FIRST_S = 10.0

@@ -17,8 +17,8 @@ from pytest_upskill.answers.changed_recordings import changed_recordings
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.models import ToolCall
-from pytest_upskill.project.revision import revision
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.git import revision
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write

@@ -11,7 +11,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.report.notes import undecidable_statements
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import QUIETEST, lines_of, write

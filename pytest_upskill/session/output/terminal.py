@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
-from pytest_upskill.project.safe_text import safe_line
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import (
     LEGEND,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_upskill.figures.gate import Gate, TriggerGate
-from pytest_upskill.project.safe_text import safe, safe_line
+from pytest_upskill.project.messages import safe, safe_line
 from pytest_upskill.report.junit.properties import Properties
 from pytest_upskill.session.collection.collectors import SkillFile
 from pytest_upskill.session.collection.items import CaseFailed

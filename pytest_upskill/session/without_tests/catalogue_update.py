@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
-from pytest_upskill.project.plural import counted
-from pytest_upskill.project.safe_text import safe_line
+from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.session.collection.case_files import catalogue_file
 
 _USAGE_ERROR = 4

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
 from pytest_upskill.models import Request
-from pytest_upskill.project.plural import counted
+from pytest_upskill.project.messages import counted
 from pytest_upskill.session.answers.hosts import hosts
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.output.lines import write

@@ -1,8 +1,9 @@
-"""Make text of models, servers and repositories safe to print."""
+"""Texts of messages: safe to print, numbers with their nouns, suggestions."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _UNSAFE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\xa0\u061c\ud800-\udfff\ufff9-\ufffb\ufffe\uffff"
@@ -30,3 +31,28 @@ def safe(text: str) -> str:
 def safe_line(text: str) -> str:
     """Return a safe text on one line, with visible line breaks and tabs."""
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 run``, ``2 runs``, ``3 queries``.
+
+    Args:
+        count: The number.
+        noun: The noun in the singular.
+        plural: Its plural; empty to add an s.
+    """
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that was probably meant, None if none is close."""
+    # Imported here, because few sessions have a misspelled word.
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), n=1)), None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'contains'?)"``, to follow a word; empty if none is close."""
+    close = closest(word, known)
+    return f" (did you mean {close!r}?)" if close else ""
