@@ -108,7 +108,13 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_judge_or_report(
     result.assert_outcomes(passed=3)
     assert _modules(pytester, "pytest_upskill.models.offline")
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
-    names = ("compile", "answers.builds", "sandbox.run", "grading.judge", "report.document")
+    names = (
+        "checks.compile",
+        "answers.builds",
+        "sandbox.run",
+        "grading.judge",
+        "report.files.json",
+    )
     unused = {f"pytest_upskill.{name}" for name in names}
     assert not unused & _modules(pytester, "pytest_upskill")
 
