@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -91,7 +92,8 @@ class Depot:
     """How often the student gives a code that it was told."""
     guesses: float = 0.05
     """How often it gives one that it was not told."""
-    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    asked: dict[str, Iterator[int]] = field(default_factory=dict)
+    """Counts the requests with one text, as they arrive in any order."""
     teacher_requests: list[Received] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -138,11 +140,21 @@ class Depot:
         if received.body["model"] == self.teacher:
             self.teacher_requests.append(received)
             return self.teach(received, len(self.teacher_requests))
-        match = re.search(r"bay (\d+)", received.user)
-        assert match is not None
-        told = code(int(match[1]))
-        rate = self.knows if told in received.system else self.guesses
-        return f"It is {told}." if self.chance.random() < rate else "I do not know that code."
+        told = _code_asked_for(received) in received.system
+        return self.answer_at(self.knows if told else self.guesses, received)
+
+    def answer_at(self, rate: float, received: Received) -> str:
+        """Answer as a student that passes at a rate; the same session gets the same passes."""
+        sent = f"{received.body['model']}\n{received.system}\n{received.user}"
+        number = next(self.asked.setdefault(sent, itertools.count()))
+        passes = random.Random(f"{number} {sent}").random() < rate
+        return f"It is {_code_asked_for(received)}." if passes else "I do not know that code."
+
+
+def _code_asked_for(received: Received) -> str:
+    match = re.search(r"bay (\d+)", received.user)
+    assert match is not None
+    return code(int(match[1]))
 
 
 cached_power = cache(power)

@@ -13,14 +13,14 @@ import pytest
 from tests.pages import CHECKOUT
 
 
-@pytest.fixture(scope="module")
-def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package without its agents and its teacher."""
+@pytest.fixture(scope="module", params=["agents", "teacher", "agents teacher"])
+def without(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package without its agents, its teacher, or both."""
     top = tmp_path_factory.mktemp("without")
     package = top / "pytest_upskill"
     shutil.copytree(CHECKOUT / "pytest_upskill", package)
-    shutil.rmtree(package / "agents")
-    shutil.rmtree(package / "teacher")
+    for room in request.param.split():
+        shutil.rmtree(package / room)
     shutil.copytree(CHECKOUT / "example_skills" / "yaml-parsing", top / "yaml-parsing")
     return top
 
@@ -34,28 +34,35 @@ def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=" ".join,
 )
-def test_the_rest_works_without_agents_and_teacher(without: Path, arguments: list[str]) -> None:
-    process = subprocess.run(
+def test_the_rest_works_without_a_deleted_room(without: Path, arguments: list[str]) -> None:
+    process = _run_python(without, *arguments)
+
+    assert process.returncode == 0, process.stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "arguments"),
+    [
+        ("teacher", ["pytest_upskill", "refine", "yaml-parsing"]),
+        ("agents", ["pytest", "--upskill-models", "loop:offline", "-n", "0", "yaml-parsing"]),
+    ],
+)
+def test_what_needs_a_deleted_room_fails_by_its_name(
+    without: Path, room: str, arguments: list[str]
+) -> None:
+    process = _run_python(without, *arguments)
+
+    is_deleted = not (without / "pytest_upskill" / room).exists()
+    assert (f"No module named 'pytest_upskill.{room}" in process.stdout) is is_deleted
+
+
+def _run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", *arguments],
-        cwd=without,
-        env={**os.environ, "PYTHONPATH": str(without)},
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-
-    assert process.returncode == 0, process.stdout
-
-
-def test_what_needs_a_deleted_room_fails_by_its_name(without: Path) -> None:
-    process = subprocess.run(
-        [sys.executable, "-m", "pytest_upskill", "refine", "yaml-parsing"],
-        cwd=without,
-        env={**os.environ, "PYTHONPATH": str(without)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert "No module named 'pytest_upskill.teacher'" in process.stderr

@@ -66,7 +66,7 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert depot.run("generate", TASK, "--from", source, "--yes") == 0
 
     said = capsys.readouterr().err
-    assert re.search(r"baseline    \S{20}   \d%", said)
+    assert re.search(r"baseline    \S{20} +\d+%", said)
     assert re.search(r"with skill  \S{20}  9\d% \(\+\d\d%\)", said)
     assert "helps" in said
     assert "Saved to ./skills/bay-codes" in said

@@ -62,8 +62,8 @@ def test_a_version_that_helps_one_student_and_hurts_another_is_not_accepted(
 
     def with_another(received: Received) -> Reply | str:
         long = line(LACKING[0]) in received.system
-        if received.body["model"] == "other" and long and depot.chance.random() < 0.6:
-            return "That is too long for me."
+        if received.body["model"] == "other" and long:
+            return depot.answer_at(0.3, received)
         return answer(received)
 
     depot.loopback.answer = with_another
