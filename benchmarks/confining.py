@@ -13,7 +13,7 @@ from pathlib import Path
 from suites import KERNEL
 from workbench import Bench, Row
 
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 
 SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nint x = 0 B(+1);\n"

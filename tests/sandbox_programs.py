@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pytest_upskill.sandbox.machine import LEVELS
+from pytest_upskill.sandbox.limits import LEVELS
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 

@@ -51,7 +51,7 @@ class Removal:
 
 
 # fmt: off
-NO_LANDLOCK = Edit("sandbox/launcher.py", "    landlock.restrict(version, writable, readable)\n", "")
+NO_LANDLOCK = Edit("sandbox/launcher.py", "    privileges.restrict_files(version, writable, readable)\n", "")
 NO_FILTER = Edit("sandbox/launcher.py", "    privileges.filter_calls(calls)\n", "")
 OPEN_NETWORK = Edit("sandbox/confinement.py", '    "--unshare-net",\n', "")
 OPEN_ETC = Edit("sandbox/confinement.py", '"/etc/alternatives"', '"/etc"')
@@ -61,9 +61,9 @@ ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n',
 NO_TIME_LIMIT = Edit("checks/cpu_limit.py", "call_limited(_SECONDS, function, *args)", "function(*args)")
 NO_NAMESPACES = Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--die-with-parent"')
 NO_OWN_USER = Edit("sandbox/run.py", 'as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []', "as_own_user: list[str] = []")
-WRITABLE_TMP = Edit("sandbox/landlock.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
+WRITABLE_TMP = Edit("sandbox/privileges.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
 INHERITED = Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n")
-NO_TCP_RULE = Edit("sandbox/landlock.py", "network = 3 if", "network = 0 if")
+NO_TCP_RULE = Edit("sandbox/privileges.py", "network = 3 if", "network = 0 if")
 NO_PIPE = Edit("sandbox/launcher.py", "select.select([0, wakeup]", "select.select([wakeup]")
 NO_KILL = Edit("sandbox/launcher.py", "    _kill_descendants()\n", "")
 NO_GROUP_KILL = Edit("sandbox/run.py", "                process.wait(_GRACE_S)\n            _kill_group(process.pid)\n", "                process.wait(_GRACE_S)\n")

@@ -22,11 +22,18 @@ from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.tally import LimitReached
 from pytest_upskill.models import Request
-from pytest_upskill.sandbox.confinement import SYSTEM, bubblewrap, open_filter, system_mounts
+from pytest_upskill.sandbox.confinement import (
+    PYTHON,
+    PYTHON_FOLDERS,
+    SYSTEM,
+    bubblewrap,
+    open_filter,
+    own_user,
+    own_user_command,
+    system_mounts,
+)
 from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.launcher import descendants
-from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
-from pytest_upskill.sandbox.own_user import own_user, own_user_command
 from pytest_upskill.sandbox.seccomp import build_denylist
 
 HOME = "/home/agent"

@@ -33,7 +33,7 @@ from pytest_upskill.models import (
     ToolResult,
     Turn,
 )
-from pytest_upskill.sandbox.machine import Level, cores
+from pytest_upskill.sandbox.limits import Level, cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.models import AgentTask, Tool, ToolCall, ToolResult
+from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Ended, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace
 

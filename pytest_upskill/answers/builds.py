@@ -14,7 +14,7 @@ from pytest_upskill.checks.files import Files
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.workspace import files_after
 from pytest_upskill.models import Completion
-from pytest_upskill.sandbox.machine import cores
+from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.trials.trial import Trial
 
 Compiled = tuple[tuple[CheckResult, ...], ...]

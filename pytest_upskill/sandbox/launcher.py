@@ -82,16 +82,16 @@ def _confine(capabilities: int, writable: str, readable: Sequence[str]) -> None:
     Raises:
         OSError: A system call fails.
     """
-    from pytest_upskill.sandbox import landlock, privileges, seccomp
+    from pytest_upskill.sandbox import privileges, seccomp
 
-    version = landlock.abi()
+    version = privileges.landlock_version()
     privileges.drop_capabilities(capabilities)
-    landlock.restrict(version, writable, readable)
+    privileges.restrict_files(version, writable, readable)
     calls = seccomp.build_allowlist(
         os.uname().machine,
         files_confined=False,
-        signals_confined=landlock.denies_signals(version),
-        truncation_confined=landlock.denies_truncation(version),
+        signals_confined=privileges.denies_signals(version),
+        truncation_confined=privileges.denies_truncation(version),
     )
     privileges.filter_calls(calls)
 

@@ -1,4 +1,4 @@
-"""The resource limits of a program in the sandbox.
+"""The levels of the sandbox, and the resource limits of a program in it.
 
 The kernel holds those that `limit_command` sets; `Sandbox.run` watches time, output and folder.
 """
@@ -9,8 +9,11 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
-from pytest_upskill.sandbox.machine import cores
+Level = Literal["auto", "bwrap", "landlock", "limits", "off"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""Values of ``--upskill-sandbox``; ``auto`` is the strongest level that works here."""
 
 # Limits that the system does not support are skipped. The limit of processes is `-u` in bash and
 # `-p` in dash.
@@ -20,6 +23,13 @@ _WITH_LIMITS = """
 shift 5
 exec "$@"
 """
+
+
+def cores() -> int:
+    """Return the number of processors that this process may use; on macOS, of all processors."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,29 @@
-"""Privileges that a process drops irreversibly before it runs an untrusted program."""
+"""What a process gives up, irreversibly, before it runs an untrusted program.
+
+Files are hidden with Landlock (Linux 5.13), which needs neither root nor a package:
+https://docs.kernel.org/userspace-api/landlock.html
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+
+TYPE_CHECKING = False  # importing typing takes longer than everything else in the launcher
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION = 1
+_PATH_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_TRUNCATE = 1 << 14
+_FIRST_RIGHTS = (1 << 13) - 1
+# Rights that later versions of the interface added: rename, truncate, ioctl on devices.
+_LATER_RIGHTS = ((2, 1 << 13), (3, _TRUNCATE), (5, 1 << 15))
+# Character devices, sockets, named pipes, block devices.
+_MAKE_SPECIAL_FILES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11
+_TRUNCATES_SINCE, _TCP_SINCE, _SCOPES_SINCE = 3, 4, 6
 
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 24, 36, 38
 _PR_CAP_AMBIENT, _CLEAR_ALL = 47, 4
@@ -15,22 +35,14 @@ _BYTES_PER_STEP = 8
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
+
+
 class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
-
-
-def system_call(number: int, *arguments: object) -> int:
-    """Make a system call for which the C library has no function, and return its result.
-
-    Raises:
-        OSError: The system call fails.
-    """
-    result = int(_libc.syscall(number, *arguments))
-    if result < 0:
-        raise OSError(
-            ctypes.get_errno(), f"system call {number}: {os.strerror(ctypes.get_errno())}"
-        )
-    return result
 
 
 def adopt_orphans() -> None:
@@ -70,3 +82,74 @@ def filter_calls(program: bytes) -> None:
     filter_ = _Filter(len(program) // _BYTES_PER_STEP, ctypes.addressof(steps))
     if _libc.prctl(_PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(filter_)):
         raise OSError(ctypes.get_errno(), "cannot filter system calls")
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock that the kernel supports.
+
+    Raises:
+        OSError: The kernel does not support Landlock.
+    """
+    return _system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+
+
+def denies_signals(version: int) -> bool:
+    """Return whether this version denies signals to processes outside the sandbox."""
+    return version >= _SCOPES_SINCE
+
+
+def denies_truncation(version: int) -> bool:
+    """Return whether this version denies truncating files that are not writable."""
+    return version >= _TRUNCATES_SINCE
+
+
+def restrict_files(version: int, writable: str, readable: Iterable[str]) -> None:
+    """Hide all files except those under the given paths; deny TCP and signals if supported.
+
+    Args:
+        version: The version from `landlock_version`.
+        writable: The folder in which files, folders and links may be created.
+        readable: Files and folders that may be read and executed.
+
+    Raises:
+        OSError: A system call fails.
+    """
+    rights = _FIRST_RIGHTS | sum(bit for since, bit in _LATER_RIGHTS if version >= since)
+    network = 3 if version >= _TCP_SINCE else 0
+    scopes = 3 if version >= _SCOPES_SINCE else 0
+    fields = 1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE)
+    attributes = (ctypes.c_uint64 * 3)(rights, network, scopes)
+    size = ctypes.c_size_t(8 * fields)
+    ruleset = _system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
+    for path in readable:
+        _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR, rights)
+    _allow(ruleset, writable, rights & ~_MAKE_SPECIAL_FILES, rights)
+    _allow(ruleset, "/dev/null", _READ_FILE | _WRITE_FILE | _TRUNCATE, rights)
+    _system_call(_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, allowed: int, known: int) -> None:
+    try:
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # a missing path needs no permission
+    if not os.path.isdir(path):  # noqa: PTH112 - the script starts in half the time without pathlib
+        allowed &= _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+    rule = _PathBeneath(allowed & known, folder)
+    _system_call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0)
+    os.close(folder)
+
+
+def _system_call(number: int, *arguments: object) -> int:
+    """Make a system call for which the C library has no function, and return its result.
+
+    Raises:
+        OSError: The system call fails.
+    """
+    result = int(_libc.syscall(number, *arguments))
+    if result < 0:
+        raise OSError(
+            ctypes.get_errno(), f"system call {number}: {os.strerror(ctypes.get_errno())}"
+        )
+    return result

@@ -23,11 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_upskill.sandbox.confinement import confined
+from pytest_upskill.sandbox.confinement import can_change_user, confined, own_user_command
 from pytest_upskill.sandbox.disk_usage import Usage
-from pytest_upskill.sandbox.limits import Limits, limit_command
-from pytest_upskill.sandbox.machine import Level
-from pytest_upskill.sandbox.own_user import can_change_user, own_user_command
+from pytest_upskill.sandbox.limits import Level, Limits, limit_command
 from pytest_upskill.sandbox.workspace import Workspace, remove_leftovers, workspace
 
 Ended = Literal["exited", "timeout", "output", "files", "stopped"]

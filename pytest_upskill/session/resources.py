@@ -18,7 +18,7 @@ from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import languages_of
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from pytest_upskill.agents.box import WRITABLE
-from pytest_upskill.sandbox.own_user import can_change_user
+from pytest_upskill.sandbox.confinement import can_change_user
 from tests.agent_programs import (
     Recorded,
     agent_request,

@@ -23,7 +23,7 @@ from pytest_upskill.models import (
     ToolCall,
     parse_model,
 )
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox
 from tests.agents.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, ScriptedClient, Step, call
 from tests.sdk_requests import request_to

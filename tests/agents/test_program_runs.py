@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.sandbox.syscalls import BEYOND_NAMESPACES, numbers
+from pytest_upskill.sandbox.seccomp import BEYOND_NAMESPACES, numbers
 from tests.agent_programs import (
     Recorded,
     agent_request,

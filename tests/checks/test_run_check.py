@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks import Run
 from pytest_upskill.checks.compile import CannotCompile, Compilers
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from tests.compiling import fenced, python, run
 from tests.sandbox_programs import every_level
 

@@ -11,8 +11,7 @@ import pytest
 
 from pytest_upskill.checks import Run
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Sandbox
 from tests.compiling import python, run
 from tests.sandbox_programs import every_confining_level, every_level, is_gone

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from tests.compiling import python, run
 
 WRONG = "def add(a, b):\n    return 0\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.disk_usage import Usage
-from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS, Level
+from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 from tests.sandbox_programs import HIDING_FILES, every_confining_level, hiding_files

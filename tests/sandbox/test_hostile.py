@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from tests.hostile.answers import answers
 from tests.hostile.attempt import attack, tight_limits
 from tests.hostile.targets import aims

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS, Level
-from pytest_upskill.sandbox.own_user import can_change_user
+from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS, can_change_user
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 from tests.sandbox_programs import (

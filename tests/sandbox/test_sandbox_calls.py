@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox.machine import Level
-from pytest_upskill.sandbox.seccomp import build_allowlist, build_denylist
-from pytest_upskill.sandbox.syscalls import (
+from pytest_upskill.sandbox.limits import Level
+from pytest_upskill.sandbox.seccomp import (
     ALLOCATE,
     ATTRIBUTES,
     BEYOND_NAMESPACES,
@@ -27,9 +26,11 @@ from pytest_upskill.sandbox.syscalls import (
     OWNERS,
     SIGNALS,
     TRUNCATE,
+    build_allowlist,
+    build_denylist,
     numbers,
 )
-from pytest_upskill.sandbox.syscalls import HARMLESS as HARMLESS_CALLS
+from pytest_upskill.sandbox.seccomp import HARMLESS as HARMLESS_CALLS
 from tests.pages import CHECKOUT
 from tests.sandbox_programs import LEVELS
 

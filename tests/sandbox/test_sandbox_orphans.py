@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import remove_leftovers, workspace
 from tests.conftest import WriteSkill

@@ -34,7 +34,7 @@ from pytest_upskill.checks.compile.toolchain import (
 )
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Files, WorkspaceFile
-from pytest_upskill.sandbox.machine import Level
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
 NO_FILES: Files = MappingProxyType({})

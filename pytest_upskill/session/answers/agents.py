@@ -13,7 +13,7 @@ from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.models import Client, Model
 from pytest_upskill.models.keys import Endpoint, is_custom, url_variable
 from pytest_upskill.models.served_models import served_models
-from pytest_upskill.sandbox.machine import cores
+from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.session.options.settings import Settings
 
 _PROGRAMS_PER_CORE = 2

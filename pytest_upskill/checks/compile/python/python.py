@@ -30,8 +30,8 @@ from pytest_upskill.checks.compile.command import Command, Probes
 from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.checks.python_tests import PythonTests, find_tests
+from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.machine import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
