@@ -135,7 +135,7 @@ def _missing_answers(
         runs = sum(not is_recorded(request(trial, run)) for run in range(trial.runs))
         if runs:
             missing.append(_Missing((request(trial, run=0),), runs))
-    if missing and choosing and model.provider != "offline":
+    if missing and choosing and model.is_language_model:
         tool_probe = probe(model, choosing[-1].max_tokens)
         if not is_recorded(tool_probe):
             # A model that calls no tool at first is probed once more.

@@ -133,7 +133,7 @@ class Prices:
         )
 
     def _price(self, model: Model, counts: TokenCounts) -> float | None:
-        if model.provider == "offline":
+        if not model.is_language_model:
             return 0.0
         if model.label in self._own:
             if not _charges_for_cache_writes(model):

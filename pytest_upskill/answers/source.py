@@ -196,7 +196,7 @@ class CompletionSource:
 
     async def _send_and_bill(self, request: Request, bill: list[Completion]) -> Completion:
         completion = without_reasoning(await self._send(request))
-        if request.model.provider != "offline":
+        if request.model.is_language_model:
             bill.append(completion)
         return completion
 

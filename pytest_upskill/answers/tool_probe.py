@@ -31,7 +31,7 @@ class ToolProbe:
 
     async def failure(self, model: Model, max_tokens: int) -> Answer | None:
         """Return the error that each run of the model gets, None if the model calls tools."""
-        if model.provider == "offline":
+        if not model.is_language_model:
             return None
         key = self._source.hosts[model], model.name
         if key not in self._probes:

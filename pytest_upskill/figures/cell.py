@@ -28,6 +28,7 @@ from pytest_upskill.figures.arm import (
 )
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.models import is_language_model
 from pytest_upskill.trials.result import CellLabels
 from pytest_upskill.trials.trial import Arm
 
@@ -242,7 +243,7 @@ class Cell(TrialGroup):
         """Whether the model gives the same answer in every run, so that more runs add nothing."""
         return (
             self.copied
-            or self.resolved.startswith("offline:")
+            or not is_language_model(self.resolved)
             or "temperature=0" in self.resolved.split()
         )
 

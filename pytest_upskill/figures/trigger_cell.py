@@ -9,6 +9,7 @@ from functools import cached_property
 
 from pytest_upskill import stats
 from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.models import is_language_model
 from pytest_upskill.trials.result import TrialResult
 
 NO_SKILL = "(no skill)"
@@ -98,7 +99,7 @@ class TriggerCell(TrialGroup):
     @property
     def by_words(self) -> bool:
         """Whether ``offline`` chose, by words in common, and not a model."""
-        return self.resolved.startswith("offline:")
+        return not is_language_model(self.resolved)
 
     @property
     def _right_choices(self) -> list[_Hits]:

@@ -17,7 +17,7 @@ from pytest_upskill.models.completion import (
     with_totals,
 )
 from pytest_upskill.models.grammar import ALIASES, parse_model, parse_models
-from pytest_upskill.models.model import AGENTS, Model, ModelError, server
+from pytest_upskill.models.model import AGENTS, Model, ModelError, is_language_model, server
 from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.models.request import (
     MAX_TURNS,
@@ -54,6 +54,7 @@ __all__ = [
     "ToolUse",
     "Turn",
     "clean",
+    "is_language_model",
     "parse_model",
     "parse_models",
     "server",

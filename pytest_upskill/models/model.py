@@ -21,6 +21,8 @@ class ModelError(ValueError):
     """An invalid model specification; the message says how to write it."""
 
 
+_OFFLINE = "offline"
+
 _REQUEST_PATH = re.compile(r"(/chat/completions|/completions|/messages|/api/chat|/api/generate)/*$")
 """Ends of paths that belong to requests: clients append them to the URL of a server."""
 _REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
@@ -54,6 +56,11 @@ class Model:
         return name if self.base_url is None else f"{name}@{urlsplit(self.base_url).netloc}"
 
     @property
+    def is_language_model(self) -> bool:
+        """Whether it is one: ``offline`` quotes its context, and is free."""
+        return self.provider != _OFFLINE
+
+    @property
     def runs_program(self) -> bool:
         """Whether its agent is an installed program, unlike ``loop``."""
         return AGENTS.get(self.agent) is not None
@@ -82,6 +89,11 @@ class Model:
             # The server may not be the vendor's.
             return None
         return BY_NETLOC.get(url.netloc.lower())
+
+
+def is_language_model(address: str) -> bool:
+    """Return whether a model's address, with or without parameters, is of a language model."""
+    return not address.startswith(f"{_OFFLINE}:")
 
 
 def server(url: str) -> str:

@@ -315,7 +315,7 @@ def check_models(engine: Engine) -> None:
     teacher, students = engine.terms.teacher, engine.terms.students
     prices = engine.workplace.resources.prices
     for model in dict.fromkeys((teacher, *students)):
-        if model.provider == "offline":
+        if not model.is_language_model:
             raise WorkError(
                 "offline is not a language model and can be neither teacher nor student: choose "
                 "another"

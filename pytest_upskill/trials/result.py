@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.skill import GateRule, Trigger
 from pytest_upskill.checks import CheckResult, Judge
-from pytest_upskill.models import Completion
+from pytest_upskill.models import Completion, is_language_model
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
@@ -200,7 +200,7 @@ class TrialResult:
             return False
         if self.arm == "trigger":
             # Which words a query shares with a description is no choice that a model made.
-            return not self.resolved.startswith("offline:")
+            return is_language_model(self.resolved)
         return self.arm == "with_skill"
 
     @property

@@ -72,7 +72,7 @@ def runs_of(model: Model, runs: int, *, chooses: bool = False) -> int:
     Where a model chooses, each run shows the catalogue in another order.
     """
     copies = model.parameters.one_run_is_enough and not chooses
-    return 1 if copies or model.provider == "offline" else runs
+    return 1 if copies or not model.is_language_model else runs
 
 
 def plan(

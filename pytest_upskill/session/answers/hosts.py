@@ -34,7 +34,7 @@ from pytest_upskill.session.resources import RESOURCES
 
 _HOOK = "the hook pytest_upskill_make_client"
 
-_VENDORS_BY_NAME = ("anthropic", "openai", "offline")
+_VENDORS_BY_NAME = ("anthropic", "openai")
 """Providers whose model is identified by its name alone, on any host."""
 
 
@@ -81,7 +81,7 @@ def _plugin_host(
         open=open_client,
         timeout=settings.timeout,
         # Not recorded under a vendor's model name: it could be taken for the vendor's.
-        records_answers=model.provider not in _VENDORS_BY_NAME,
+        records_answers=model.is_language_model and model.provider not in _VENDORS_BY_NAME,
         accepts_tools=accepts_tools,
         from_plugin=True,
     )
@@ -149,8 +149,8 @@ def _hosts_without_plugin(
             url=endpoint.url,
             url_variable=url_variable(model),
             open=partial(_open, model, endpoint),
-            records_answers=model.provider != "offline",
-            accepts_tools=model.provider != "offline",
+            records_answers=model.is_language_model,
+            accepts_tools=model.is_language_model,
             timeout=settings.timeout,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
@@ -169,7 +169,7 @@ def _open(model: Model, endpoint: Endpoint) -> Client:
 
 def model_problems(model: Model) -> list[str]:
     """Return why requests to a model cannot be sent, one line for each reason."""
-    if model.provider not in {*BY_PREFIX, "offline"}:
+    if model.is_language_model and model.provider not in BY_PREFIX:
         close = closest(model.provider, [*BY_PREFIX, *AGENTS])
         suggestion = f" (did you mean '{close}:'?)" if close else ""
         # An '@' may stand between a password and a host.

@@ -110,7 +110,7 @@ def with_parameters(
 
 def _model_with_parameters(model: Model, given: dict[str, Parameters]) -> Model:
     """Return a model of the trials with its parameters."""
-    if model.provider == "offline":
+    if not model.is_language_model:
         if model.label in given:
             raise pytest.UsageError(
                 f"--upskill-param: {model.label} is not a language model and takes no parameters"
@@ -179,7 +179,7 @@ def _judge_of(config: pytest.Config) -> Model | None:
         judge = read_model(config, given)
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-judge: {error}") from None
-    if judge.provider == "offline":
+    if not judge.is_language_model:
         raise pytest.UsageError(
             "--upskill-judge: offline is not a language model and cannot judge: choose another"
         )

@@ -121,7 +121,7 @@ def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> l
     line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, "
     if replay:
         return [f"{line}{forecast.to_send} missing"]
-    paid = [each for each in forecast.models if each.model.provider != "offline"]
+    paid = [each for each in forecast.models if each.model.is_language_model]
     line += f"{forecast.to_send} to request{_upper_bounds(paid)}"
     if forecast.judgements:
         line += (
