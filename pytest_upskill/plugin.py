@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES
-from pytest_upskill.session.options.option_table import OPTIONS, Option
+from pytest_upskill.session.options import OPTIONS, Option
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,7 +41,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
         return write_schema(config.invocation_params.dir / path)
     if config.getoption("upskill_catalogue_update"):
-        from pytest_upskill.session.without_tests.catalogue_update import update_catalogue
+        from pytest_upskill.session.without_tests import update_catalogue
 
         return update_catalogue(config)
     if config.getoption("upskill_dry_run") or config.getoption("upskill_cache_prune"):
@@ -64,15 +64,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
         start(config)
     elif config.getoption("upskill_lint"):
-        from pytest_upskill.session.collection.lint_items import SkillsWithoutCases
-        from pytest_upskill.session.output.hints import Hints
+        from pytest_upskill.session.lint_items import SkillsWithoutCases
+        from pytest_upskill.session.selection import Hints
 
         config.pluginmanager.register(SkillsWithoutCases(config), "upskill-skills-without-cases")
         config.pluginmanager.register(Hints(config), "upskill-hints")
     else:
         _refuse_without_models(config)
         return
-    from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
+    from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
 
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     config.pluginmanager.register(grouped, "upskill-grouped-warnings")
@@ -88,11 +88,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     lint = parent.config.getoption("upskill_lint")
     if not (is_argument or lint or _models_chosen(parent.config)):
         if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
-            from pytest_upskill.session.output.no_models import no_models_hint
+            from pytest_upskill.session.no_models import no_models_hint
 
             no_models_hint(parent.config).files += 1
         return None
-    from pytest_upskill.session.collection.case_files import discovery_of
+    from pytest_upskill.session.case_files import discovery_of
 
     if not (is_argument or discovery_of(parent.config).is_case_file(file_path)):
         return None
@@ -102,10 +102,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
     """Return the collector of a file with cases, which runs or lints them."""
     if parent.config.getoption("upskill_lint"):
-        from pytest_upskill.session.collection.lint_items import LintFile
+        from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file)
-    from pytest_upskill.session.collection.collectors import SkillFile
+    from pytest_upskill.session.collectors import SkillFile
 
     return SkillFile.from_parent(parent, path=file)
 
@@ -114,7 +114,7 @@ def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
 def pytest_testnodedown(node: Any) -> None:
     """Read from a pytest-xdist worker how many case files it did not collect."""
     if files := getattr(node, "workeroutput", {}).get("upskill-no-models"):
-        from pytest_upskill.session.output.no_models import no_models_hint
+        from pytest_upskill.session.no_models import no_models_hint
 
         no_models_hint(node.config).files = files
 
@@ -129,13 +129,13 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     if not _holds_skills(path, parent.config):
         return None
-    from pytest_upskill.session.collection.collectors import UnsafeFolder
+    from pytest_upskill.session.collectors import UnsafeFolder
 
     return UnsafeFolder.of(parent, path)
 
 
 def _holds_skills(folder: Path, config: pytest.Config) -> bool:
-    from pytest_upskill.session.collection.case_files import discovery_of
+    from pytest_upskill.session.case_files import discovery_of
 
     discovery = discovery_of(config)
     return any(
@@ -158,7 +158,7 @@ class NamedFiles:
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
         if file_path.name == "SKILL.md":
-            from pytest_upskill.session.collection.collectors import NamedSkill
+            from pytest_upskill.session.collectors import NamedSkill
 
             return [NamedSkill.from_parent(parent, path=file_path)]
         return [_collector(file_path, parent)]
@@ -168,7 +168,7 @@ def _refuse_without_models(config: pytest.Config) -> None:
     """Raise pytest.UsageError for command-line options that have no effect without models."""
     for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
         if config.getoption(option):
-            from pytest_upskill.session.options.settings import NO_MODELS
+            from pytest_upskill.session.settings import NO_MODELS
 
             raise pytest.UsageError(f"{option}: {NO_MODELS}")
 

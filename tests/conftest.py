@@ -116,8 +116,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     import pytest_upskill.models.anthropic
     import pytest_upskill.models.openai
-    import pytest_upskill.session.answers.xdist
     import pytest_upskill.session.start
+    import pytest_upskill.session.xdist
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 from pytest_upskill.report.notes import unusable
-from pytest_upskill.session.without_tests.workplace import run_in_session
+from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.stats import MIN_LABELS
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
 from pytest_upskill.trials.result import unlabelled

@@ -18,7 +18,7 @@ from pytest_upskill.commands.command import (
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
-from pytest_upskill.session.without_tests.workplace import run_in_session
+from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.confirmation import RUNS
 from pytest_upskill.teacher.engine import Engine

@@ -19,8 +19,8 @@ from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import languages_of
+from pytest_upskill.session.settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers, Language

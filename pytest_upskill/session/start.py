@@ -21,20 +21,18 @@ from contextlib import ExitStack
 import pytest
 
 from pytest_upskill.report.files.github import in_github_actions
-from pytest_upskill.session.answers.one_process import FetchedAnswers
-from pytest_upskill.session.collection.case_files import check_catalogue
-from pytest_upskill.session.collection.items import ANSWERS, TrialReports
-from pytest_upskill.session.collection.selection import SELECTION, Selection
-from pytest_upskill.session.options.settings import SETTINGS
-from pytest_upskill.session.output.failures import ShorterFailures
-from pytest_upskill.session.output.hints import Hints
-from pytest_upskill.session.output.junit import JUnit
-from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
-from pytest_upskill.session.output.spending import Spending
-from pytest_upskill.session.output.terminal import Terminal
+from pytest_upskill.session.case_files import check_catalogue
+from pytest_upskill.session.exit_code import ExitCode
+from pytest_upskill.session.failures import ShorterFailures
+from pytest_upskill.session.fetching import FetchedAnswers
+from pytest_upskill.session.items import ANSWERS, TrialReports
+from pytest_upskill.session.outgoing import Outgoing, redacted_logs
+from pytest_upskill.session.report_files import JUnit
 from pytest_upskill.session.resources import set_up
-from pytest_upskill.session.results.exit_code import ExitCode
-from pytest_upskill.session.results.results import RESULTS, Results
+from pytest_upskill.session.results import RESULTS, Results
+from pytest_upskill.session.selection import SELECTION, Hints, Selection
+from pytest_upskill.session.settings import SETTINGS
+from pytest_upskill.session.terminal import Spending, Terminal
 
 
 def start(config: pytest.Config) -> None:
@@ -57,7 +55,7 @@ def start(config: pytest.Config) -> None:
         selection = config.stash[SELECTION] = Selection(config)
         plugins.register(selection, "upskill-selection")
     if hasattr(config, "workerinput"):
-        from pytest_upskill.session.answers.xdist import HandedAnswers
+        from pytest_upskill.session.xdist import HandedAnswers
 
         handed = HandedAnswers(config.workerinput["upskill"])
         config.stash[ANSWERS] = handed.wait_for_answers
@@ -65,7 +63,7 @@ def start(config: pytest.Config) -> None:
         return
     _report_results(config, hints)  # before the answers: see the order above
     if settings.prune:
-        from pytest_upskill.session.without_tests.prune import Prune
+        from pytest_upskill.session.without_tests import Prune
 
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
@@ -73,7 +71,7 @@ def start(config: pytest.Config) -> None:
         config.stash[ANSWERS] = fetched.wait_for_answers
         plugins.register(fetched, "upskill-answers")
     else:
-        from pytest_upskill.session.answers.xdist import Controller
+        from pytest_upskill.session.xdist import Controller
 
         plugins.register(Controller(config), "upskill-controller")
 
@@ -89,7 +87,7 @@ def _report_results(config: pytest.Config, hints: Hints) -> None:
     plugins.register(ShorterFailures(config), "upskill-failures")
     plugins.register(JUnit(config), "upskill-junit")
     if settings.makes_files or settings.cache_mode == "replay" or in_github_actions(os.environ):
-        from pytest_upskill.session.output.report_files import Files
+        from pytest_upskill.session.report_files import Files
 
         plugins.register(Files(config, exit_code), "upskill-files")
     plugins.register(Spending(config), "upskill-spending")

@@ -8,7 +8,7 @@ from pytest_upskill.answers.prices import Prices
 from pytest_upskill.models import Completion, ModelError, parse_model
 from pytest_upskill.models.hosts import HOSTS, KnownHost
 from pytest_upskill.models.keys import KeyProblem, endpoints, is_custom, missing_key
-from pytest_upskill.session.answers.hosts import model_problems
+from pytest_upskill.session.hosts import model_problems
 from tests.conftest import Run, WriteSkill
 from tests.pages import CHECKOUT
 

@@ -116,7 +116,7 @@ def written(
     """Read everything that a run left anywhere it could write to."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     # What the workers were handed stays, to be looked at.
-    monkeypatch.setattr("pytest_upskill.session.answers.xdist.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("pytest_upskill.session.xdist.shutil.rmtree", lambda *_, **__: None)
 
     def read() -> dict[str, str]:
         files = [*pytester.path.rglob("*"), *tmp_path.rglob("*")]

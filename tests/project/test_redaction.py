@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.models import ModelError, parse_model, parse_models
 from pytest_upskill.models.keys import endpoints
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.session.output.outgoing import redacted_logs
+from pytest_upskill.session.outgoing import redacted_logs
 
 USER = "planted-user-name"
 KEY = "sk-planted-0123456789"

@@ -63,7 +63,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Planted:
     (tmp_path / "home" / ".env").write_text("KEY=sk-planted-in-a-file\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     # What the workers were handed stays, to be looked at.
-    monkeypatch.setattr("pytest_upskill.session.answers.xdist.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("pytest_upskill.session.xdist.shutil.rmtree", lambda *_, **__: None)
     secrets = [*KEYS.values(), PASSWORD, "sk-planted-in-a-file"]
     encoded = [base64.b64encode(f"someone:{PASSWORD}".encode())]
     return Planted(folder=tmp_path, secrets=[*(each.encode() for each in secrets), *encoded])

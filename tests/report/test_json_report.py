@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files import json as json_report
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json, write_json
-from pytest_upskill.session.output.report_files import presentable
+from pytest_upskill.session.report_files import presentable
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 from tests.reporting import cell, counted, report, run, trial

@@ -14,7 +14,7 @@ from pytest_upskill.answers.in_flight import ASKING, InFlight
 from pytest_upskill.answers.tally import CostTally, parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion
-from pytest_upskill.session.output import progress
+from pytest_upskill.session import progress
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.session.answers.xdist import Handover
+from pytest_upskill.session.xdist import Handover
 from tests.conftest import UNTESTED_PLUGINS, Run, WriteSkill, budget_cases, recordings
 from tests.forked import Forked, forked_commands
 from tests.loopback import Loopback, Received, Reply, know
@@ -222,7 +222,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     pytester.makeconftest(
         f"""
         import pydantic_core
-        from pytest_upskill.session.answers.xdist import Handover
+        from pytest_upskill.session.xdist import Handover
 
         def write_answers(self, nodeid, answers):
             raise {what}

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.models import parse_model
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.session.options.models import refuse_secrets, with_parameters
+from pytest_upskill.session.chosen_models import refuse_secrets, with_parameters
 from tests.conftest import Run, recordings
 from tests.loopback import Loopback, Reply
 from tests.models.parameters import parameters_in

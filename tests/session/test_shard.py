@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.session.collection.selection import cases_of_shard
+from pytest_upskill.session.selection import cases_of_shard
 from tests.conftest import Run, WriteSkill
 
 CASES = [

@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import parse_model
-from pytest_upskill.session.answers.xdist import CollectedTrial, Handover
+from pytest_upskill.session.xdist import CollectedTrial, Handover
 from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply

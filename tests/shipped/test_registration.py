@@ -12,7 +12,7 @@ from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.models import AGENTS
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.session.options.option_table import OPTIONS
+from pytest_upskill.session.options import OPTIONS
 
 
 def test_every_report_has_an_option() -> None:

@@ -18,16 +18,16 @@ from pytest_upskill.cases.skill_md.bundle import deeper_references
 from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.messages import safe_line
-from pytest_upskill.session.collection.case_files import (
+from pytest_upskill.session.case_files import (
     catalogue_file,
     catalogues_of,
     discovery_of,
     shown,
 )
-from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import ItemOutsidePackages
-from pytest_upskill.session.options.models import models_of
-from pytest_upskill.session.options.values import value_of
+from pytest_upskill.session.chosen_models import models_of
+from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
+from pytest_upskill.session.items import ItemOutsidePackages
+from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
 
 

@@ -16,17 +16,17 @@ from pytest_upskill.cases.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import safe_line
-from pytest_upskill.session.collection.case_files import (
+from pytest_upskill.session.case_files import (
     catalogues_of,
     discovery_of,
     node_id_names,
     shown,
 )
-from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import TrialItem
-from pytest_upskill.session.options.settings import NO_MODELS, SETTINGS, Settings
+from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
+from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.trials.skipped import NO_JUDGE
 from pytest_upskill.trials.trial import Trial, plan, unlisted_choices
 

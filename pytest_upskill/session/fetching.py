@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +19,21 @@ from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.service import Policy, Service
-from pytest_upskill.grading.grade import sandboxed_of
+from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
-from pytest_upskill.session.answers.agents import agent_problems, installed_versions, runs_ahead
-from pytest_upskill.session.answers.hosts import hosts, model_problems
-from pytest_upskill.session.options.settings import SETTINGS, Settings
+from pytest_upskill.session.hosts import (
+    agent_problems,
+    hosts,
+    installed_versions,
+    model_problems,
+    runs_ahead,
+)
+from pytest_upskill.session.items import TrialItem, needing_answers
+from pytest_upskill.session.progress import Progress
 from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
+from pytest_upskill.session.terminal import forecast_lines
 from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 
@@ -161,3 +169,48 @@ def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY_OPTION.subn(r"\1auto", command)
     return command if replaced else f"{command} --upskill-cache auto"
+
+
+class FetchedAnswers:
+    """Plugin that fetches answers in the process that runs the items."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._prepared: Prepared | None = None
+        self._service: Service | None = None
+        self._progress: Progress | None = None
+
+    # First: pytest's reporter prints the forecast in the same hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Check, before the first test, that every trial can be answered."""
+        if runs_tests(self._config):
+            self._prepared = prepare(
+                self._config, {item.key: item.trial for item in needing_answers(session.items)}
+            )
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Return the lines with the forecast of the requests."""
+        if self._prepared is None:
+            return []
+        return forecast_lines(self._config, self._prepared.trials.values(), self._prepared.forecast)
+
+    # Last, so innermost: fetching has stopped when other plugins compute the results.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Stop fetching after the last test, also if the run was interrupted."""
+        try:
+            return (yield)
+        finally:
+            if self._service is not None:
+                stop_service(self._config, self._service)
+
+    def wait_for_answers(self, item: TrialItem) -> list[Answer]:
+        """Wait for the answers to all runs of the item's trial and return them."""
+        if self._service is None or self._progress is None:
+            assert self._prepared is not None
+            # Not before the first trial: a session that stops earlier must cost nothing.
+            self._service = start_service(self._config, self._prepared)
+            self._progress = Progress(self._config, self._service, self._prepared.trials)
+        self._service.prioritize(item.key)
+        return self._progress.wait(item.key)

@@ -21,8 +21,8 @@ from pytest_upskill.project.project import RUNS, TRIGGER_BASELINES, project_fold
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.properties import DASHBOARDS, Dashboard
 from pytest_upskill.sandbox.limits import LEVELS, Level
-from pytest_upskill.session.options.models import models_and_judge, own_prices
-from pytest_upskill.session.options.values import (
+from pytest_upskill.session.chosen_models import models_and_judge, own_prices
+from pytest_upskill.session.options import (
     choice,
     number,
     option_of,

@@ -23,11 +23,10 @@ from pytest_upskill.report.outcome import (
     uncompared_base,
     why_undecided,
 )
-from pytest_upskill.session.collection.selection import SELECTION
-from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results.cells import unmeasured_skills
-from pytest_upskill.session.results.results import RESULTS
+from pytest_upskill.session.results import RESULTS, unmeasured_skills
+from pytest_upskill.session.selection import SELECTION
+from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 
 _RAN_TO_THE_END = (
     pytest.ExitCode.OK,

@@ -32,11 +32,11 @@ from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import write_file
-from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
-from pytest_upskill.session.collection.items import TrialItem, needing_answers
-from pytest_upskill.session.options.settings import SETTINGS, runs_tests
-from pytest_upskill.session.output.progress import Heartbeat, Progress, interruptible
-from pytest_upskill.session.output.spending import forecast_lines
+from pytest_upskill.session.fetching import Prepared, prepare, start_service, stop_service
+from pytest_upskill.session.items import TrialItem, needing_answers
+from pytest_upskill.session.progress import Heartbeat, Progress, interruptible
+from pytest_upskill.session.settings import SETTINGS, runs_tests
+from pytest_upskill.session.terminal import forecast_lines
 from pytest_upskill.trials.trial import Trial
 
 _POLL_S = 0.01

@@ -11,13 +11,13 @@ import pytest
 
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.session.collection.collectors import (
+from pytest_upskill.session.collectors import (
     NamedSkill,
     SkillCases,
     SkillFile,
     UnsafeFolder,
 )
-from pytest_upskill.session.collection.items import TrialItem
+from pytest_upskill.session.items import TrialItem
 
 _OURS = (NamedSkill, SkillCases, SkillFile, TrialItem, UnsafeFolder)
 _SDKS = frozenset({"anthropic", "httpcore2", "httpx2", "openai"})

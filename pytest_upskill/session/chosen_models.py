@@ -24,7 +24,7 @@ from pytest_upskill.models.keys import secrets
 from pytest_upskill.models.parameters import ParameterError, read_parameters
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, without_credentials
-from pytest_upskill.session.options.values import value_of
+from pytest_upskill.session.options import value_of
 
 _JUDGE = "judge"
 """Label of the judge's parameters."""

@@ -1,1 +1,0 @@
-"""What pytest collects: case files, trials as items, and which of them run."""

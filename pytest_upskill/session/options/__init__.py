@@ -1,1 +1,0 @@
-"""The options and ini keys of a session, and their values."""

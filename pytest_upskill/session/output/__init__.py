@@ -1,1 +1,0 @@
-"""Terminal output, report files and JUnit data of a pytest session."""

@@ -1,0 +1,335 @@
+"""The cells of a session and their gates, decided and reported after the last test."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate, TriggerGate, decide_gates, skipped_gate
+from pytest_upskill.figures.trial_group import with_places
+from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.project.messages import safe, safe_line
+from pytest_upskill.report.junit.properties import Properties, gate_properties
+from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.trials.digests import judge_name
+from pytest_upskill.trials.result import CellKey, CellLabels, TrialRecord
+from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
+from pytest_upskill.trials.trial import Arm, runs_of
+
+if TYPE_CHECKING:
+    from pytest_upskill.figures.baseline import Baselines
+    from pytest_upskill.figures.baseline_update import Update
+
+
+_SHARDED = "sharded: merge the reports"
+
+RESULTS = pytest.StashKey["Results"]()
+"""Results of the session; absent in workers of pytest-xdist."""
+
+
+class Results:
+    """Plugin with the results of trials, cells and gates, in the process that reports them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.records = Records()
+        self.gates: list[Gate] = []
+        """The gate of each cell, once all trials have run."""
+        self.trigger_gates: list[TriggerGate] = []
+        """The gate of each trigger cell, likewise."""
+        self.baselines: list[Update] = []
+        """Outcome of each baseline update, under --upskill-baseline-update."""
+        self.orphans: list[str] = []
+        """One line for each baseline file that can be deleted."""
+        self.collection_failed = False
+        self._config = config
+        self._settings = config.stash[SETTINGS]
+        self._old = self._read_baselines(self._settings.baselines)
+        self._old_triggers = self._read_baselines(self._settings.trigger_baselines)
+
+    @property
+    def decisions(self) -> list[Gate | TriggerGate]:
+        """The gates of both kinds."""
+        return [*self.gates, *self.trigger_gates]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record that a file could not be collected."""
+        self.collection_failed |= report.failed
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record a trial's result."""
+        self.records.add(report)
+
+    # Last, so innermost: gates are reported before the terminal ends its progress line.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Report the gate of every cell after the last test, also if -x stopped the session."""
+        try:
+            return (yield)
+        finally:
+            self._decide()
+            self.orphans = list(self._unused_baselines())
+            session.testscollected += len(self.decisions)
+            for gate in self.decisions:
+                report_gate(session, gate, gate_properties(gate))
+            if self._settings.baseline_update:
+                self.baselines = self._write_baselines()
+
+    def _decide(self) -> None:
+        settings = self._settings
+        cells = cells_of(self.records, settings, self._config.rootpath)
+        trigger_cells = trigger_cells_of(self.records, settings)
+        if settings.shard is not None:
+            self.gates = [skipped_gate(cell, _SHARDED) for cell in cells]
+            self.trigger_gates = [skipped_gate(cell, _SHARDED) for cell in trigger_cells]
+            return
+        # Baselines that are only to be updated decide nothing.
+        compares = settings.compare == "baseline"
+        old, old_triggers = (self._old, self._old_triggers) if compares else (None, None)
+        self.gates = decide_gates(cells, settings.thresholds, old)
+        self.trigger_gates = decide_gates(trigger_cells, settings.thresholds, old_triggers)
+
+    def _read_baselines(self, folder: Path) -> Baselines | None:
+        """Return the baselines of the chosen models in a folder, None if none are needed.
+
+        Raises:
+            pytest.UsageError: A baseline cannot be used.
+        """
+        settings = self._settings
+        if settings.compare != "baseline" and not settings.baseline_update:
+            return None
+        # Imported here: most sessions use no baselines.
+        from pytest_upskill.figures.baseline import BaselineError, read_baselines
+
+        try:
+            models = [model.label for model in settings.models]
+            return read_baselines(folder, models, settings.project)
+        except BaselineError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def _unused_baselines(self) -> Iterator[str]:
+        """Yield a line for each baseline file that can be deleted."""
+        for baselines, gates in ((self._old, self.gates), (self._old_triggers, self.trigger_gates)):
+            if baselines is None:
+                continue
+            from pytest_upskill.figures.baseline import key_of
+
+            for baseline, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
+                cell = f"{baseline.key.skill} on {baseline.key.model}"
+                yield f"{cell}: {reason}: delete the baseline, {baseline.file}"
+
+    def _write_baselines(self) -> list[Update]:
+        """Write the baselines of all cells, and return the outcome of each."""
+        from pytest_upskill.figures.baseline_update import Update, update_baselines
+
+        settings = self._settings
+        updates = [
+            *update_baselines(
+                [gate.cell for gate in self.gates],
+                settings.baselines,
+                runs={model.label: runs_of(model, settings.runs) for model in settings.models},
+            ),
+            *update_baselines(
+                [gate.cell for gate in self.trigger_gates],
+                settings.trigger_baselines,
+                runs={
+                    model.label: runs_of(model, settings.runs, chooses=True)
+                    for model in settings.models
+                },
+                what="trigger baseline",
+            ),
+        ]
+        return updates or [Update(text="no baseline written: nothing was measured")]
+
+
+TrialKey = tuple[str, str, str, Arm]
+"""Case file, case, model and arm."""
+
+
+@dataclass(slots=True)
+class Records:
+    """Results of trials, and skipped cases with the reason."""
+
+    trials: dict[TrialKey, TrialRecord] = field(default_factory=dict)
+    """If a trial is rerun, the last attempt counts."""
+    skipped: defaultdict[CellKey, dict[str, str]] = field(
+        default_factory=lambda: defaultdict[CellKey, dict[str, str]](dict)
+    )
+    """The reason by the id of the case, for each cell."""
+    failures: int = 0
+    """Number of failed reports of trials and gates."""
+    other_tests: int = 0
+    """Number of other tests that ran."""
+
+    @property
+    def measured(self) -> list[TrialRecord]:
+        """The trials in which something was checked."""
+        return [record for record in self.trials.values() if record.result.planned]
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Record what a report says of a trial."""
+        if skipped := getattr(report, "upskill_skipped", None):
+            cell_fields, case = skipped
+            self.skipped[CellKey(*cell_fields)][case] = _reason(report)
+        if not hasattr(report, "upskill"):
+            self.other_tests += report.when == "call"
+            return
+        record = report.upskill
+        if record is None:  # a gate, or a trial that could not begin
+            self.failures += report.failed and report.when == "call"
+            return
+        result = record.result
+        if report.failed:
+            self.failures += result.failed or report.when == "setup"
+        elif result.failed:
+            record = replace(record, result=replace(result, excused=True))
+        self.trials[record.path, result.case, result.model, result.arm] = record
+
+
+def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
+    """Return the cells in the order of case files and chosen models.
+
+    Args:
+        records: Results of the session's trials.
+        settings: Values of all options.
+        root: Folder that the paths of case files are relative to.
+    """
+    judge = "" if settings.judge is None else judge_name(settings.judge)
+    groups = _groups(records, settings, chooses=False)
+    cells = [Cell(**fields, judge=judge) for fields in groups]
+    return with_places([replace(cell, labels=_labels(cell, root)) for cell in cells])
+
+
+def trigger_cells_of(records: Records, settings: Settings) -> list[TriggerCell]:
+    """Return the trigger cells in the same order."""
+    groups = _groups(records, settings, chooses=True)
+    return with_places([TriggerCell(**fields) for fields in groups])
+
+
+def unmeasured_skills(records: Records) -> list[Unmeasured]:
+    """Return the skills on models of which every trial was skipped, so that there is no cell."""
+    measured = {record.cell_key for record in records.measured}
+    return sorted(
+        Unmeasured(
+            path=key.path,
+            skill=key.skill,
+            model=key.model,
+            cases=tuple(
+                SkippedCase(case=case, reason=reason)
+                for case, reason in records.skipped[key].items()
+            ),
+        )
+        for key in records.skipped.keys() - measured
+    )
+
+
+def _groups(records: Records, settings: Settings, *, chooses: bool) -> Iterator[dict[str, Any]]:
+    """Yield what every kind of cell has, for each cell of one kind.
+
+    Args:
+        records: Results of the session's trials.
+        settings: Values of all options.
+        chooses: Whether to take the trials in which a model chose a skill, or the others.
+    """
+    model_order = {model.label: index for index, model in enumerate(settings.models)}
+    in_order = sorted(
+        (record for record in records.trials.values() if record.cell_key.chooses == chooses),
+        key=lambda record: (record.path, model_order[record.result.model], record.index),
+    )
+    for key, group in groupby(in_order, key=lambda record: record.cell_key):
+        trials = list(group)
+        if len(trials) == trials[0].planned and not any(each.result.planned for each in trials):
+            continue
+        first = trials[0]
+        yield {
+            "path": first.path,
+            "case_file": settings.in_project(first.path),
+            "skill": first.result.skill,
+            "model": first.result.model,
+            "resolved": first.result.resolved,
+            "gate": first.gate,
+            "planned": first.planned,
+            "ref": first.ref,
+            "history": first.history,
+            "past_unknown": first.past_unknown,
+            "skipped": tuple(sorted(records.skipped.get(key, ()))),
+            "trials": tuple(record.result for record in trials),
+        }
+
+
+def _labels(cell: Cell, root: Path) -> CellLabels | None:
+    """Return the labels that apply to a cell, None without a labels file."""
+    if not any(trial.statements for trial in cell.trials):
+        return None
+    # Imported here: most skills have no labels.
+    from pytest_upskill.cases.judge_labels import labels_beside
+    from pytest_upskill.grading.labels import cell_labels
+
+    # Collection has reported a file that cannot be read.
+    with suppress(BadFile):
+        if file := labels_beside(root / cell.path):
+            return cell_labels(
+                file,
+                cell.trials,
+                judge=cell.judge,
+                model=cell.model,
+                resolved=cell.resolved,
+            )
+    return None
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Return why a trial was skipped; pytest stores path, line and reason."""
+    assert isinstance(report.longrepr, tuple)
+    return report.longrepr[2].removeprefix("Skipped: ")
+
+
+AnyGate = Gate | TriggerGate
+_When = Literal["setup", "call", "teardown"]
+_Outcome = Literal["passed", "failed", "skipped"]
+
+
+def report_gate(session: pytest.Session, gate: AnyGate, properties: Properties) -> None:
+    """Report a gate as if it were a test.
+
+    Args:
+        session: The session.
+        gate: The gate.
+        properties: Its JUnit properties.
+    """
+    location = (gate.cell.path, 0, f"{gate.cell.title}: {gate.name}")
+    hook = session.config.hook
+    hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
+    for when, outcome, longrepr in _phases(gate):
+        report = pytest.TestReport(
+            nodeid=gate.nodeid,
+            location=location,
+            keywords={},
+            outcome=outcome,
+            longrepr=longrepr,
+            when=when,
+            user_properties=properties,
+            upskill=None,  # marks a report of this plugin; a gate has no trial record
+        )
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
+
+
+def _phases(
+    gate: AnyGate,
+) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
+    """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
+    if gate.outcome == "skipped":
+        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
+    else:
+        yield "setup", "passed", None
+        yield "call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None
+    yield "teardown", "passed", None

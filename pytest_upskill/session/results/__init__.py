@@ -1,1 +1,0 @@
-"""The results of a session: cells, gates, baselines, the exit code."""

@@ -1,0 +1,240 @@
+"""Sessions that run no test: pruning, the catalogue file, the work of a teacher."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
+from pytest_upskill.answers.workplace import WorkError, Workplace
+from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
+from pytest_upskill.models import Model, ModelError, Request
+from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.session.case_files import catalogue_file
+from pytest_upskill.session.chosen_models import read_model
+from pytest_upskill.session.hosts import hosts, model_problems
+from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.lines import write
+from pytest_upskill.session.plugin_hooks import decider, extensions_of
+from pytest_upskill.session.resources import RESOURCES, set_up
+from pytest_upskill.trials.conversation import probe
+from pytest_upskill.trials.trial import Trial, request
+
+
+class Prune:
+    """Plugin that deletes unused recordings, in a dry run lists them, and runs no test."""
+
+    def __init__(self, config: pytest.Config, *, dry_run: bool) -> None:
+        self._config = config
+        self._dry_run = dry_run
+        self._deselected = False
+
+    def pytest_deselected(self) -> None:
+        """Record that some items are deselected."""
+        self._deselected = True
+
+    # First: no test may start.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Delete unused recordings, and run no test.
+
+        Raises:
+            pytest.UsageError: Not all trials were collected, so a recording may still be in use.
+        """
+        items = [item for item in session.items if isinstance(item, TrialItem)]
+        reason = self._why_incomplete(session, items)
+        if reason is not None:
+            raise pytest.UsageError(
+                f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
+                f"select all skills and models that have recordings"
+            )
+        self._prune(items)
+        return True
+
+    def _why_incomplete(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
+        """Return why the collected trials may be incomplete, None if they are complete."""
+        if session.testsfailed:
+            return "some files could not be collected"
+        if self._deselected or any("::" in arg for arg in self._config.args):
+            return "some trials are deselected"
+        if not items:
+            return "there are no trials"
+        return None
+
+    def _prune(self, items: Sequence[TrialItem]) -> None:
+        trials = [item.trial for item in items]
+        host_of = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
+        cache = self._config.stash[RESOURCES].cache
+
+        def requests(run: int) -> Iterator[tuple[Request, str]]:
+            for trial in trials:
+                url = host_of[trial.model].url
+                yield from ((request, url) for request in _requests(trial, run, cache, url))
+
+        # A judgement depends on the text of the answer, which no trial contains: keep them all.
+        unused = [
+            (file, recording)
+            for file, recording in cache.unused(requests)
+            if not recording.subject.startswith(JUDGEMENT)
+        ]
+        for file, recording in unused:
+            self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
+            if not self._dry_run:
+                file.unlink(missing_ok=True)
+        done = "would be deleted" if self._dry_run else "deleted"
+        self._print(f"upskill: {counted(len(unused), 'recording')} in {cache.folder} {done}")
+
+    def _print(self, line: str) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            write(reporter, line)
+
+
+def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Request]:
+    """Yield the requests of a run, also those that follow from recorded replies."""
+    if not trial.chooses:
+        yield request(trial, run)
+        return
+    yield probe(trial.model, trial.max_tokens)
+    steps = recorded_steps(trial, run, lambda sent: cache.load(sent, url))
+    yield from (sent for sent, _ in steps)
+
+
+_USAGE_ERROR = 4
+"""Exit code of a usage error."""
+
+
+def update_catalogue(config: pytest.Config) -> int:
+    """Write the skills in and next to the named folders; return the exit code."""
+    catalogues = Catalogues(root=config.rootpath)
+    folders = [catalogues.folder(folder) for folder in _folders(config)]
+    skills = [skill for folder in folders for skill in folder.catalogue.skills]
+    catalogue = Catalogue.of(skills)
+    file = catalogue_file(config)
+    if not catalogue.skills:
+        _print(f"ERROR: --upskill-catalogue-update: no skill in {', '.join(config.args)}: name one")
+        return _USAGE_ERROR
+    try:
+        written = write_catalogue(file, catalogue)
+    except OSError as error:
+        _print(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
+        return _USAGE_ERROR
+    names = Counter(skill.name for skill in skills)
+    for name in sorted(name for name, count in names.items() if count > 1):
+        _print(f"upskill: several skills are called {name}: the first is listed")
+    for reason in (reason for folder in folders for reason in folder.left_out):
+        _print(f"upskill: not listed: {reason}")
+    state = "written, commit it" if written else "is up to date"
+    shown = os.path.relpath(file, config.invocation_params.dir)
+    _print(f"upskill: catalogue of {counted(len(catalogue.skills), 'skill')}: {shown} {state}")
+    return 0
+
+
+def _folders(config: pytest.Config) -> list[Path]:
+    """Return the folders that hold folders of skills, in and around the arguments."""
+    folders = {
+        skill.parent
+        for argument in config.args
+        for skill in _skills(config, Path(config.invocation_params.dir, argument.split("::")[0]))
+    }
+    return sorted(folders)
+
+
+def _skills(config: pytest.Config, start: Path) -> Iterator[Path]:
+    """Yield the folders of the skills below a folder, or of the one that a file belongs to."""
+    start = start.absolute()
+    if not start.is_dir():
+        start = start.parent
+    patterns = config.getini("norecursedirs")
+    for folder, names, files in os.walk(start):
+        # os.walk goes into the folders that remain in this list.
+        names[:] = sorted(
+            name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)
+        )
+        if "SKILL.md" in files:
+            yield Path(folder)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{safe_line(line)}\n")
+
+
+Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
+"""Does the work with the workplace, the students, the teacher and the folder of ``.upskill``."""
+
+
+def run_in_session(
+    work: Work,
+    *,
+    place: Path,
+    teacher: str,
+    students: Sequence[str],
+    base_url: str | None,
+    arguments: Sequence[str] = (),
+) -> int:
+    """Do work with the settings of the pytest session that would run at a place.
+
+    Args:
+        work: What is to be done; returns the exit code.
+        place: A file or folder, by which pytest finds its settings and plugins.
+        teacher: The teacher's name, as in --upskill-models.
+        students: The students' names.
+        base_url: Server of the students whose names tell no provider.
+        arguments: Further options of pytest.
+
+    Returns:
+        The exit code; 4 if pytest refuses its settings.
+    """
+    models = [f"--upskill-models={each}" for each in students]
+    url = [f"--upskill-base-url={base_url}"] if base_url else []
+    # Capturing would prevent the user from typing answers at the terminal. As this package is
+    # imported already, pytest would warn that it cannot rewrite its assertions.
+    options = [*models, *url, *arguments, "--capture=no", "--assert=plain"]
+    start = place if place.exists() else Path()
+    return int(pytest.main([*options, str(start)], plugins=[_Work(work, teacher)]))
+
+
+class _Work:
+    """Plugin that does the work where pytest would start to collect tests."""
+
+    def __init__(self, work: Work, teacher: str) -> None:
+        self._work = work
+        self._teacher = teacher
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        """Do the work; raise UsageError for what the user can fix."""
+        settings, resources = set_up(config)
+        try:
+            teacher = read_model(config, self._teacher)
+        except ModelError as error:
+            raise pytest.UsageError(f"--model: {error}") from None
+        resources.redactor.learn(*teacher.userinfo.split(":"))
+        workplace = Workplace(
+            resources=resources,
+            hosts=lambda models: hosts(config, models),
+            concurrency=settings.concurrency,
+            judge=settings.judge,
+            max_tokens=settings.max_tokens,
+            extensions=extensions_of(config.hook, resources.languages),
+            decide=lambda case: decider(config.hook, case),
+        )
+        problems: list[str] = []
+        for model, host in hosts(config, dict.fromkeys((teacher, *settings.models))).items():
+            if not host.from_plugin:
+                problems += model_problems(model)
+        if problems and settings.cache_mode != "replay" and not settings.dry_run:
+            raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+        try:
+            return self._work(workplace, settings.models, teacher, settings.project / ".upskill")
+        except WorkError as error:
+            raise pytest.UsageError(str(error)) from None
+        except OSError as error:
+            raise pytest.UsageError(f"{error.filename}: {error.strerror}") from None

@@ -1,1 +1,0 @@
-"""Sessions that run no tests."""
