@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.cases.evals.owner import Owner, plain_name
 from pytest_upskill.cases.evals.reader import Evals, parse_evals, read_evals
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.judge import Judge
 
 SAYS_HI = (Judge(statement="Says hi"),)

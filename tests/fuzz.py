@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.cases.evals.reader import parse_evals, read_evals
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckError, NotRegex, Regex, ValueAtPath, compile_pattern
 from pytest_upskill.checks.blocks import blocks, choose_units
 from pytest_upskill.grading.judge import read_judgement

@@ -21,7 +21,7 @@ from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.cases.catalogue import available_skills, sort_key
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import (
     AgentRun,
     AgentTask,

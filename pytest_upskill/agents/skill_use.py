@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import AgentTask, ToolCall, ToolUse
 
 SKILL_FILE = "SKILL.md"

@@ -13,8 +13,8 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES, LABELS_FILE, STATE
 from pytest_upskill.cases.skill import HiddenFiles
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text, start_of
-from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.project.files import MAX_TEXT_BYTES
 
 CASE_FOLDERS = frozenset(

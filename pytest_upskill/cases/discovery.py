@@ -25,7 +25,7 @@ from pytest_upskill.cases.evals.owner import (
     skill_named_at_top,
     title_of,
 )
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 
 _PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")

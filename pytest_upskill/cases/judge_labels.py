@@ -16,11 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.source.document import (
+    MESSAGES,
+    BadFile,
+    Document,
+    JsonPath,
+    Problem,
+    translate_error,
+)
 from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.source.json import Document, JsonPath, read_json
-from pytest_upskill.cases.source.problems import BadFile, Problem
-from pytest_upskill.cases.source.validation import MESSAGES, translate_error
-from pytest_upskill.cases.statement_marks import Mark, marked
+from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.statements import Mark, marked
 from pytest_upskill.project.files import MAX_STATE_BYTES, write_file
 from pytest_upskill.project.messages import did_you_mean
 

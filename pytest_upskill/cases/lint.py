@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.skill import Case, Skill
@@ -127,18 +126,12 @@ SMALL, LARGE = 8_000, 30_000
 """Characters of Claude Code's catalogue, as measured with version 2.1.330: for models with a
 context window of 200,000 tokens, and with one of 1,000,000."""
 
-_ALIKE = 0.8
-"""Share of common words from which two descriptions nearly repeat each other."""
-_FEWEST_WORDS = 5
-"""Words of a description below which common words may be chance."""
-
 _WHEN = re.compile(
     r"\b(when|whenever|if|before|after|while|during|triggers?|asks?|asked|asking|mentions?|wants?|"
     r"needs?|use (this|it|for|to|the)|used (for|to)|useful|"
     r"for (any|all|tasks|questions|requests))\b",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W_]{3,}")
 
 
 def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[str]:
@@ -162,12 +155,6 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
             "the description does not say when to use the skill: add 'Use when …' in the words "
             "that users write"
         )
-    for other in catalogue.skills:
-        if other.name != skill.name and _are_alike(skill.description, other.description):
-            yield (
-                f"the description nearly repeats that of {other.name}: say in both how the skills "
-                "differ"
-            )
 
 
 def without_description(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
@@ -190,15 +177,3 @@ def without_description(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
 
 def _size(catalogue: Catalogue) -> int:
     return sum(len(f"- {skill.name}: {skill.description}\n") for skill in catalogue.skills)
-
-
-def _are_alike(first: str, second: str) -> bool:
-    first_words, second_words = _words(first), _words(second)
-    if min(len(first_words), len(second_words)) < _FEWEST_WORDS:
-        return False
-    return len(first_words & second_words) >= _ALIKE * len(first_words | second_words)
-
-
-@lru_cache(maxsize=1024)
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))

@@ -17,11 +17,11 @@ from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.cases.case_inputs import CaseInputs, answers_in, without_copies
 from pytest_upskill.cases.discovery import CaseDiscovery, folder_of_cases
 from pytest_upskill.cases.skill import Case, GateRule, HiddenFiles, Skill
-from pytest_upskill.cases.skill_md.bundle import Bundle, read_bundle
-from pytest_upskill.cases.skill_md.frontmatter import SkillText, read_skill_text
+from pytest_upskill.cases.skill_files import Bundle, read_bundle
 from pytest_upskill.cases.skill_meta.reader import read_cases
+from pytest_upskill.cases.skill_text import SkillText, read_skill_text
+from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.source.problems import BadFile, Problem
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
 
@@ -183,7 +183,7 @@ class _Loader:
         """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
         from pytest_upskill.cases.evals.reader import compared_files, parse_evals, read_evals
-        from pytest_upskill.cases.trigger_statements import with_trigger
+        from pytest_upskill.cases.statements import with_trigger
 
         if self._path.suffix not in CASE_SUFFIXES:
             what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"

@@ -14,8 +14,8 @@ from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cases.judge_labels import LabelledAnswer, LabelsFile, load_labels, write_labels
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.skill_files import InstallError, with_files
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import (
     PASSED,

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_upskill import STATE
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.commands.command import (
     PASSED,

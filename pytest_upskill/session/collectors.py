@@ -11,8 +11,7 @@ import pytest
 
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
-from pytest_upskill.cases.skill_md.old_version import with_history
+from pytest_upskill.cases.skill_files import InstallError, with_files, with_history
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import safe_line

@@ -14,8 +14,8 @@ from pytest_upskill.cases.catalogue import listed
 from pytest_upskill.cases.lint import description_findings, findings, too_long
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.cases.skill_md.bundle import deeper_references
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_files import deeper_references
+from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.session.case_files import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate, TriggerGate, decide_gates, skipped_gate
 from pytest_upskill.figures.trial_group import with_places

@@ -11,8 +11,8 @@ import yaml
 from pydantic import Field, TypeAdapter
 
 from pytest_upskill.answers.workplace import WorkError
-from pytest_upskill.cases.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, read_skill_text
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.additions import refused_parts
 from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, Source, marked_sources

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.additions import copies_words, refused_parts
 from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, marked

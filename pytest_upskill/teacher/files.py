@@ -14,7 +14,8 @@ from typing import Any
 
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.json import Document, JsonPath, read_json
+from pytest_upskill.cases.source.document import Document, JsonPath
+from pytest_upskill.cases.source.json import read_json
 from pytest_upskill.project.files import MAX_TEXT_BYTES, open_lock, read_file, write_file
 from pytest_upskill.project.git import GitError, is_dirty
 

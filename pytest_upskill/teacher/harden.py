@@ -13,7 +13,8 @@ from pydantic import Field, TypeAdapter
 from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.cases.evals.shapes import find_entries
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.source.json import Document, JsonPath, parse_json
+from pytest_upskill.cases.source.document import Document, JsonPath
+from pytest_upskill.cases.source.json import parse_json
 from pytest_upskill.models import Completion
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.cases import FRESH_ANSWERS, refuted_by_teacher

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.cases.skill_meta.expected import Expected
+from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.skill_meta.text_checks import keys_of
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import Check as TextCheck
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import Extensions

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_md.bundle import read_bundle
-from pytest_upskill.cases.skill_md.frontmatter import read_skill_text
+from pytest_upskill.cases.skill_files import read_bundle
+from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import Completion
 from pytest_upskill.teacher.edits import (
     Failure,

@@ -11,9 +11,9 @@ import pytest
 
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_md.bundle import InstallError, with_files
+from pytest_upskill.cases.skill_files import InstallError, with_files
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckResult, FileExists, WorkspaceFile
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of

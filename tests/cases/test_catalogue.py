@@ -123,18 +123,12 @@ def test_the_descriptions_that_claude_code_would_cut_are_named() -> None:
     [
         ("Reads CSV files. Use when a table is asked for.", []),
         ("Reads CSV files.", ["the description does not say when to use the skill: *"]),
-        (
-            "Reads and writes tables of tab separated values. Use when asked.",
-            ["the description nearly repeats that of tsv: *"],
-        ),
     ],
 )
 def test_descriptions_are_linted(description: str, findings: list[str]) -> None:
     skill = ListedSkill(name="csv", description=description)
-    other = "Reads and writes tables of tab separated values. Use when asked for."
-    catalogue = Catalogue.of([skill, ListedSkill(name="tsv", description=other)])
 
-    found = list(description_findings(skill, catalogue))
+    found = list(description_findings(skill, Catalogue.of([skill])))
 
     assert [each[:40] for each in found] == [each[:40] for each in findings]
 

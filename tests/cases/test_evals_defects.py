@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.cases.evals.reader import parse_evals, read_evals
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from tests.evals import SAYS_HI, problems, read, read_one, skill
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import AnyCheck, AtMost, Compile, Instruction, Judge, Run, ValueAtPath
 
 

@@ -19,8 +19,7 @@ from pytest_upskill.cases.case_files import POSSIBLE_NAME
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.cases.skill_md.bundle import with_files
-from pytest_upskill.cases.skill_md.old_version import with_history
+from pytest_upskill.cases.skill_files import with_files, with_history
 from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.models import parse_model
 from pytest_upskill.trials.trial import plan, request

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.cases.skill_md.frontmatter import SkillText, read_skill_text
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.skill_text import SkillText, read_skill_text
+from pytest_upskill.cases.source.document import BadFile
 
 GOOD = "name: csv\ndescription: Reads CSV.\n"
 NO_COLON = "mapping values are not allowed in this context"

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 

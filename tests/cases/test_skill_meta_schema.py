@@ -15,7 +15,7 @@ from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.skill_meta import json_schema
 from pytest_upskill.cases.skill_meta.json_schema import generate_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT
 

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.json import read_json
-from pytest_upskill.cases.source.problems import BadFile
 from pytest_upskill.cases.source.yaml import parse_yaml
 
 NO_COLON = "mapping values are not allowed in this context"

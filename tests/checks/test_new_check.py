@@ -44,7 +44,7 @@ from pathlib import Path
 
 from pytest_upskill.cases.skill_meta.json_schema import write_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.proposals import CHECKS
 
 def read(key):
@@ -69,8 +69,9 @@ def test_a_new_check_is_a_class_and_a_field(tmp_path: Path) -> None:
         CHECKOUT / "pytest_upskill", package, ignore=shutil.ignore_patterns("__pycache__")
     )
     (package / "checks" / "min_words.py").write_text(CLASS, "utf-8")
-    fields = package / "cases" / "skill_meta" / "text_checks.py"
-    text = fields.read_text("utf-8").rstrip() + FIELD
+    fields = package / "cases" / "skill_meta" / "expected.py"
+    below = "\n\ndef check_expected"
+    text = fields.read_text("utf-8").replace(below, f"{FIELD}{below}")
     imported = "\nfrom pytest_upskill.checks.min_words import MinWords"
     fields.write_text(text.replace("\nfrom pydantic", f"{imported}\nfrom pydantic", 1), "utf-8")
 

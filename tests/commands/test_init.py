@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.evals.proposals import propose
+from pytest_upskill.cases.evals.derived import propose
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.commands.main import main
 from tests.conftest import Run

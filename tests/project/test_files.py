@@ -14,7 +14,7 @@ import pytest
 
 from pytest_upskill.cases.catalogue import CatalogueError, read_catalogue
 from pytest_upskill.cases.judge_labels import load_labels
-from pytest_upskill.cases.source.problems import BadFile
+from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.figures.baseline import BaselineError, read_baseline
 from pytest_upskill.project.files import open_lock, read_file, read_state, write_file
 from pytest_upskill.report.files.json import ReportError, read_report

@@ -6,31 +6,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeGuard
 
-from pytest_upskill.cases.evals.agent_parts import agent_parts
-from pytest_upskill.cases.evals.assertions import checks_of, statements
-from pytest_upskill.cases.evals.case_input import (
-    is_text,
-    merge_prompt_object,
-    read_input_files,
-    read_prompt,
-)
-from pytest_upskill.cases.evals.keys import (
+from pytest_upskill.cases.evals.assertions import Checks, Unsupported, checks_of, statements
+from pytest_upskill.cases.evals.owner import Owner
+from pytest_upskill.cases.evals.shapes import (
+    AGENT_REASONS,
     ASSERTION_KEYS,
     DESCRIPTION_KEYS,
+    OUTPUT_FILE_KEYS,
+    PROMPT_KEYS,
     SEARCH_KEYS,
     STATEMENT_PREFIXES,
+    WORKSPACE_KEYS,
+    Entry,
 )
-from pytest_upskill.cases.evals.owner import Owner
-from pytest_upskill.cases.evals.shapes import Entry
 from pytest_upskill.cases.evals.triggers import StatedChoice, choice_stated_by, expected_choice
-from pytest_upskill.cases.evals.typed_checks import Checks, Unsupported
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.cases.source.json import Document, JsonPath
-from pytest_upskill.cases.source.problems import BadFile, Problem, shown
-from pytest_upskill.cases.statement_marks import MARK_KEY, with_marks
-from pytest_upskill.checks import AnyCheck
+from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, shown
+from pytest_upskill.cases.source.files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.cases.statements import MARK_KEY, with_marks
+from pytest_upskill.checks import AnyCheck, FileExists, ProcessCheck, WorkspaceFile
+from pytest_upskill.checks.files import is_safe_name
 
 
 class _AnswerChecks(NamedTuple):
@@ -210,3 +208,198 @@ def _reference_statements(fields: Mapping[str, Any], *, no_other_checks: bool) -
         if isinstance(text, str)
         for statement in statements([text], prefix=prefix)
     ]
+
+
+_PROCESS: Mapping[str, Literal["read_file", "ran_script"]] = {
+    "expected_script": "ran_script",
+    "expected_references": "read_file",
+}
+_TURNS = range(1, 201)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentParts:
+    """What a case asks of an agent."""
+
+    checks: tuple[FileExists, ...]
+    process: tuple[ProcessCheck, ...]
+    workspace: tuple[WorkspaceFile, ...]
+    folder: str
+    """The folder of the workspace; "" if the case itself has the files."""
+    max_turns: int | None
+    reasons: tuple[str, ...]
+    """Why the case cannot run, for each key that needs an agent and has a value of another kind."""
+
+
+def agent_parts(value: Mapping[str, Any], owner: Owner | None) -> AgentParts:
+    """Read the parts for an agent; keys whose values are of another kind are left alone.
+
+    Args:
+        value: The case.
+        owner: The skill that it belongs to, if any.
+    """
+    checks = [
+        (key, FileExists(file=file)) for key in OUTPUT_FILE_KEYS for file in _paths(value.get(key))
+    ]
+    process = [
+        (key, ProcessCheck(name=name, file=file))
+        for key, name in _PROCESS.items()
+        for file in _paths(value.get(key))
+    ]
+    files, folder, key_of_files = _workspace(value, owner)
+    used = {key for key, _ in (*checks, *process)} | ({key_of_files} if files else set())
+    turns = value.get("max_turns")
+    return AgentParts(
+        checks=tuple(check for _, check in checks),
+        process=tuple(check for _, check in process),
+        workspace=files,
+        folder=folder,
+        max_turns=turns if used and type(turns) is int and turns in _TURNS else None,
+        reasons=tuple(
+            AGENT_REASONS[key]
+            for key, part in value.items()
+            if part and key in AGENT_REASONS and key not in used
+        ),
+    )
+
+
+def _paths(value: object) -> Iterator[str]:
+    """Yield the names of files in a text or a list, nothing if one is no name of a file."""
+    listed = value if isinstance(value, list) else [value]
+    names = [each.get("path") if isinstance(each, dict) else each for each in listed]
+    if all(isinstance(name, str) and is_safe_name(name.removeprefix("./")) for name in names):
+        yield from (str(name).removeprefix("./") for name in names)
+
+
+def _workspace(
+    value: Mapping[str, Any], owner: Owner | None
+) -> tuple[tuple[WorkspaceFile, ...], str, str]:
+    """Return the files of a workspace, their folder, and the key that they come from."""
+    for key, given in _workspaces(value):
+        folder = given if isinstance(given, str) else ""
+        texts = _read_folder(folder, owner) if folder and owner else given
+        if (
+            isinstance(texts, dict)
+            and texts
+            and all(isinstance(text, str) and is_safe_name(name) for name, text in texts.items())
+        ):
+            files = tuple(WorkspaceFile(name=name, text=text) for name, text in texts.items())
+            return files, folder, key
+    return (), "", ""
+
+
+def _workspaces(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    yield from ((key, value.get(key)) for key in WORKSPACE_KEYS)
+    setup = value.get("setup")
+    if isinstance(setup, dict) and not setup.get("commands"):
+        yield "setup", setup.get("files")
+
+
+def _read_folder(given: str, owner: Owner) -> Mapping[str, str]:
+    """Return the files of a folder by their names in it, none if they cannot be read."""
+    name = given.removeprefix("./").rstrip("/")
+    try:
+        found = owner.read_files(name)
+    except (Unreadable, OSError):
+        return {}
+    return {path.removeprefix(f"{name}/"): text for path, text in found.items()}
+
+
+_NO_PROMPT = f"no prompt: add {PROMPT_KEYS[0]!r}"
+
+
+class Prompt(NamedTuple):
+    """The prompt of a case; if it has none, either a reason to skip it or a mistake."""
+
+    text: str = ""
+    reason: str | None = None
+    problem: tuple[JsonPath, str] | None = None
+
+
+def merge_prompt_object(value: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Merge the keys of a prompt that is an object into its case.
+
+    Returns:
+        The keys of the case, and whether its prompt is an object.
+    """
+    key = next((key for key in PROMPT_KEYS if key in value), None)
+    prompt = value[key] if key else None
+    if not isinstance(prompt, dict):
+        return value, False
+    return prompt | {other: part for other, part in value.items() if other != key}, True
+
+
+def read_prompt(fields: Mapping[str, Any], *, is_needed: bool, may_be_missing: bool) -> Prompt:
+    """Read the prompt of a case, with its context.
+
+    Args:
+        fields: The case.
+        is_needed: Whether the case needs a prompt, because it is neither skipped for another
+            reason nor about the choice of a skill.
+        may_be_missing: Whether a case that needs a prompt and has none is skipped; if not, that
+            is a mistake.
+    """
+    key = next((key for key in PROMPT_KEYS if fields.get(key) is not None), None)
+    prompt = fields.get(key) if key else None
+    if is_text(prompt):
+        context = fields.get("context")
+        return Prompt(f"{context.strip()}\n\n{prompt}" if is_text(context) else prompt)
+    if key and isinstance(prompt, list) and prompt:
+        return Prompt(reason=f"{key}: a single answer has no further turns")
+    if key and (is_needed or prompt != ""):
+        return Prompt(problem=((key,), f"must be non-empty text, got {shown(prompt)}"))
+    if is_needed and not may_be_missing:
+        return Prompt(problem=((), _NO_PROMPT))
+    return Prompt(reason=_NO_PROMPT)
+
+
+def read_input_files(
+    fields: Mapping[str, Any], owner: Owner | None
+) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return the input files, as text by name, and why the case is skipped if it cannot send all.
+
+    Args:
+        fields: The case.
+        owner: The skill that it belongs to, if any; it may have the files.
+    """
+    context = fields.get("context")
+    parts = context if isinstance(context, dict) else {"": context}
+    reasons = [
+        f"context: {key or shown(part)} is not sent: write it as text, or as 'files'"
+        for key, part in parts.items()
+        if part and key != "files" and not (key == "" and isinstance(part, str))
+    ]
+    files: dict[str, str] = {}
+    for given in (parts.get("files"), fields.get("files")):
+        files |= _files_in_case(given)
+    if owner is not None:
+        for name in _file_names(fields.get("files")):
+            try:
+                files |= owner.read_files(name)
+            except Unreadable as error:
+                reasons.append(f"files: {error}")
+    if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
+        reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in total")
+    return files, reasons
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Return whether a value is a text that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _file_names(files: object) -> list[str]:
+    """Return the files that are given by name only."""
+    listed = files if isinstance(files, list) else [files]
+    return [name for name in listed if is_text(name)]
+
+
+def _files_in_case(files: object) -> Mapping[str, str]:
+    """Return the texts of the files that are given in the case itself, by name."""
+    if isinstance(files, dict):
+        return {name: text for name, text in files.items() if isinstance(text, str)}
+    texts: dict[str, str] = {}
+    for file in files if isinstance(files, list) else ():
+        if isinstance(file, dict) and isinstance(file.get("content"), str):
+            texts[str(file.get("path") or file.get("name") or "file")] = file["content"]
+    return texts

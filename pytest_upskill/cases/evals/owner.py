@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.cases.evals.keys import OWNER_HINT_KEYS, OWNER_KEYS
+from pytest_upskill.cases.evals.shapes import OWNER_HINT_KEYS, OWNER_KEYS
 from pytest_upskill.cases.source.files import start_of
 
 ReadFiles = Callable[[str], Mapping[str, str]]

@@ -7,19 +7,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_upskill.cases.evals import keys
-from pytest_upskill.cases.evals.case import read_case
-from pytest_upskill.cases.evals.case_input import merge_prompt_object
-from pytest_upskill.cases.evals.keys import NAME_KEYS, PROMPT_KEYS
+from pytest_upskill.cases.evals import shapes as keys
+from pytest_upskill.cases.evals.case import merge_prompt_object, read_case
 from pytest_upskill.cases.evals.owner import NAMES_NONE, FindOwner, Owner, owner_of
-from pytest_upskill.cases.evals.shapes import Entry, find_entries, has_prompt, keys_of_cases
+from pytest_upskill.cases.evals.shapes import (
+    NAME_KEYS,
+    PROMPT_KEYS,
+    Entry,
+    find_entries,
+    has_prompt,
+    keys_of_cases,
+)
 from pytest_upskill.cases.evals.triggers import stated_by_type
 from pytest_upskill.cases.skill import Case, Trigger
 from pytest_upskill.cases.source.case_ids import lenient_ids
-from pytest_upskill.cases.source.json import Document, JsonPath, parse_json, parse_json_lines
-from pytest_upskill.cases.source.problems import BadFile, Problem
+from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
+from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.yaml import parse_yaml
-from pytest_upskill.cases.statement_marks import MARK_KEY
+from pytest_upskill.cases.statements import MARK_KEY
 
 _PARSERS: Mapping[str, Callable[[str], Document]] = {
     ".json": parse_json,

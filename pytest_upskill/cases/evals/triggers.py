@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_upskill.cases.evals.keys import (
+from pytest_upskill.cases.evals.owner import Owner, is_sentence, names_in
+from pytest_upskill.cases.evals.shapes import (
     ACCEPTABLE_SKILLS_KEY,
     EXPECTED_SKILL_KEYS,
     FORBIDDEN_SKILL_KEYS,
     TRIGGER_KEYS,
 )
-from pytest_upskill.cases.evals.owner import Owner, is_sentence, names_in
 from pytest_upskill.cases.skill import Trigger
 
 TRIGGER_CASE = "it does not say clearly which skill an agent should choose"

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from pytest_upskill.cases.skill_meta.expected import Entry
 from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile
-from pytest_upskill.cases.skill_meta.text_checks import Entry
 
 URL = "https://json.schemastore.org/skill_meta.json"
 """The ``$id`` of the schema: its future address at SchemaStore."""

@@ -11,13 +11,25 @@ from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.evals.owner import plain_name
 from pytest_upskill.cases.skill import Case, GateRule, Trigger
 from pytest_upskill.cases.skill_meta import schema
-from pytest_upskill.cases.skill_meta.expected import Expected
-from pytest_upskill.cases.skill_meta.mistakes import suggest_key
+from pytest_upskill.cases.skill_meta.expected import (
+    CompileEntry,
+    Entry,
+    Expected,
+    RunEntry,
+    TextChecks,
+    keys_of,
+)
+from pytest_upskill.cases.skill_meta.values import suggestion
 from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.json import Document, JsonPath, read_json
-from pytest_upskill.cases.source.problems import BadFile, Problem
-from pytest_upskill.cases.source.validation import translate_error
-from pytest_upskill.cases.statement_marks import MARK_KEY, with_marks
+from pytest_upskill.cases.source.document import (
+    BadFile,
+    Document,
+    JsonPath,
+    Problem,
+    translate_error,
+)
+from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
@@ -244,3 +256,57 @@ def _trigger(entry: schema.CaseEntry, names: Collection[str]) -> Trigger | None:
         value = "true" if entry.should_trigger else "false"
         raise ValueError(f"contradicts 'should_trigger': {value}: remove one of the two")
     return Trigger(should=should, others=others, nothing=not expected)
+
+
+_OBJECTS: Mapping[str, type[Entry]] = {
+    "": schema.CaseFile,
+    "cases": schema.CaseEntry,
+    "compile": CompileEntry,
+    "context": schema.Context,
+    "defaults": schema.Defaults,
+    "expected": Expected,
+    "file": TextChecks,
+    "gate": schema.Gate,
+    "provenance": schema.Provenance,
+    "run": RunEntry,
+    "tests": schema.CaseEntry,
+}
+"""The model of an object, by the key that holds it."""
+
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    synonym: tuple(keys.split())
+    for keys, synonyms in (
+        ("should_trigger", "trigger triggers should_activate should_fire expected_activation"),
+        ("expected_skill", "skill expect_skill expected_skills target_skill"),
+        ("min_recall", "recall"),
+        ("max_false_triggers", "false_triggers max_false_trigger_rate"),
+        ("input", "prompt question query task instruction message user_input user_message"),
+        ("expected", "assert assertions checks expect expectations expected_output"),
+        ("id", "name slug title case_id"),
+        ("reference", "reference_answer gold golden ideal expected_answer"),
+        ("tags", "labels keywords markers"),
+        ("cases", "evals evaluations scenarios test_cases"),
+        ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
+        ("min_lift", "lift"),
+        *((key, makes.kind.also_called) for key, (_, makes) in keys_of(Expected).items()),
+        ("language", "lang"),
+        ("code", "script source tests"),
+        ("files context", "file fixtures attachments"),
+        ("workspace", "sandbox working_directory cwd"),
+        ("context", "files"),
+    )
+    for synonym in synonyms.split()
+}
+"""Names in other formats, each with the keys here that it may mean, the likeliest first."""
+
+
+def suggest_key(path: JsonPath) -> str:
+    """Return a suggestion for the unknown key at the end of ``path``."""
+    *parents, word = (step for step in path if isinstance(step, str))
+    listed = "cases" if isinstance(path[0], int) else ""
+    # Below "file" come names of files, each with an object of checks.
+    holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
+    fields = _OBJECTS[str(holder)].model_fields
+    known = tuple(field.alias or name for name, field in fields.items())
+    correct_keys = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
+    return suggestion(next((key for key in correct_keys if key in known), str(word)), known)

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from pytest_upskill.cases.skill_meta.expected import Expected, check_expected
-from pytest_upskill.cases.skill_meta.text_checks import Entry
+from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
 from pytest_upskill.cases.skill_meta.values import Id, Rate, Text, Texts, WorkspaceFiles
-from pytest_upskill.cases.statement_marks import Mark
+from pytest_upskill.cases.statements import Mark
 
 
 class Context(Entry):

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
+from pytest_upskill.cases.source.document import BadFile, shown
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.source.json import read_json
-from pytest_upskill.cases.source.problems import BadFile, shown
 from pytest_upskill.checks import compile_pattern
 from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_upskill.cases.source.problems import BadFile, Problem
+from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.project.files import MAX_TEXT_BYTES, is_inside, open_regular, read_file
 

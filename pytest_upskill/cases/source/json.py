@@ -6,32 +6,25 @@ import json
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
-from pytest_upskill.cases.source.problems import BadFile, Problem
-
-JsonPath = tuple[str | int, ...]
-"""The keys and indices that lead to a value."""
-
-
-class Offsets(NamedTuple):
-    """Where an entry of an object begins, in characters; in an array both are the value's."""
-
-    key: int
-    value: int
-
-
-MAX_DEPTH = 100
-"""Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
+from pytest_upskill.cases.source.document import (
+    MAX_DEPTH,
+    THOUSANDS,
+    BadFile,
+    Document,
+    JsonPath,
+    Offsets,
+    Problem,
+    too_deep,
+    unusable,
+)
 
 _MAX_VALUES = 60_000
 """Maximum number of values in a document: each takes up to a kilobyte of memory."""
-
-THOUSANDS = "a number has thousands of digits: write it as a string"
-"""Message for a number that Python refuses to read."""
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 # In a valid document: an optional key and a value or its opening bracket; or a closing bracket.
@@ -39,8 +32,6 @@ _TOKEN = re.compile(
     rf'(?:({_STRING})\s*:\s*)?(?:({_STRING}|[{{\[]|[^\s{{}}\[\],:"]++)|[}}\]])[\s,]*+', re.DOTALL
 )
 _CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")
-_PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
 
 _HINTS = tuple(
     (re.compile(pattern), hint)
@@ -62,54 +53,6 @@ _CURES = {
     "Unterminated string starting at": "a string without its closing quote",
     "Extra data": "the document ends before this: remove what follows",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """A JSON document with the offsets of its parts in the text."""
-
-    value: Any
-    offsets: Mapping[JsonPath, Offsets]
-    """Offsets of the values in the document, by path."""
-    line_starts: Sequence[int]
-    """Offset of the first character of each line."""
-    flaws: Sequence[tuple[JsonPath, Problem]] = ()
-    """Problems that make a value ambiguous or invalid, such as a duplicate key, with its path."""
-
-    def sound(self) -> Document:
-        """Return the document.
-
-        Raises:
-            BadFile: The document has flaws.
-        """
-        if self.flaws:
-            raise BadFile(problem for _, problem in self.flaws)
-        return self
-
-    def line(self, path: JsonPath) -> int:
-        """Return the line of the value at ``path``, from 1."""
-        return self.line_column(self.offsets[path].value)[0]
-
-    def problem(
-        self, path: JsonPath, what: str, *, key: bool = False, missing: str | None = None
-    ) -> Problem:
-        """Make a problem of the value at ``path``.
-
-        Args:
-            path: A path that exists in the document.
-            what: What is wrong and how to fix it.
-            key: Whether the problem is in the key, not in the value.
-            missing: The key that the object at ``path`` lacks, if any.
-        """
-        offsets = self.offsets[path]
-        line, column = self.line_column(offsets.key if key else offsets.value)
-        where = _where(path if missing is None else (*path, missing))
-        return Problem(line=line, column=column, where=where, what=what)
-
-    def line_column(self, offset: int) -> tuple[int, int]:
-        """Return the line and the column of an offset, both from 1."""
-        line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
 
 
 def read_json(text: str) -> Document:
@@ -186,21 +129,6 @@ def parse_json_lines(text: str) -> Document:
     return Document(value=values, offsets=offsets, line_starts=line_starts, flaws=flaws)
 
 
-def unusable(text: str) -> str:
-    """Return what is wrong with a text that has a NUL or half a surrogate pair, else ""."""
-    match = _UNUSABLE.search(text)
-    if not match:
-        return ""
-    if match[0] == "\0":
-        return r"\u0000 is not allowed in text: remove it"
-    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
-
-
-def too_deep(levels: int) -> str:
-    """Return the message for a document with more nested levels than ``levels``."""
-    return f"nested more than {levels} levels deep: flatten it"
-
-
 def _refuse_many_values(text: str) -> None:
     if sum(map(text.count, ",[{")) > _MAX_VALUES:
         raise BadFile([Problem(what=f"has more than {_MAX_VALUES:,} values: split it")])
@@ -259,13 +187,3 @@ def _unusable_part(path: JsonPath, part: str) -> str:
     key = path[-1] if path else ""
     text = json.loads(part) if part.startswith('"') else ""
     return unusable(f"{key}{text}")
-
-
-def _where(path: JsonPath) -> str:
-    return "".join(map(_segment, path)).removeprefix(".")
-
-
-def _segment(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{json.dumps(step)[:62]}]"

@@ -8,16 +8,18 @@ from typing import Any
 
 import yaml
 
-from pytest_upskill.cases.source.json import (
+from pytest_upskill.cases.source.document import (
     MAX_DEPTH,
     THOUSANDS,
+    BadFile,
     Document,
     JsonPath,
     Offsets,
+    Problem,
+    shown,
     too_deep,
     unusable,
 )
-from pytest_upskill.cases.source.problems import BadFile, Problem, shown
 
 MAX_VALUES = 100_000
 """Maximum number of values in a document; aliases could make billions from a few lines."""

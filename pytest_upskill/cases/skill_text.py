@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 import yaml
 
-from pytest_upskill.cases.source.problems import BadFile, Problem
+from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.yaml import compose
 from pytest_upskill.project.messages import safe_line
 

@@ -1,1 +1,0 @@
-"""Read ``SKILL.md`` and the files that it names."""

@@ -1,0 +1,202 @@
+"""A document with the line and column of each value, and its problems: place, problem, fix."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic_core import ErrorDetails
+
+from pytest_upskill.project.messages import safe_line
+
+JsonPath = tuple[str | int, ...]
+"""The keys and indices that lead to a value."""
+
+
+class Offsets(NamedTuple):
+    """Where an entry of an object begins, in characters; in an array both are the value's."""
+
+    key: int
+    value: int
+
+
+MAX_DEPTH = 100
+"""Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
+
+THOUSANDS = "a number has thousands of digits: write it as a string"
+"""Message for a number that Python refuses to read."""
+
+MAX_SHOWN = 40
+"""Maximum number of characters of a wrong value in a message."""
+
+
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Problem:
+    """One problem in a file."""
+
+    line: int = 0
+    """From 1; 0 for the file as a whole."""
+    column: int = 0
+    """From 1, in characters."""
+    where: str = ""
+    """The entry, such as ``cases[1].expected.regex``; empty for the whole document."""
+    what: str
+    """What is wrong and how to fix it, in one line."""
+
+    @classmethod
+    def in_text(cls, text: str, offset: int, what: str) -> Problem:
+        """Make a problem at an offset in characters of a file's text."""
+        line = text.count("\n", 0, offset) + 1
+        return cls(line=line, column=offset - text.rfind("\n", 0, offset), what=what)
+
+    def at(self, path: str) -> str:
+        """Return the problem as one safe line, ``path:line:column: where: what``."""
+        place = f"{path}:{self.line}:{self.column}" if self.line else path
+        return safe_line(": ".join(part for part in (place, self.where, self.what) if part))
+
+
+class BadFile(Exception):  # noqa: N818  it names the file, whose errors are its problems
+    """A file that cannot be used.
+
+    Attributes:
+        problems: All problems that were found, in the order of the file.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(problem.what for problem in self.problems))
+
+
+def shown(value: object) -> str:
+    """Return a wrong value as JSON, shortened to `MAX_SHOWN` characters."""
+    text = json.dumps(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A JSON document with the offsets of its parts in the text."""
+
+    value: Any
+    offsets: Mapping[JsonPath, Offsets]
+    """Offsets of the values in the document, by path."""
+    line_starts: Sequence[int]
+    """Offset of the first character of each line."""
+    flaws: Sequence[tuple[JsonPath, Problem]] = ()
+    """Problems that make a value ambiguous or invalid, such as a duplicate key, with its path."""
+
+    def sound(self) -> Document:
+        """Return the document.
+
+        Raises:
+            BadFile: The document has flaws.
+        """
+        if self.flaws:
+            raise BadFile(problem for _, problem in self.flaws)
+        return self
+
+    def line(self, path: JsonPath) -> int:
+        """Return the line of the value at ``path``, from 1."""
+        return self.line_column(self.offsets[path].value)[0]
+
+    def problem(
+        self, path: JsonPath, what: str, *, key: bool = False, missing: str | None = None
+    ) -> Problem:
+        """Make a problem of the value at ``path``.
+
+        Args:
+            path: A path that exists in the document.
+            what: What is wrong and how to fix it.
+            key: Whether the problem is in the key, not in the value.
+            missing: The key that the object at ``path`` lacks, if any.
+        """
+        offsets = self.offsets[path]
+        line, column = self.line_column(offsets.key if key else offsets.value)
+        where = _where(path if missing is None else (*path, missing))
+        return Problem(line=line, column=column, where=where, what=what)
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column of an offset, both from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+
+def unusable(text: str) -> str:
+    """Return what is wrong with a text that has a NUL or half a surrogate pair, else ""."""
+    match = _UNUSABLE.search(text)
+    if not match:
+        return ""
+    if match[0] == "\0":
+        return r"\u0000 is not allowed in text: remove it"
+    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
+
+
+def too_deep(levels: int) -> str:
+    """Return the message for a document with more nested levels than ``levels``."""
+    return f"nested more than {levels} levels deep: flatten it"
+
+
+MESSAGES: Mapping[str, str] = {
+    "bool_type": "must be true or false, got {got}",
+    "dict_type": "must be an object, got {got}",
+    "extra_forbidden": "unknown key",
+    "float_type": "must be a number, got {got}",
+    "greater_than_equal": "must be at least {ge:g}, got {got}",
+    "int_type": "must be a whole number, got {got}",
+    "less_than_equal": "must be at most {le:g}, got {got}",
+    "list_type": "must be a list, got {got}",
+    "literal_error": "must be {expected}, got {got}",
+    "missing": "missing",
+    "model_type": "must be an object, got {got}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a string, got {got}",
+    "too_short": "must not be empty",
+    "value_error": "{error}",
+}
+"""Messages by pydantic's type of error, with the fields of its context."""
+
+
+def translate_error(
+    document: Document,
+    details: ErrorDetails,
+    *,
+    meant: Callable[[JsonPath], str],
+    messages: Mapping[str, str] = MESSAGES,
+) -> Problem:
+    """Translate an error of pydantic into a problem with line and column.
+
+    Args:
+        document: The document that was validated.
+        details: The error.
+        meant: Returns what to add to the message about the unknown key at a path.
+        messages: As `MESSAGES`.
+    """
+    kind, steps = details["type"], details["loc"]
+    path: JsonPath = ()
+    for step in steps:  # some, such as the branch of a union, are not in the file
+        if (*path, step) in document.offsets:
+            path = (*path, step)
+    message = messages.get(kind, "{msg}")
+    what = message.format(got=shown(details["input"]), msg=details["msg"], **details.get("ctx", {}))
+    if kind == "extra_forbidden":
+        return document.problem(path, what + meant(path), key=True)
+    return document.problem(path, what, missing=str(steps[-1]) if kind == "missing" else None)
+
+
+def _where(path: JsonPath) -> str:
+    return "".join(map(_segment, path)).removeprefix(".")
+
+
+def _segment(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{json.dumps(step)[:62]}]"
