@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, Contains, ContainsAny, Regex, ValueAtPath
+from pytest_upskill.checks.blocks import blocks
 
 WORDS = 8
 """So many words in a row are the same in two texts only if one copies the other."""
@@ -42,14 +43,19 @@ _SHORTEST = 3
 _NAMED = 3
 """Cases that are named at a line."""
 
-_URL = re.compile(r"\b(?:https?|ftp|file|ssh|data|javascript):[^\s)>\]\"'`]+", re.IGNORECASE)
+_URL = re.compile(
+    r"\b(?:(?:https?|ftp|file|ssh|data|javascript):|[a-z][a-z0-9+.-]{0,30}:[/\\]{2}|www\.)"
+    r"[^\s)>\]\"'`]+",
+    re.IGNORECASE,
+)
 _HOST_ONLY = re.compile(
-    r"(?<![:/\w\\])//[\w-]+(?:\.[\w-]+)+"
-    r"|(?:\]\(|\]:|\b(?:src|srcset|href|poster|data|action)\s*=)\s*[<\"']?\s*[/\\]\s*[/\\]",
+    r"(?:(?<![:/\w\\])(?:/[/\\]|\\/)[\w-]+(?:\.[\w-]+)+"
+    r"|(?:\]\(|\]:|\b(?:src|srcset|href|poster|data|action)\s*=)\s*(?:[<\"']\s*)?[/\\]\s*[/\\])"
+    r"[^\s)>\]\"'`]*",
     re.IGNORECASE,
 )
 """A link to another host without a scheme; in HTML a backslash is a slash."""
-_LOADED_COMMAND = re.compile(r"!`|^[^\w\n]*(?:\d+[.)]\s*)?(?:`{3}|~{3})[^\n]*!", re.MULTILINE)
+_LOADED_COMMAND = re.compile(r"!`|^(?>.*?(?:`{3}|~{3})).*!")
 """What Claude Code runs when it loads a skill (https://code.claude.com/docs/en/skills)."""
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
@@ -58,7 +64,6 @@ _HIDDEN = re.compile(
 )
 """Characters that are shown as nothing, although their category is of visible ones."""
 
-_FENCE = re.compile(r"[\s>*+-]*(?:\d+[.)]\s+)?(`{3,}|~{3,})")
 _PROGRAMS = (
     "apt apt-get bash brew cargo chmod curl docker eval gem git iex iwr npm npx perl pip pip3 pipx"
     " pnpm powershell python python3 rm ruby sh sudo uv uvx wget yarn"
@@ -84,12 +89,15 @@ def refused_parts(new: str, old: str = "", known: str = "") -> Iterator[str]:
     for url in (*_URL.findall(new), *_URL.findall(readable)):
         if url not in allowed:
             yield f"a new URL: {url[:80]}"
+    # In the whole text, because such a link may go on in the next line.
+    allowed = {*_HOST_ONLY.findall(old), *_HOST_ONLY.findall(before)}
+    for link in (*_HOST_ONLY.findall(new), *_HOST_ONLY.findall(readable)):
+        if link not in allowed:
+            yield f"a link to a host without its scheme: {link[:80]}"
     old_lines = {*old.split("\n"), *before.split("\n")}
     for line in (*new.split("\n"), *readable.split("\n")):
         if line in old_lines:
             continue
-        if _HOST_ONLY.search(line):
-            yield f"a link to a host without its scheme: {line[:80]}"
         if _LOADED_COMMAND.search(line):
             yield f"a new command that agents run when they load the skill: {line[:80]}"
         if hidden := next(filter(_is_hidden, line), ""):
@@ -110,18 +118,13 @@ def listed_code(new: str, old: str = "") -> Iterator[str]:
 
 
 def _code_lines(text: str) -> Iterator[str]:
-    fence = ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if fence:
-            # A longer fence ends a block too, if nothing follows it.
-            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
-                fence = ""
-            elif line.strip():
-                yield line
-        elif mark:
-            fence = mark[1]
-        elif _CODE.search(line):
+    fenced = {
+        number
+        for block in blocks(text)
+        for number, _ in enumerate(block.code.splitlines(), block.line)
+    }
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and (number in fenced or _CODE.search(line)):
             yield line
 
 

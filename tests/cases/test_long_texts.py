@@ -50,7 +50,7 @@ def test_names_of_kernels_may_be_long() -> None:
     assert read_functions(f"{long('1')}\n{long('_1')}") == []
 
 
-@pytest.mark.parametrize("text", ["-", "a", "a/", "a.", "`", "http"])
+@pytest.mark.parametrize("text", ["-", "a", "a/", "a.", "`", "~~~ ", "](  ", "http"])
 def test_an_edit_may_be_long(text: str) -> None:
     skill = "---\nname: csv\ndescription: Read CSV files.\n---\n"
 

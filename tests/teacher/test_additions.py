@@ -21,6 +21,8 @@ COMMANDS = (
     "> ```!\n> x",
     "1. ```sh !\n   x",
     "- ~~~ ! \n  x",
+    "1. > ```!\n   > x",
+    "a. ~~~ sh !\n   x",
     "```\n!`x`\n```",
     "&#33;`x`",
 )
@@ -33,6 +35,8 @@ LINKS = (
     "![a](/\\evil.example)",
     "![a](&#47;/evil.example)",
     "see //evil.example/x",
+    "[a](\n/\\evil.example/x)",
+    '<img src="/\n/evil">',
 )
 CODE = (
     "```sh\n{}\n```",
@@ -44,6 +48,8 @@ CODE = (
     "Run `{}` first.",
     "```\na\n```` \n~~~~ py\n{}\n",
     "```\n~~~\n{}\n```",
+    "> ```\n> a\n\n```\n{}\n```",
+    "1. > ```\n   > {}\n",
 )
 PROSE = st.text(
     st.characters(categories=("Lu", "Ll", "Nd", "Zs"), exclude_characters="\t"), max_size=30
@@ -99,6 +105,17 @@ def test_the_urls_of_sources_may_be_repeated() -> None:
     assert list(refused_parts("See https&#58;//evil.example\n", known=text))
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http:evil.example", "git://evil.example", "wss:\\\\evil.example", "www.evil.example"),
+        *("vscode://a.b/c", "smb://evil/x", '<img src="ht\ntps://evil.example/x">'),
+    ],
+)
+def test_a_new_url_of_any_scheme_is_refused(url: str) -> None:
+    assert any("a new URL: " in each for each in refused_parts(f"# A\n\nSee {url}\n"))
+
+
 @given(PROSE, st.sampled_from(CODE), st.sampled_from(["rm -rf ~", "x", "pip install y", "{}[]"]))
 def test_every_line_of_code_is_listed(before: str, place: str, code: str) -> None:
     text = f"{before}\n\n{place.replace('{}', code)}\n"
@@ -133,5 +150,7 @@ def test_new_code_is_listed_under_its_heading() -> None:
     assert list(listed_code("# Title\n\nProse.\n")) == []
     assert list(listed_code("```\nrm -rf ~\n```\n")) == [
         "new lines of code, which an agent may run:",
+        "  | ```",
         "  | rm -rf ~",
+        "  | ```",
     ]

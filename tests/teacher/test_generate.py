@@ -194,7 +194,7 @@ def test_without_eval_the_draft_is_saved_and_nothing_else_asked(
     assert depot.run("generate", TASK, "--no-eval", "-o", "out/depot", student) == 0
 
     assert (depot.folder / "out" / "depot" / "SKILL.md").exists()
-    listed = "new lines of code, which an agent may run:\n  | rm -rf ~\n"
+    listed = "new lines of code, which an agent may run:\n  | ```sh\n  | rm -rf ~\n  | ```\n"
     assert listed in capsys.readouterr().err
     assert len(depot.loopback.requests) == 1
     assert depot.decision()["reason"] == "--no-eval: nothing was measured"
