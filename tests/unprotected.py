@@ -235,7 +235,7 @@ AGENTS = (
     Removal("test_the_keyring_of_the_session_is_not_inside", (Edit("agents/box.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
     Removal("test_an_open_filter_denies_only_what_reaches_beyond_namespaces", (Edit("sandbox/seccomp.py", "(_JUMP_IF_LEAST, 0, 1, _X32)", "(_JUMP_IF_LEAST, 0, 1, _ALL_BITS)"),)),
     Removal("test_an_agent_holds_no_more_connections_than_it_may", (Edit("agents/proxy.py", "if len(self._connections) >= _MAX_CONNECTIONS:", "if False:"),)),
-    Removal("test_pipes_links_and_odd_names_are_left_out", (Edit("agents/left_files.py", "os.O_NOFOLLOW | ", ""),)),
+    Removal("test_pipes_links_and_odd_names_are_left_out", (Edit("project/files.py", '    | getattr(os, "O_NOFOLLOW", 0)\n', ""),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/left_files.py", "if len(files) >= MAX_FILES:", "if False:"),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/left_files.py", "        if bytes_left < 0:", "        if False:"),)),
     Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("answers/run_limits.py", "if turns >= max_turns:", "if False:"),)),
@@ -244,9 +244,24 @@ AGENTS = (
     Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),
 )
 """Agents, and the files that they leave."""
+NO_KIND = Edit("project/files.py", "    if stat.S_ISREG(os.fstat(opened).st_mode):", "    if opened:")
+ANY_LINK = Edit("project/files.py", "    if target := leads_out(path.absolute()):", "    if target := None:")
+STATE_FILES = (
+    Removal("test_what_is_no_regular_file_of_the_project_is_refused_in_one_line", (NO_KIND,)),
+    Removal("test_what_is_no_regular_file_of_the_project_is_refused_in_one_line", (ANY_LINK,)),
+    Removal("test_a_baseline_that_is_no_file_stops_the_session_in_one_line", (NO_KIND,)),
+    Removal("test_a_baseline_that_is_no_file_stops_the_session_in_one_line", (ANY_LINK,)),
+    Removal("test_a_folder_of_recordings_that_leads_out_is_refused", (Edit("session/settings.py", "    if target := leads_out(folder.absolute()):", "    if target := None:"), ANY_LINK)),
+    Removal("test_nothing_is_written_through_a_link_out_of_the_project", (ANY_LINK,)),
+    Removal("test_no_committed_file_costs_a_hundred_megabytes", (Edit("project/files.py", '    if sum(map(data.count, (b",", b"[", b"{"))) > max_values:', "    if False:"),)),
+    Removal("test_json_that_would_cost_too_much_is_refused", (Edit("project/files.py", '    if sum(map(data.count, (b",", b"[", b"{"))) > max_values:', "    if False:"),)),
+    Removal("test_json_that_would_cost_too_much_is_refused", (Edit("project/files.py", "    if _EXTREME_NUMBER.search(data) and _has_extreme_number(data):", "    if False:"),)),
+    Removal("test_json_that_would_cost_too_much_is_refused", (Edit("project/files.py", "        if size > max_bytes:", "        if False:"),)),
+)
+"""Files of a project that a stranger's pull request may have changed."""
 # fmt: on
 
-REMOVALS = (*SANDBOX, *AGENTS, *COMPILING, *RUNNING, *TEXTS, *DATA)
+REMOVALS = (*SANDBOX, *AGENTS, *STATE_FILES, *COMPILING, *RUNNING, *TEXTS, *DATA)
 
 
 def main(words: list[str]) -> int:

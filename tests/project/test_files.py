@@ -22,7 +22,14 @@ from pytest_upskill.report.history.points import read_history
 from pytest_upskill.teacher.ledger import Ledger
 from tests.answers.one_recording import REQUEST, URL, only_file, recorded
 
-KINDS = ("zero", "pipe", "folder", "outside", "itself")
+KINDS = {
+    "zero": "a link leads out of the project",
+    "pipe": "not a regular file",
+    "folder": "not a regular file",
+    "outside": "a link leads out of the project",
+    "itself": "Too many levels of symbolic links",
+}
+"""What may be in the place of a file, and why it is refused."""
 
 
 @pytest.fixture
@@ -55,19 +62,21 @@ def refused(read: Callable[[], object]) -> str:
     return line
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "reason"), KINDS.items())
 def test_what_is_no_regular_file_of_the_project_is_refused_in_one_line(
-    project: Path, kind: str
+    project: Path, kind: str, reason: str
 ) -> None:
     state = project / ".upskill"
     for name in ("baseline.json", "catalogue.json", "report.json", "judge_labels.json"):
         place(kind, state / name)
 
-    assert "baseline.json: " in refused(lambda: read_baseline(state / "baseline.json", "a"))
-    assert "catalogue.json: " in refused(lambda: read_catalogue(state / "catalogue.json"))
-    assert "cannot be read: " in refused(lambda: read_report(state / "report.json"))
-    with pytest.raises(BadFile):
-        load_labels(state)
+    for line in (
+        refused(lambda: read_baseline(state / "baseline.json", "a")),
+        refused(lambda: read_catalogue(state / "catalogue.json")),
+        refused(lambda: read_report(state / "report.json")),
+        refused(lambda: load_labels(state)),
+    ):
+        assert reason in line
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,9 +21,12 @@ def put(kind: str, file: Path) -> None:
         file.symlink_to("/dev/zero")
 
 
-@pytest.mark.parametrize("kind", ["pipe", "link"])
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("pipe", "not a regular file"), ("link", "a link leads out of the project")],
+)
 def test_a_baseline_that_is_no_file_stops_the_session_in_one_line(
-    pytester: pytest.Pytester, run_once: Run, write_skill: WriteSkill, kind: str
+    pytester: pytest.Pytester, run_once: Run, write_skill: WriteSkill, kind: str, reason: str
 ) -> None:
     (pytester.path / ".git").mkdir()
     folder = write_skill().relative_to(pytester.path)
@@ -32,7 +35,8 @@ def test_a_baseline_that_is_no_file_stops_the_session_in_one_line(
     result = run_once(*RUN, "--upskill-compare", "baseline")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert len([line for line in result.errlines if line.startswith("ERROR: ")]) == 1
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert reason in line
 
 
 def test_a_folder_of_recordings_that_leads_out_is_refused(

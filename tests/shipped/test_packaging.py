@@ -70,7 +70,7 @@ def test_only_extras_bring_an_sdk_or_a_toolkit(metadata: Message) -> None:
 
     assert always == {
         *("jinja2", "jsonschema", "markdown-it-py", "markupsafe", "pluggy", "pydantic"),
-        *("pydantic-core", "pytest", "pyyaml", "referencing", "wcwidth"),
+        *("pydantic-core", "pytest", "pyyaml", "referencing", "tenacity", "wcwidth"),
     }
     extras = set(metadata.get_all("Provides-Extra", []))
     assert extras == {"all", "anthropic", "cuda", "dev", "openai", "xdist"}
@@ -94,7 +94,7 @@ def test_the_changelog_speaks_of_this_version() -> None:
 def test_the_installed_wheel_runs_a_skill_and_has_the_command(wheel: Path, tmp_path: Path) -> None:
     python = _environment(tmp_path / "venv")
     install = ("install", "--quiet", "--no-deps", "--no-index", wheel)
-    _succeed(sys.executable, "-m", "pip", "--python", python, *install)
+    _succeed(python, "-m", "pip", *install)
     skill = CHECKOUT / "example_skills" / "git-commit-messages"
     shutil.copytree(skill, tmp_path / "skills" / skill.name)
 
@@ -111,7 +111,7 @@ def test_the_installed_wheel_runs_a_skill_and_has_the_command(wheel: Path, tmp_p
 
 def _environment(folder: Path) -> Path:
     """Make an environment without this package, that sees what this one has installed."""
-    venv.create(folder, symlinks=True)
+    venv.create(folder, symlinks=True, with_pip=True)
     paths = sysconfig.get_paths(vars={"base": str(folder)})
     Path(paths["purelib"], "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return Path(paths["scripts"], "python")

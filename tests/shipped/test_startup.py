@@ -106,14 +106,15 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_judge_or_report(
     assert _modules(pytester, "pytest_upskill.models.offline")
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
     names = (
-        "checks.compile",
-        "answers.builds",
-        "sandbox.run",
-        "grading.judge",
-        "report.files.json",
+        "checks/compile",
+        "answers/builds",
+        "sandbox/run",
+        "grading/judge",
+        "report/files/json",
     )
-    unused = {f"pytest_upskill.{name}" for name in names}
-    assert not unused & _modules(pytester, "pytest_upskill")
+    for name in names:
+        assert [*(CHECKOUT / "pytest_upskill").glob(f"{name}*")]
+        assert not _modules(pytester, f"pytest_upskill.{name.replace('/', '.')}")
 
 
 def _run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
