@@ -28,7 +28,7 @@ from pytest_upskill.agents.programs.cli import Cli, NoAgentError
 from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, self_test_request
-from pytest_upskill.agents.upstream import HostUpstream
+from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.pace import Pace
@@ -283,11 +283,11 @@ def _request(model: str) -> Request:
     )
 
 
-def _upstream(cli: Cli, url: str) -> HostUpstream:
+def _upstream(cli: Cli, url: str) -> Upstream:
     endpoint = Endpoint(wire="anthropic", url=url, key_variable="UPSKILL_API_KEY", key="not-a-key")
     slots = Pace(8, timeout=60.0)
     retries = Retries(pace=slots, host=endpoint.host, activity=InFlight())
-    return HostUpstream(endpoint, cli.wire, timeout=60.0, retries=retries)
+    return Upstream(endpoint, cli.wire, timeout=60.0, retries=retries)
 
 
 def _client(cli: Cli, url: str) -> CliClient:

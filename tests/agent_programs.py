@@ -10,18 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Installed
 from pytest_upskill.agents.self_test import Script, message_events
-from pytest_upskill.agents.upstream import Receive, Upstream
+from pytest_upskill.agents.upstream import Script as ReplyScript
+from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget
+from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import OwnPrice, Prices
+from pytest_upskill.answers.retry import Retries
 from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.models import AgentRun, AgentTask, Completion, Request, parse_model
+from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.wire.stream import AgentFormat
+from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.run import Sandbox
 from tests.loopback import Loopback, Received, Reply
 from tests.sandbox_programs import LEVELS
@@ -89,26 +96,38 @@ def claude(loopback: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 KEY = "the-real-key-0123456789"
 
 
-class Recorded(Script):
-    """A script that keeps the requests that reach it."""
+class Recorded(Upstream):
+    """An upstream whose model does these steps, and that keeps the requests that reach it."""
 
     def __init__(self, steps: Sequence[Step], wire: AgentFormat = "messages") -> None:
         calls = [step for step in steps if not isinstance(step, str)]
         texts = [step for step in steps if isinstance(step, str)]
         made = [{"name": name, "input": dict(given)} for name, given in calls]
-        super().__init__(wire, made, texts[-1] if texts else "Done.")
+        reply = Script(wire, made, texts[-1] if texts else "Done.")
         self.bodies: list[Mapping[str, Any]] = []
 
-    async def exchange(
-        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
-    ) -> Completion:
-        self.bodies.append(json.loads(content))
-        return await super().exchange(request, content, headers, receive)
+        def record(request: httpx2.Request) -> httpx2.Response:
+            self.bodies.append(json.loads(request.content))
+            return reply(request)
+
+        super().__init__(**scripted_host(record), wire=wire)
 
     @property
     def tool_results(self) -> str:
         """All that tools returned."""
         return json.dumps(self.bodies[-1]["messages"])
+
+
+def scripted_host(script: ReplyScript) -> dict[str, Any]:
+    """Return the arguments of an upstream whose requests a script answers."""
+    return {
+        "endpoint": Endpoint(
+            wire="anthropic", url="http://script", key_variable="", key="", redactor=Redactor([])
+        ),
+        "timeout": 60.0,
+        "retries": Retries(pace=Pace(9, timeout=60.0), host="script", activity=InFlight()),
+        "script": script,
+    }
 
 
 def client(

@@ -40,6 +40,8 @@ HOMES = {
     "anthropic": {"models.anthropic"},
     "openai": {"models.openai"},
     "httpx2": {
+        "agents.proxy",
+        "agents.self_test",
         "agents.upstream",
         "models.anthropic",
         "models.call",
@@ -47,7 +49,7 @@ HOMES = {
         "models.openai",
         "models.served_models",
     },
-    "h11": {"agents.connection", "agents.proxy"},
+    "h11": {"agents.proxy"},
     "genai_prices": {"answers.prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""

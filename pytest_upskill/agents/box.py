@@ -20,7 +20,6 @@ from pathlib import Path
 
 from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
-from pytest_upskill.agents.tally import LimitReached
 from pytest_upskill.models import Request
 from pytest_upskill.sandbox.confinement import (
     PYTHON,
@@ -247,12 +246,12 @@ async def _wait_for_end(
         if exited.done() or proxy.ended.done():
             return
         if time.monotonic() - started - proxy.waited_s > seconds:
-            proxy.end(LimitReached(f"it took more than {seconds:g} s"))
+            proxy.end(f"it took more than {seconds:g} s")
         elif await asyncio.to_thread(_threads_below, sandbox_pid) > _MAX_THREADS:
-            proxy.end(LimitReached(f"it started more than {_MAX_THREADS:,} processes and threads"))
+            proxy.end(f"it started more than {_MAX_THREADS:,} processes and threads")
         elif await asyncio.to_thread(usage.is_beyond):
             limit = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
-            proxy.end(LimitReached(f"it wrote more than {limit}"))
+            proxy.end(f"it wrote more than {limit}")
 
 
 async def _last_line(output: asyncio.StreamReader) -> str:

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_upskill.agents.left_files import with_left_files
-from pytest_upskill.agents.skill_use import SKILL_FILE, skill_in_call
-from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.agents.tally import SKILL_FILE, RunTally, skill_in_call
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens

@@ -20,8 +20,8 @@ from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
-from pytest_upskill.agents.tally import Failed, Finished, LimitReached, RunEnd, RunTally
-from pytest_upskill.agents.upstream import HostUpstream, Upstream
+from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget, BudgetError, Settle
 from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.pace import Pace
@@ -67,7 +67,7 @@ def make_program_client(
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
-    upstream = HostUpstream(
+    upstream = Upstream(
         endpoint,
         cli.wire,
         timeout=timeout,
@@ -174,7 +174,7 @@ class CliClient:
             ProviderError: The program cannot be started.
         """
         cli, request = self._cli, self_test_request(request)
-        script = Script(cli.wire, cli.self_test_calls(SKILL))
+        script = self._upstream.scripted(Script(cli.wire, cli.self_test_calls(SKILL)))
         try:
             return self_test_problem(await self._run(request, script, _reserve_nothing))
         except _NotStartedError:
@@ -201,12 +201,11 @@ class CliClient:
         proxy = Proxy(request, self._cli, upstream, reserve, self._limits)
         tally = proxy.tally
         async with _temporary_folder() as root:
-            end = await self._run_program(request, root, proxy)
-            if isinstance(end, Failed):
-                if isinstance(end.error, (BudgetError, ProviderError)):
-                    end.error.paid = tally.paid()
-                raise end.error
-            limit = end.limit if isinstance(end, LimitReached) else ""
+            try:
+                limit = await self._run_program(request, root, proxy)
+            except (BudgetError, ProviderError) as error:
+                error.paid = tally.paid()
+                raise
             run = tally.run(self._installed.version, limit)
             if not tally.has_chosen:
                 run = await asyncio.to_thread(with_left_files, run, request, root / "work")
@@ -215,8 +214,8 @@ class CliClient:
         seconds = time.perf_counter() - started
         return replace(tally.completion(replace(run, changed=changed)), latency_s=seconds)
 
-    async def _run_program(self, request: Request, root: Path, proxy: Proxy) -> RunEnd:
-        """Run the program until the run ends, and return why it has ended.
+    async def _run_program(self, request: Request, root: Path, proxy: Proxy) -> str:
+        """Run the program until the run ends, and return the limit that ended it, "" for none.
 
         The run ends with the first of these:
 
@@ -228,7 +227,8 @@ class CliClient:
         Program and proxy have stopped when this returns or raises, also if it is cancelled.
 
         Raises:
-            ProviderError: The program cannot be started.
+            BudgetError: The next request could have exceeded the budget.
+            ProviderError: The host failed, or the program cannot be started or did not work.
         """
         box = Box(
             root=root,
@@ -245,27 +245,28 @@ class CliClient:
                 reason = error.strerror or str(error)
                 raise _NotStartedError(f"{self._cli.name}: cannot start: {reason}") from None
             await proxy.finish()
-        # Has no effect unless the program exited by itself: the first reason counts.
-        proxy.end(self._end_at_exit(proxy.tally, last_line))
-        return proxy.ended.result()
+        if proxy.ended.done():
+            return proxy.ended.result()
+        self._check_exit(proxy.tally, last_line)
+        return ""
 
-    def _end_at_exit(self, tally: RunTally, last_line: str) -> RunEnd:
-        """Return how a run has ended whose program exited by itself.
+    def _check_exit(self, tally: RunTally, last_line: str) -> None:
+        """Check that a program that exited by itself has worked.
 
         The exit status is not used: a program may exit with an error after the answer.
 
         Args:
             tally: All exchanges of the run.
             last_line: The last line of the program's output.
+
+        Raises:
+            ProviderError: It did not.
         """
         name = self._cli.name
         if tally.requests == 0:
-            return Failed(ProviderError(f"{name}: sent no request: {last_line}", billable=False))
+            raise ProviderError(f"{name}: sent no request: {last_line}", billable=False)
         if not tally.has_final_answer:
-            return Failed(
-                ProviderError(f"{name}: ended before its model had answered: {last_line}")
-            )
-        return Finished()
+            raise ProviderError(f"{name}: ended before its model had answered: {last_line}")
 
 
 class _NotStartedError(ProviderError):

@@ -1,6 +1,7 @@
 """The HTTP server between an agent in the sandbox and the host of its model.
 
-It listens on a unix socket, which is the sandbox's only way out.
+It listens on a unix socket, which is the sandbox's only way out, and parses with h11, which is
+installed with the SDKs.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import h11
+import httpx2
 
-from pytest_upskill.agents.connection import AgentRequest, AgentResponse, Connection
 from pytest_upskill.agents.programs.cli import Cli
 from pytest_upskill.agents.request_filter import RefusedBody, filter_request, max_prompt_tokens
-from pytest_upskill.agents.skill_use import results_in, texts_in
-from pytest_upskill.agents.tally import Failed, Finished, LimitReached, RunEnd, RunTally
-from pytest_upskill.agents.upstream import Reply, Upstream
+from pytest_upskill.agents.tally import RunTally, results_in, texts_in
+from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.models import Completion, ProviderError, Request, clean
@@ -37,6 +36,10 @@ _SEND_S = 30.0
 """Seconds after which an agent that reads no more of a reply counts as gone."""
 _MAX_CONNECTIONS = 64
 """Maximum of open connections; each takes a file descriptor of this process."""
+_MAX_BYTES = 1 << 24
+"""Maximum size of a request's body."""
+
+_CHUNK = 1 << 16
 
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
@@ -56,7 +59,8 @@ class Proxy:
 
     Attributes:
         tally: The exchanges so far.
-        ended: Done when the run has ended, with the first reason that was passed to `end`.
+        ended: Done when the run has ended: the limit that ended it, "" for none, or an error of
+            the host or the budget.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class Proxy:
         self.tally = RunTally(
             task=request.task, skill_of=cli.skill_of, may_be_denied=cli.may_be_denied, limits=limits
         )
-        self.ended: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._request = request
         self._wire = cli.wire
         self._upstream = upstream
@@ -83,10 +87,10 @@ class Proxy:
         self._waited_s = 0.0
         self._waiting_since: float | None = None
 
-    def end(self, end: RunEnd) -> None:
-        """End the run, unless it has ended already: the first reason counts."""
+    def end(self, limit: str = "") -> None:
+        """End the run at a limit or at the choice of a skill: the first reason counts."""
         if not self.ended.done():
-            self.ended.set_result(end)
+            self.ended.set_result(limit)
 
     @property
     def waited_s(self) -> float:
@@ -143,12 +147,12 @@ class Proxy:
             return
         try:
             # In threads, because a large request would stop the event loop.
-            body = await asyncio.to_thread(_json_object, request)
-        except (ValueError, TypeError, zlib.error, OSError, RecursionError) as error:
+            body = await asyncio.to_thread(_json_object, request.body)
+        except (ValueError, TypeError, RecursionError) as error:
             await response.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
         if limit := self.tally.exceeded_limit():
-            self.end(LimitReached(limit))
+            self.end(limit)
         if self.ended.done():
             await response.error(HTTPStatus.BAD_REQUEST, "the run has ended")
             return
@@ -187,7 +191,7 @@ class Proxy:
                     priced, len(content), in_conversation=_is_in_conversation(body)
                 )
                 if self.tally.has_chosen:
-                    self.end(Finished())
+                    self.end()
 
     def _prepare(self, agent_body: Mapping[str, Any]) -> tuple[dict[str, Any], bytes, int]:
         """Return what is allowed of a request, as JSON too, and the most tokens that it can have.
@@ -208,7 +212,7 @@ class Proxy:
     ) -> Completion:
         """Send a request to the host, and pass the reply to the agent while it arrives."""
 
-        async def receive(reply: Reply) -> Completion:
+        async def receive(reply: httpx2.Response) -> Completion:
             content_type = reply.headers.get("content-type", "application/json")
             is_agent_reading = await _try_send(response.begin(HTTPStatus.OK, content_type))
             reader = ReplyReader(self._wire)
@@ -242,18 +246,20 @@ class Proxy:
 
     async def _fail(self, error: Exception, response: AgentResponse) -> None:
         """End the run with an error, and tell the agent."""
-        self.end(Failed(error))
+        if not self.ended.done():
+            self.ended.set_exception(error)
+            # A run that is cancelled never asks for it.
+            self.ended.exception()
         await _try_send(response.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 
-def _json_object(request: AgentRequest) -> dict[str, Any]:
+def _json_object(content: bytes) -> dict[str, Any]:
     """Return the body of a request.
 
     Raises:
         ValueError, TypeError, RecursionError: It is no JSON object.
-        OSError, zlib.error: It cannot be decompressed.
     """
-    body = json.loads(request.decompressed_body())
+    body = json.loads(content)
     if not isinstance(body, dict):
         raise TypeError("not an object")
     return body
@@ -276,3 +282,131 @@ async def _try_send(sending: Awaitable[None]) -> bool:
 def _error_text(error: object) -> str:
     message = error.get("message") if isinstance(error, Mapping) else error
     return " ".join(str(message).split())[:200]
+
+
+class AgentRequest:
+    """A request of the agent.
+
+    Args:
+        head: The request line and the headers.
+        body: The body as received; one that is compressed is refused as no JSON.
+    """
+
+    def __init__(self, head: h11.Request, body: bytes) -> None:
+        self.method = head.method.decode()
+        self.path = head.target.decode("ascii", "replace").partition("?")[0]
+        self.headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers
+        }
+        self.body = body
+
+
+class AgentResponse:
+    """The response to one request of the agent.
+
+    Args:
+        parser: The state of the connection.
+        writer: The connection.
+        may_have_body: False for the response to a HEAD request.
+    """
+
+    def __init__(
+        self, parser: h11.Connection, writer: asyncio.StreamWriter, *, may_have_body: bool
+    ) -> None:
+        self._parser = parser
+        self._writer = writer
+        self._may_have_body = may_have_body
+        self._has_begun = False
+
+    async def begin(self, status: int, content_type: str) -> None:
+        """Send the head of a response whose body follows in chunks."""
+        self._has_begun = True
+        headers = [("content-type", content_type), ("transfer-encoding", "chunked")]
+        await self._write(h11.Response(status_code=status, headers=headers))
+
+    async def send(self, data: bytes) -> None:
+        """Send a part of the body."""
+        await self._write(h11.Data(data=data))
+
+    async def end(self) -> None:
+        """End the body."""
+        await self._write(h11.EndOfMessage())
+
+    async def error(self, status: int, message: str) -> None:
+        """Send an error that clients of every wire format read, or cut off a begun response."""
+        if self._has_begun:
+            self._parser.send_failed()
+            return
+        self._has_begun = True
+        error = {"type": "invalid_request_error", "message": f"pytest-upskill: {message}"}
+        body = json.dumps({"type": "error", "error": error}).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
+        await self._write(h11.Response(status_code=status, headers=headers))
+        if self._may_have_body:
+            await self._write(h11.Data(data=body))
+        await self._write(h11.EndOfMessage())
+
+    async def _write(self, event: Any) -> None:
+        self._writer.write(self._parser.send(event) or b"")
+        await self._writer.drain()
+
+
+class Connection:
+    """One connection of the agent.
+
+    Args:
+        reader: Reads what the agent sends.
+        writer: Writes to the agent.
+        respond: Responds to a request.
+        request_lock: Held while a request is received and answered, so that only one request of
+            all connections is in memory.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        respond: Callable[[AgentRequest, AgentResponse], Awaitable[None]],
+        request_lock: asyncio.Lock,
+    ) -> None:
+        self._request_lock = request_lock
+        self._reader = reader
+        self._writer = writer
+        self._respond = respond
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_CHUNK)
+
+    async def serve(self) -> None:
+        """Respond to requests until the agent closes the connection.
+
+        Raises:
+            OSError, h11.ProtocolError: The agent has gone, or speaks no HTTP.
+        """
+        while isinstance(event := await self._next_event(), h11.Request):
+            async with self._request_lock:
+                body = await self._read_body()
+                if body is None:
+                    return
+                may_have_body = event.method != b"HEAD"
+                response = AgentResponse(self._parser, self._writer, may_have_body=may_have_body)
+                await self._respond(AgentRequest(event, body), response)
+            if self._parser.our_state is not h11.DONE or self._parser.their_state is not h11.DONE:
+                return
+            self._parser.start_next_cycle()
+
+    async def _read_body(self) -> bytes | None:
+        """Read the body of a request; return None if it is too large or the connection ends."""
+        data = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            data += event.data
+            if len(data) > _MAX_BYTES:
+                return None
+        return bytes(data) if isinstance(event, h11.EndOfMessage) else None
+
+    async def _next_event(self) -> object:
+        """Read the next part of a request, or the end of the connection."""
+        while (event := self._parser.next_event()) is h11.NEED_DATA:
+            if self._parser.they_are_waiting_for_100_continue:
+                continue_ = h11.InformationalResponse(status_code=100, headers=[])
+                self._writer.write(self._parser.send(continue_) or b"")
+            self._parser.receive_data(await self._reader.read(_CHUNK))
+        return event

@@ -7,11 +7,12 @@ skill, loads it, and works in the workspace. Nothing is sent to any host.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_upskill.agents.upstream import Receive
+import httpx2
+
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, Completion, ProviderError, Request
 from pytest_upskill.models.wire.stream import AgentFormat
@@ -48,7 +49,7 @@ def self_test_problem(completion: Completion) -> str:
 
 
 class Script:
-    """An upstream that replies from a script; see `Upstream`.
+    """The replies of a model that makes calls of tools.
 
     Args:
         wire: The format of its replies.
@@ -62,22 +63,16 @@ class Script:
         self._wire = wire
         self._calls = [*calls]
         self._text = text
-        self.headers = {"content-type": "text/event-stream"}
 
-    async def exchange(
-        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
-    ) -> Completion:
-        """Reply with the next call, or with the text; see `Upstream.exchange`.
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        """Reply with the next call, or with the text.
 
         Raises:
             ProviderError: The request is not for a streamed reply.
         """
-        del headers
-        body = json.loads(content)
+        body = json.loads(request.content)
         if not body.get("stream"):
-            raise ProviderError(
-                f"{request.model.label}: it requests a complete reply instead of a streamed one"
-            )
+            raise ProviderError("it requests a complete reply instead of a streamed one")
         call: Mapping[str, Any] | None = None
         if not body.get("tools"):
             text = "Self-test"  # the reply to a side question, such as one for a title
@@ -85,29 +80,11 @@ class Script:
             call, text = self._calls.pop(0), ""
         else:
             text = self._text
-        model = str(body["model"])
-        if self._wire == "messages":
-            events = message_events(model, call, text)
-        else:
-            events = response_events(model, call, text)
-        return await receive(_ScriptedReply(events))
-
-    def redact(self, value: Any) -> Any:
-        """See `Upstream.redact`: a script has no key."""
-        return value
-
-    async def aclose(self) -> None:
-        """Close nothing."""
-
-
-class _ScriptedReply:
-    def __init__(self, events: Iterator[_Event]) -> None:
-        self.headers = {"content-type": "text/event-stream"}
-        self._events = events
-
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        for event in self._events:
-            yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+        events = _EVENTS[self._wire](str(body["model"]), call, text)
+        stream = "".join(
+            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+        )
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, text=stream)
 
 
 def message_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
@@ -154,3 +131,9 @@ def response_events(model: str, call: Mapping[str, Any] | None, text: str) -> It
         "type": "response.completed",
         "response": {**response, "status": "completed", "usage": usage},
     }
+
+
+_EVENTS: Mapping[AgentFormat, Callable[[str, Mapping[str, Any] | None, str], Iterator[_Event]]] = {
+    "messages": message_events,
+    "responses": response_events,
+}

@@ -6,10 +6,10 @@ Only this module adds the key to an agent's request.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 import httpx2
 
@@ -35,25 +35,53 @@ _ALLOWED_BETAS = frozenset(
 """Beta features of Anthropic's API that change neither the price nor what the host does."""
 
 
-class Reply(Protocol):
-    """A reply with status 200 that has begun."""
+Script = Callable[[httpx2.Request], httpx2.Response]
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Its headers."""
-        ...
-
-    def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield the bytes of the body as they arrive."""
-        ...
+Receive = Callable[[httpx2.Response], Awaitable[Completion]]
+"""Reads a reply of status 200 while it arrives, and returns its completion."""
 
 
-Receive = Callable[[Reply], Awaitable[Completion]]
-"""Reads a reply while it arrives, and returns its completion."""
+class Upstream:
+    """The host; a request that it may bill is not sent again, because it is settled once.
 
+    Args:
+        endpoint: The host and its key.
+        wire: The format of the requests.
+        timeout: Seconds until the reply must begin, and between its parts.
+        retries: Sends requests to the host.
+        script: Replies in place of the host; None for the host.
+    """
 
-class Upstream(Protocol):
-    """Replies to the requests of an agent: the host of its model, or a script."""
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        wire: AgentFormat,
+        *,
+        timeout: float,
+        retries: Retries,
+        script: Script | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._wire = wire
+        self._timeout = timeout
+        # A base URL may end in /v1 or not, as for Anthropic's SDK.
+        url = f"{endpoint.url.removesuffix('/v1')}/v1" if wire == "messages" else endpoint.url
+        self._url = f"{url}/{wire}"
+        self._retries = retries
+        self._http = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S), pool=None),
+            limits=httpx2.Limits(max_connections=None),
+            # Prompts and keys must only reach the named host, not the target of a redirect.
+            follow_redirects=False,
+            trust_env=endpoint.uses_sdk_environment,
+            transport=None if script is None else httpx2.MockTransport(script),
+        )
+
+    def scripted(self, script: Script) -> Upstream:
+        """Return an upstream like this one whose requests a script answers."""
+        return Upstream(
+            self._endpoint, self._wire, timeout=self._timeout, retries=self._retries, script=script
+        )
 
     async def exchange(
         self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
@@ -67,64 +95,18 @@ class Upstream(Protocol):
             receive: Called with the first reply of status 200.
 
         Raises:
-            ProviderError: There is no usable reply.
+            ProviderError: There is no usable reply, or it broke off.
         """
-        ...
-
-    def redact(self, value: Any) -> Any:
-        """Return a JSON value without the keys that the host may have sent back."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        ...
-
-
-class HostUpstream:
-    """The host; a request that it may bill is not sent again, because it is settled once.
-
-    Args:
-        endpoint: The host and its key.
-        wire: The format of the requests.
-        timeout: Seconds until the reply must begin, and between its parts.
-        retries: Sends requests to the host.
-    """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        wire: AgentFormat,
-        *,
-        timeout: float,
-        retries: Retries,
-    ) -> None:
-        self._endpoint = endpoint
-        # A base URL may end in /v1 or not, as for Anthropic's SDK.
-        url = f"{endpoint.url.removesuffix('/v1')}/v1" if wire == "messages" else endpoint.url
-        self._url = f"{url}/{wire}"
-        self._retries = retries
-        self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S), pool=None),
-            limits=httpx2.Limits(max_connections=None),
-            # Prompts and keys must only reach the named host, not the target of a redirect.
-            follow_redirects=False,
-            trust_env=endpoint.uses_sdk_environment,
-        )
-
-    async def exchange(
-        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
-    ) -> Completion:
-        """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         call = Call(request=request, endpoint=self._endpoint)
         send_once = partial(self._exchange_once, call, content, self._headers(headers), receive)
         return await self._retries.send(request, send_once, has_own_timeout=True)
 
     def redact(self, value: Any) -> Any:
-        """See `Upstream.redact`."""
+        """Return a JSON value without the keys that the host may have sent back."""
         return self._endpoint.redactor.redact_json(value)
 
     async def aclose(self) -> None:
-        """See `Upstream.aclose`."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def _exchange_once(

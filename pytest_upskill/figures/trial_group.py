@@ -86,9 +86,11 @@ class TrialGroup:
         """Whether the model gave one answer in all runs, two or more, of every trial."""
         ran = [trial for trial in self.trials if trial.runs]
         repeated = any(len(trial.runs) > 1 for trial in ran)
-        # The copies of a single run may be missing.
+        # The copies of a single answer may be missing; a missing run of an agent is no copy.
         return repeated and all(
-            trial.distinct == 1 and (len(trial.runs) > 1 or trial.errors) for trial in ran
+            trial.distinct == 1
+            and (len(trial.runs) > 1 or (trial.errors and not trial.runs[0].completion.agent_run))
+            for trial in ran
         )
 
     @cached_property

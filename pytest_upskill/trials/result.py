@@ -117,9 +117,8 @@ class RunResult:
     @property
     def answer(self) -> tuple[object, ...]:
         """What equals that of another run if one is a copy of the other."""
-        agent = self.completion.agent_run
-        left = (agent.changed, agent.deleted) if agent else ()
-        return self.completion.text, self.completion.reasoning, left
+        # Agents end different work with the same words, and may leave the same files.
+        return self.completion.text, self.completion.reasoning, self.completion.agent_run
 
     @property
     def statements(self) -> list[bool]:

@@ -6,10 +6,10 @@ import asyncio
 import json
 from collections.abc import Mapping
 
+import httpx2
 import pytest
 
-from pytest_upskill.agents.upstream import HostUpstream
-from pytest_upskill.agents.upstream import Reply as UpstreamReply
+from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.retry import Retries
@@ -42,11 +42,11 @@ def send(
         redactor=Redactor([KEY]),
     )
 
-    async def receive(reply: UpstreamReply) -> Completion:
+    async def receive(reply: httpx2.Response) -> Completion:
         return read_message(json.loads(b"".join([chunk async for chunk in reply.aiter_bytes()])))
 
     async def all_at_once() -> str:
-        upstream = HostUpstream(
+        upstream = Upstream(
             endpoint,
             "messages",
             timeout=timeout,

@@ -10,20 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+import httpx2
 import pytest
 
 from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy import Proxy
-from pytest_upskill.agents.upstream import Reply
+from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import Completion, ProviderError, Request
+from pytest_upskill.models import Completion, ProviderError
 from tests.agent_programs import (
     Recorded,
     agent_request,
@@ -32,6 +33,7 @@ from tests.agent_programs import (
     completed,
     needs_bubblewrap,
     run_of,
+    scripted_host,
 )
 
 pytestmark = needs_bubblewrap
@@ -193,32 +195,18 @@ def test_no_request_stops_the_event_loop(tmp_path: Path) -> None:
     assert asyncio.run(longest_stop()) < 2
 
 
-class _Endless:
-    """A host whose reply is larger than what connections hold."""
+def _reply_without_end(_: httpx2.Request) -> httpx2.Response:
+    """Reply with more than connections hold."""
+    return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=_words())
 
-    headers: ClassVar = {"content-type": "text/event-stream"}
 
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        started = {"id": "a", "role": "assistant", "usage": {"input_tokens": 1, "output_tokens": 1}}
-        yield _event(type="message_start", message=started)
-        yield _event(
-            type="content_block_start", index=0, content_block={"type": "text", "text": ""}
-        )
-        for _ in range(200):
-            delta = {"type": "text_delta", "text": "word" * 5_000}
-            yield _event(type="content_block_delta", index=0, delta=delta)
-
-    async def exchange(
-        self, _: Request, __: bytes, ___: Mapping[str, str], receive: Callable[[Reply], Any]
-    ) -> Completion:
-        completion: Completion = await receive(self)
-        return completion
-
-    def redact(self, body: Any) -> Any:
-        return body
-
-    async def aclose(self) -> None:
-        pass
+async def _words() -> AsyncIterator[bytes]:
+    started = {"id": "a", "role": "assistant", "usage": {"input_tokens": 1, "output_tokens": 1}}
+    yield _event(type="message_start", message=started)
+    yield _event(type="content_block_start", index=0, content_block={"type": "text", "text": ""})
+    for _ in range(200):
+        delta = {"type": "text_delta", "text": "word" * 5_000}
+        yield _event(type="content_block_delta", index=0, delta=delta)
 
 
 def _event(**data: Any) -> bytes:
@@ -240,7 +228,8 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         return settle
 
     async def hang() -> float | None:
-        proxy = Proxy(agent_request(), ClaudeCode(), _Endless(), reserve, RunLimits())
+        upstream = Upstream(**scripted_host(_reply_without_end), wire="messages")
+        proxy = Proxy(agent_request(), ClaudeCode(), upstream, reserve, RunLimits())
         await proxy.start(tmp_path / "proxy")
         reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy", limit=1024)
         body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True})

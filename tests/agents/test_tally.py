@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
 
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.self_test import Script
-from pytest_upskill.agents.skill_use import is_loaded, results_in, texts_in
-from pytest_upskill.agents.tally import RunTally
-from pytest_upskill.agents.upstream import Reply
+from pytest_upskill.agents.tally import RunTally, is_loaded, results_in, texts_in
 from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
@@ -25,9 +23,7 @@ from pytest_upskill.models import (
     InstalledSkill,
     ProviderError,
     ToolCall,
-    parse_model,
 )
-from tests.sdk_requests import request_to
 
 LINES = [f"Rule number {number} of the invoices." for number in range(100)]
 HEAD = "---\nname: csv\ndescription: How to bill.\n---\n"
@@ -131,13 +127,10 @@ def test_a_run_that_fails_after_a_side_question_has_cost_that_question() -> None
 
 
 def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -> None:
-    asked = request_to(parse_model("codex:gpt-5-codex"))
-
-    async def receive(_: Reply) -> Completion:
-        raise AssertionError
+    asked = httpx2.Request("POST", "http://script", content=b'{"model": "m"}')
 
     with pytest.raises(ProviderError, match="a complete reply instead of a streamed one"):
-        asyncio.run(Script("responses", []).exchange(asked, b'{"model": "m"}', {}, receive))
+        Script("responses", [])(asked)
 
 
 def test_a_long_skill_that_is_read_in_two_parts_has_reached_the_agent() -> None:

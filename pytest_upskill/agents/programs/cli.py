@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_upskill.agents.skill_use import skill_in_call
+from pytest_upskill.agents.tally import skill_in_call
 from pytest_upskill.models import Request, ToolCall
 from pytest_upskill.models.wire.stream import AgentFormat
 
