@@ -72,11 +72,11 @@ class Cell(TrialGroup):
     @cached_property
     def missing_data_reason(self) -> str | None:
         """Why there is no verdict as runs are missing, None if there is one."""
-        if not self.missing:
-            return None
         # One such run is enough: whatever the others show, it is not the skill's effect.
         if broken := next((trial.broken for trial in self.trials if trial.broken), None):
             return broken
+        if not self.missing:
+            return None
         return self.doubt if self.pairs.measured else "no case has a valid run in both arms"
 
     @cached_property
@@ -150,7 +150,11 @@ class Cell(TrialGroup):
     @cached_property
     def agent(self) -> AgentFigures | None:
         """What an agent did in the runs with the skill; None if the model is no agent's."""
-        return agent_figures(run for trial in self.current_trials for run in trial.runs)
+        # All its runs, even if their answers are copies: it can load the skill in some of them.
+        with_skill = self.version_arms[0]
+        return agent_figures(
+            run for trial in self.trials if trial.arm == with_skill for run in trial.runs
+        )
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:
