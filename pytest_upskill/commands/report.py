@@ -244,7 +244,7 @@ def _report_lines(report: Report) -> Iterator[str]:
 def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about incomplete data and different versions."""
     yield from map(str, report.unmeasured_skills)
-    yield from why_undecided(report)
+    yield from why_undecided(report, names_error=False)
     for session in report.sessions:
         yield from session.without_cases
         if session.other_failures:

@@ -47,8 +47,16 @@ def outcome(report: Report, *, is_part: bool = False) -> Outcome:
     return "empty" if _is_empty(report) else "passed"
 
 
-def why_undecided(report: Report, *, is_part: bool = False) -> Iterator[str]:
-    """Yield why nothing or not everything was measured, one line for each reason."""
+def why_undecided(
+    report: Report, *, is_part: bool = False, names_error: bool = True
+) -> Iterator[str]:
+    """Yield why nothing or not everything was measured, one line for each reason.
+
+    Args:
+        report: The report.
+        is_part: Whether it is of one shard, so that the merged report decides the rest.
+        names_error: Whether to name the first error; not where all errors are printed.
+    """
     measured = any(trial.planned for _, trial in _trials(report))
     if not (is_part or measured) and (skills := report.unmeasured_skills):
         reasons = {
@@ -63,7 +71,8 @@ def why_undecided(report: Report, *, is_part: bool = False) -> Iterator[str]:
         yield f"nothing was compared with {base}: {first}{more}"
     if trials := unmeasured_trials(report):
         missing = counted(len(trials), "trial")
-        yield f"{missing} without a usable reply: {trials[0][1].errors[0]}"
+        error = f": {trials[0][1].errors[0]}" if names_error else ""
+        yield f"{missing} without a usable reply{error}"
     elif gates := [gate for gate in report.decisions if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     if not is_part and (shards := missing_shards(report)):

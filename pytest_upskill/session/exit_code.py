@@ -71,7 +71,9 @@ class ExitCode:
         code = ""
         if outcome(self.report, is_part=self._is_part) == "undecided":
             code = f"exit code {NOT_MEASURED}: "
-        for reason in why_undecided(self.report, is_part=self._is_part):
+        # pytest prints the errors, with -qq too.
+        names_error = self._config.getoption("tbstyle", "auto") == "no"
+        for reason in why_undecided(self.report, is_part=self._is_part, names_error=names_error):
             yield f"{code}{reason}"
         if quiet and uncompared_base(self.report) is None:
             yield from missing_comparisons(self.report)

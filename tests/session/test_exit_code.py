@@ -130,5 +130,19 @@ def test_the_reason_is_printed_in_every_verbosity_and_the_cost_in_all_but_the_qu
     result = run(*script(one="++--! -----", two="+++++ -----"))
 
     assert result.ret == 75
-    result.stdout.fnmatch_lines(["exit code 75: 1 trial without a usable reply: haiku: *"])
+    result.stdout.fnmatch_lines(
+        [
+            "* ERROR at setup of csv: one* *",
+            "haiku: HTTP 400 ok",
+            "exit code 75: 1 trial without a usable reply",
+        ]
+    )
     assert any(line.startswith("requested 19 answers: ") for line in result.outlines) is costs
+
+
+def test_the_reason_names_the_error_where_pytest_prints_none(run_once: Run, script: Script) -> None:
+    result = run_once(*script(one="++--! -----"), "--tb=no")
+
+    result.stdout.fnmatch_lines(
+        ["exit code 75: 1 trial without a usable reply: haiku: HTTP 400 ok"]
+    )
