@@ -13,10 +13,11 @@ import pytest
 from tests import junit
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
+from tests.loopback import Loopback, Received
 
 pytestmark = pytest.mark.needs("git")
 
-RUNS = ("--upskill-models=offline", "--upskill-runs=5", "skills")
+RUNS = ("--upskill-runs=5", "skills")
 FACTS = {
     "budget": ("What is the retry budget of the billing service?", "37 attempts"),
     "owner": ("Which team owns the invoice archive?", "the lighthouse team"),
@@ -32,13 +33,26 @@ KNOWN_TO_FAIL = "port"
 PullRequest = Callable[[dict[str, str]], None]
 
 
+def recite(loopback: Loopback) -> Callable[[Received], str]:
+    """Return a model that repeats its context, in no two runs with the same words."""
+    return lambda received: f"{received.system} ({len(loopback.requests)})"
+
+
 def body(sentences: dict[str, str]) -> str:
     return "\n".join(f"## {case}\n\n{text}\n" for case, text in sentences.items())
 
 
 @pytest.fixture
-def pull_request(write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester) -> PullRequest:
+def pull_request(
+    write_skill: WriteSkill,
+    run_once: Run,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+) -> PullRequest:
     """Commit a good skill with its baseline on main; return what commits another on a branch."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--upskill-models=m=small@{loopback.openai_url}")
+    loopback.answer = recite(loopback)
     good = SENTENCES | {KNOWN_TO_FAIL: "The ledger daemon listens."}
     cases = [
         {
@@ -76,10 +90,10 @@ def test_a_branch_that_breaks_a_case_is_red(pull_request: PullRequest, run: Run,
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            f"billing on offline: the skill became worse than {base}: owner (5/15 with *)",
+            f"billing on m: the skill became worse than {base}: owner (5/15 with *)",
             "worse: owner: 5/5 -> 0/5",
             "next: restore the facts in the skill, or change the cases*",
-            f"billing on offline: became worse than {base}: owner (5/15 with the skill, *)",
+            f"billing on m: became worse than {base}: owner (5/15 with the skill, *)",
         ]
     )
     assert result.parseoutcomes()["failed"] == 2
@@ -108,9 +122,7 @@ def test_a_branch_that_repairs_a_case_is_green(
     result = run_once(*RUNS, f"--upskill-compare={then}")
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(
-        [f"billing on offline: 15/15 with the skill, {then} 10/15, p = .998"]
-    )
+    result.stdout.fnmatch_lines([f"billing on m: 15/15 with the skill, {then} 10/15, p = .998"])
 
 
 def test_after_a_repair_is_merged_a_branch_that_undoes_it_is_red(
@@ -138,10 +150,10 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     result = run_once(*RUNS, "--upskill-compare=baseline", "--junitxml=junit.xml", *files)
 
     result.stdout.no_fnmatch_line("too few runs: *")
-    headline = "billing on offline: the skill became worse than the baseline: owner (5/15 with "
+    headline = "billing on m: the skill became worse than the baseline: owner (5/15 with "
     step = "restore the facts in the skill, or change the cases and record the baseline again"
     assert "regression" in next(
-        line for line in result.outlines if line.startswith("  offline  0->33%")
+        line for line in result.outlines if line.startswith("  m       0->33%")
     )
     json_, md, page = (Path(f"report.{name}").read_text("utf-8") for name in formats)
     (entry,) = json.loads(json_)["entries"]
@@ -149,7 +161,7 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     assert entry["gate"]["text"].startswith(headline)
     assert headline in md.splitlines()[1]
     assert step in md
-    gate = junit.cases_of(Path("junit.xml"))["gate[offline]"]
+    gate = junit.cases_of(Path("junit.xml"))["gate[m]"]
     assert junit.properties(gate)["upskill.verdict"] == "regression"
     failure = gate.find("failure")
     assert failure is not None

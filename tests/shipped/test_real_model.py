@@ -91,7 +91,10 @@ def test_a_skill_helps_a_real_model_in_anthropics_format(
 def test_early_stop_asks_a_real_model_for_no_more_than_the_verdict_needs(
     server: SmallModel, harbor: Harbor
 ) -> None:
-    figures = harbor(f"m=smollm2@{server.url}/v1", "--upskill-runs=10", "--upskill-early-stop")
+    args = (f"m=smollm2@{server.url}/v1", "--upskill-runs=10", "--upskill-early-stop")
+
+    # Ends after a sentence: answers that are cut could still change the verdict.
+    figures = harbor(*args, "--upskill-param=stop=.")
 
     assert_helped(figures)
     assert figures["verdict"] == "helps"
