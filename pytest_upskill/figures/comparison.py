@@ -125,10 +125,15 @@ class Comparison:
             yield self.headline if self.regressed else self.sentence
             if self.regressed:
                 yield self.next_step
+        yield from self.warnings
+        yield from self.notes
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """A line if the model changed, so that no regression is reported."""
         if self.drift:
             what = "regressions are not reported" if self.is_worse else "compare with caution"
             yield f"warning: {self.drift}: {what}, record the baseline again"
-        yield from self.notes
 
     @property
     def gaps(self) -> tuple[str, ...]:

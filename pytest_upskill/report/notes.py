@@ -62,6 +62,21 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield f"too few runs: {who} the same in every run: add cases, not runs"
 
 
+def short_notes(gates: Iterable[Gate]) -> Iterator[str]:
+    """Yield the notes without which the table misleads, for ``-q``."""
+    for gate in gates:
+        lines = [*_open_verdict(gate.cell)]
+        if gate.comparison is not None:
+            lines += gate.comparison.warnings
+        yield from (f"{gate.cell.name}: {line}" for line in lines)
+
+
+def _open_verdict(cell: Cell) -> Iterator[str]:
+    """Yield why the verdict is not the one that the runs show, if it is not."""
+    if cell.verdict == "too few runs" and cell.doubt:
+        yield cell.doubt
+
+
 def undecidable_statements(cells: Iterable[Cell]) -> Iterator[str]:
     """Yield a line that counts, by skill, the statements that no answer can show."""
     counts = Counter(
@@ -111,6 +126,7 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield from judge_notes(gate)
     if gate.warning:
         yield f"warning: {gate.warning}"
+    yield from _open_verdict(cell)
     # The notes about a judge explain its verdicts.
     is_by_code = gate.outcome != "skipped" and cell.judged is None
     if is_by_code and (explanation := _explain_verdict(cell)):
@@ -144,9 +160,7 @@ def _would_repeat_answers(gate: Gate) -> bool:
 
 def _explain_verdict(cell: Cell) -> str:
     """Return why the verdict seems to contradict the interval; empty if it does not."""
-    if cell.doubt:
-        return cell.doubt
-    if cell.verdict not in {"too few runs", "no effect"}:
+    if cell.doubt or cell.verdict not in {"too few runs", "no effect"}:
         return ""
     if cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:
         return ""

@@ -80,6 +80,16 @@ def test_a_skill_helps_only_if_it_does_with_the_cut_answers_of_the_baseline_pass
     assert gate["upskill.cut.without"] == "15/15"
 
 
+def test_a_verdict_that_cut_answers_leave_open_says_so_with_q(
+    script: Script, run_once: Run
+) -> None:
+    result = run_once("-q", *script(one="+++++ /////", two="+++++ /////"))
+
+    result.stdout.fnmatch_lines(
+        [f"csv on haiku: 10 cut answers ({RAISE}) could change the verdict 'helps'"]
+    )
+
+
 def test_an_answer_that_holds_what_is_asked_passes_though_it_was_cut(
     script: Script, run_once: Run
 ) -> None:
