@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from pytest_upskill.checks.blocks import relative_path
+from pytest_upskill.checks.blocks import canonical, relative_path
 from pytest_upskill.checks.result import Key
+
+C_FAMILY = frozenset({"c", "cpp", "cuda"})
+"""Languages that include headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,21 @@ class Compile(Key):
     file: tuple[str, ...] = ()
     """Files of an agent's workspace to build instead of the answer's code."""
 
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the options, None if nothing is."""
+        language = canonical(self.language) or self.language
+        options = [name for name in ("arch", "host") if getattr(self, name)]
+        for_cuda = [*options, *(each.name for each in self.requires)]
+        if for_cuda and language != "cuda":
+            return f"{min(for_cuda)!r} is for cuda only: remove it"
+        if self.headers and language not in C_FAMILY:
+            return f"'requires' names headers, and {language} has none: remove it"
+        problems = [check_flags(language, self.flags), *map(check_file, self.files)]
+        if self.arch is not None:
+            problems.append(check_arch(self.arch))
+        return next(filter(None, problems), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Key):
@@ -75,9 +93,6 @@ class Run(Key):
 Sandboxed = Compile | Run
 """A check that builds or runs the code of an answer."""
 
-
-C_FAMILY = frozenset({"c", "cpp", "cuda"})
-"""Languages that include headers."""
 
 _VALUE = r"[A-Za-z0-9_.+-]+"
 # Options for the dialect, warnings, optimization or code generation. None names a file, a program

@@ -111,20 +111,22 @@ def test_a_compiler_is_asked_about_itself_before_there_is_an_answer(
     write_skill({"id": "a", "input": "Write a.", "expected": {"compile": "slow"}})
     pytester.makeconftest("""
         import asyncio
+        import sys
         import threading
+        from pathlib import Path
 
-        from pytest_upskill.checks.compile import Built, Language
+        from pytest_upskill.checks.compile import Built, Command, Compiler, Language
         from pytest_upskill.models import Completion
 
         ASKED = threading.Event()
 
-        class Toolchain:
-            def missing(self, check):
-                return None
-
-            def identity(self, check):
+        class Toolchain(Compiler):
+            def command(self, check):
                 ASKED.set()
-                return "slow 1.0"
+                program = Path(sys.executable)
+                return Command(
+                    label="slow", program=program, options=(), suffix="", smallest="", homes=()
+                )
 
             def build(self, sources, check, sandbox):
                 return Built(passed=True, compiler="slow", message="builds")

@@ -44,7 +44,6 @@ from pytest_upskill.checks import (
     Run,
     ValueAtPath,
 )
-from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_flags
 from pytest_upskill.checks.result import Key
 
 
@@ -162,8 +161,6 @@ _INSTRUCTIONS: tuple[Literal["ptx_contains", "sass_contains"], ...] = (
 )
 _PROCESS = ("triggered", "read_file", "ran_script")
 """Keys of `Expected` that are reported but decide nothing."""
-_OF_ANY_LANGUAGE = frozenset({"language", "flags", "files", "requires", "file"})
-"""Keys of `CompileEntry` that are not for CUDA only."""
 
 
 class CompileEntry(Entry):
@@ -196,15 +193,7 @@ class CompileEntry(Entry):
 
     @model_validator(mode="after")
     def _check_options(self) -> CompileEntry:
-        for name in sorted(self.model_fields_set - _OF_ANY_LANGUAGE):
-            if self.language != "cuda":
-                raise ValueError(f"{name!r} is for cuda only: remove it")
-        if self.requires and self.language not in C_FAMILY:
-            raise ValueError(f"'requires' names headers, and {self.language} has none: remove it")
-        problem = check_flags(self.language, tuple(self.flags))
-        if self.arch is not None:
-            problem = problem or check_arch(self.arch)
-        if problem:
+        if problem := self.check().problem:
             raise ValueError(problem)
         return self
 

@@ -1,12 +1,11 @@
 """Build and run the code of answers in a sandbox."""
 
-from pytest_upskill.checks.compile.command import Command, Probes
+from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.compilers import Compilers
 from pytest_upskill.checks.compile.toolchain import (
     Built,
     CannotCompile,
     Language,
-    Repeatable,
     Runner,
     Sources,
     Toolchain,
@@ -18,10 +17,9 @@ __all__ = [
     "Built",
     "CannotCompile",
     "Command",
+    "Compiler",
     "Compilers",
     "Language",
-    "Probes",
-    "Repeatable",
     "Runner",
     "Sources",
     "Toolchain",

@@ -1,8 +1,9 @@
-"""A compiler command that is run on each file of an answer."""
+"""A compiler that is run on each file of an answer."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import Block
 from pytest_upskill.checks.compile import diagnostics
-from pytest_upskill.checks.compile.built_once import SingleFlight
+from pytest_upskill.checks.compile.built_once import SingleFlight, stamps
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox
@@ -43,46 +44,8 @@ class Command:
     path: tuple[Path, ...] = ()
     """Folders in which the compiler searches for other programs, besides its own folder."""
 
-    def build(self, sources: Sources, sandbox: Sandbox, probes: Probes) -> Built:
-        """Build each unit until one fails.
-
-        Args:
-            sources: The files of the build.
-            sandbox: The sandbox for the compiler.
-            probes: The commands that were tested before in this session.
-
-        Raises:
-            CannotCompile: Not even the minimal program builds.
-            SandboxError: The compiler cannot be started.
-        """
-        built = self._build(sources, sandbox)
-        if not built.passed:
-            probes.require(self, sandbox)
-        return built
-
-    def builds_smallest(self, sandbox: Sandbox) -> Built:
-        """Build the minimal program."""
-        return self._build(_sources(self.smallest), sandbox)
-
-    def missing_header(self, check: Compile, sandbox: Sandbox, probes: Probes) -> str | None:
-        """Return the first header that the compiler does not find, None if it finds them all.
-
-        Args:
-            check: What needs the headers, and has files that are found too.
-            sandbox: The sandbox for the compiler.
-            probes: The commands that were tested before in this session.
-
-        Raises:
-            CannotCompile: Not even the minimal program builds.
-            SandboxError: The compiler cannot be started.
-        """
-        for header in check.headers:
-            code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{self.smallest}"
-            if not self.build(_sources(code, check.files), sandbox, probes).passed:
-                return header
-        return None
-
-    def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
+    def build(self, sources: Sources, sandbox: Sandbox) -> Built:
+        """Build each unit until one fails."""
         deadline = time.monotonic() + LIMITS.wall_s
         messages: list[str] = []
         kept: list[bytes] = []
@@ -162,21 +125,52 @@ def _sources(code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sour
     return Sources(units=(block,), headers=(), files=files)
 
 
-class Probes:
-    """The commands that were tested on their minimal programs, once each per session."""
+class Compiler(ABC):
+    """A toolchain that runs one command on each file; its results are kept for later sessions."""
 
     def __init__(self) -> None:
-        self._builds = SingleFlight[Command, Built]()
+        self._smallest = SingleFlight[Command, Built]()
 
-    def require(self, command: Command, sandbox: Sandbox) -> None:
-        """Check that a command works on this machine.
+    @abstractmethod
+    def command(self, check: Compile) -> Command:
+        """Return the command with the options of a check; called only if nothing is missing."""
+
+    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
+        """See `Toolchain.missing`."""
+        return None
+
+    def programs(self, check: Compile) -> Iterator[Path]:
+        """Yield the programs whose versions decide the result of a build."""
+        yield self.command(check).program
+
+    def identity(self, check: Compile) -> str:
+        """Return a text of everything besides the code that decides the result of a build."""
+        return repr((self.command(check), stamps(self.programs(check))))
+
+    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
+        """See `Toolchain.build`."""
+        command = self.command(check)
+        built = command.build(sources, sandbox)
+        if not built.passed:
+            smallest = self._smallest.get(
+                command, lambda: command.build(_sources(command.smallest), sandbox)
+            )
+            if not smallest.passed:
+                raise CannotCompile(
+                    f"{command.label} cannot build even an empty program here: {smallest.message}"
+                )
+        return built
+
+    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
+        """Return the first of a check's headers that the compiler does not find, else None.
 
         Raises:
-            CannotCompile: Not even its minimal program builds.
+            CannotCompile: Not even the minimal program builds.
             SandboxError: The compiler cannot be started.
         """
-        smallest = self._builds.get(command, lambda: command.builds_smallest(sandbox))
-        if not smallest.passed:
-            raise CannotCompile(
-                f"{command.label} cannot build even an empty program here: {smallest.message}"
-            )
+        smallest = self.command(check).smallest
+        for header in check.headers:
+            code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{smallest}"
+            if not Compiler.build(self, _sources(code, check.files), check, sandbox).passed:
+                return header
+        return None

@@ -18,17 +18,16 @@ from pytest_upskill.checks.blocks import (
     of_file,
     relative_path,
 )
-from pytest_upskill.checks.builds import C_FAMILY, check_arch, check_file, check_flags
+from pytest_upskill.checks.builds import C_FAMILY
 from pytest_upskill.checks.compile.built_once import BuildCache, SingleFlight
+from pytest_upskill.checks.compile.command import Compiler
 from pytest_upskill.checks.compile.cuda.nvcc import Cuda
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.python.python import Python, PythonRunner
 from pytest_upskill.checks.compile.toolchain import (
     Built,
     CannotCompile,
-    FindsHeaders,
     Language,
-    Repeatable,
     Sources,
     Toolchain,
 )
@@ -96,7 +95,7 @@ class Compilers:
         if not isinstance(check, Compile) or self.missing(check):
             return
         toolchain = self._languages[_spelling(check)].toolchain
-        if isinstance(toolchain, Repeatable):
+        if isinstance(toolchain, Compiler):
             toolchain.identity(check)
 
     def decide(
@@ -117,7 +116,8 @@ class Compilers:
         """
         if self._closed:
             raise CannotCompile(_ENDED)
-        if reason := self.missing(check) or _option_problem(check):
+        problem = check.problem if isinstance(check, Compile) else None
+        if reason := self.missing(check) or problem:
             raise CannotCompile(reason)
         language = self._languages[_spelling(check)]
         if check.file:
@@ -154,7 +154,7 @@ class Compilers:
 
     def _missing_header(self, check: Compile, toolchain: Toolchain) -> str | None:
         """Return in one line which header is missing, None if none is; run once per session."""
-        if not check.headers or not isinstance(toolchain, FindsHeaders):
+        if not check.headers or not isinstance(toolchain, Compiler):
             return None
         key = (_spelling(check), check.headers, *_identity(check))
         try:
@@ -194,7 +194,7 @@ class Compilers:
         self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox
     ) -> Built:
         """Build the code, or return the cached result of an earlier session."""
-        if not isinstance(toolchain, Repeatable):
+        if not isinstance(toolchain, Compiler):
             return toolchain.build(sources, check, sandbox)
         inputs = (
             self._own_version,
@@ -276,18 +276,6 @@ def _identity(check: Sandboxed) -> tuple[object, ...]:
     if isinstance(check, Run):
         return (check.code,)
     return (check.arch, check.flags, check.host, check.requires, *check.files.items())
-
-
-def _option_problem(check: Sandboxed) -> str | None:
-    if isinstance(check, Run):
-        return None
-    language = _spelling(check)
-    problems = [check_flags(language, check.flags), *map(check_file, check.files)]
-    if check.arch is not None:
-        problems.append(check_arch(check.arch))
-    if language != "cuda" and (check.host or check.requires):
-        problems.append(f"'host' and limits on device code are for cuda, not for {language}")
-    return next(filter(None, problems), None)
 
 
 def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,9 +158,6 @@ _GUARDS = "Multiple include guards may be useful for:"
 # GNU as reads files too, and writes "Error" with a capital letter, unlike the compiler itself.
 _ASSEMBLER = re.compile(r"^(.*?:(?:\d+:)?\s+(?:Error|Warning|Info|Fatal error): ).*")
 _CLANGS_ASSEMBLER = "<inline asm>"
-_PTXAS = "ptxas "
-_FIGURES = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
-_NAME = re.compile(r"'[^']*'|(?<=for )\S+")
 # Comments may stand between the two, but what looks like one may be a string: a "*/" is enough.
 _EMBED = re.compile(r"(?:#|%:|\?\?=|\*/)\s*embed")
 _SPLICE = re.compile(r"(?:\\|\?\?/)\s*?\n")
@@ -178,12 +175,11 @@ def without_secrets(
         most: Maximum number of characters of diagnostics, without the list.
     """
     lines, included = _split(outcome.output)
-    private = not all(_is_public(path, home, known) for path in included)
+    named = (match[1] for line in lines if (match := _LOCATION.match(line)))
+    private = not all(_is_public(path, home, known) for path in (*included, *named))
     if private or _embeds(home) or any(_CLANGS_ASSEMBLER in line for line in lines):
-        kept = [LEFT_OUT, *_without_names(lines)] if lines else []
-    else:
-        kept = list(_of_public_files(lines, home, known))
-    text = "\n".join(kept)
+        lines = [LEFT_OUT] if lines else []
+    text = "\n".join(_ASSEMBLER.sub(r"\1the assembler's text is left out", line) for line in lines)
     return replace(outcome, output=text, ended="output" if len(text) > most else outcome.ended)
 
 
@@ -221,34 +217,3 @@ def _embeds(home: Workspace) -> bool:
     """Return whether code may read a file with ``#embed``, which compilers do not list."""
     codes = (file.read_text("utf-8", "replace") for file in home.root.glob("src/**/*.*"))
     return any(_EMBED.search(_SPLICE.sub("", code)) for code in codes)
-
-
-def _without_names(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of ptxas about resource usage, with numbers instead of function names."""
-    names: dict[str, str] = {}
-
-    def number(match: re.Match[str]) -> str:
-        return names.setdefault(match[0], f"'function{len(names) + 1}'")
-
-    for line in lines:
-        if _FIGURES.match(line):
-            yield _NAME.sub(number, line)
-
-
-def _of_public_files(
-    lines: Iterable[str], home: Workspace, known: tuple[str, ...]
-) -> Iterator[str]:
-    """Return the lines about public files; a line without a place belongs to the line above."""
-    keeping = True
-    left_out = False
-    for line in lines:
-        if line.startswith(_PTXAS):
-            keeping = True
-        elif match := _LOCATION.match(line):
-            keeping = _is_public(match[1], home, known)
-        if keeping:
-            left_out = False
-            yield _ASSEMBLER.sub(r"\1the assembler's text is left out", line)
-        elif not left_out:
-            left_out = True
-            yield LEFT_OUT

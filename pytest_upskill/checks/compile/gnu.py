@@ -9,19 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.checks.compile.built_once import stamps
-from pytest_upskill.checks.compile.command import Command, Probes
+from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.toolchain import Built, Sources, homes_of, run_trusted
 from pytest_upskill.sandbox.run import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
-_NAMES = {
-    ("gcc", "c"): "gcc",
-    ("gcc", "cpp"): "g++",
-    ("clang", "c"): "clang",
-    ("clang", "cpp"): "clang++",
-}
-"""Names of compilers by family and language."""
 _VERSION = re.compile(r"\d+\.\d+")
 # Newer compilers reject these in C, older ones only warn: reject them everywhere.
 _STRICT_C = tuple(
@@ -58,15 +50,15 @@ def find_host_compiler() -> Path | None:
     return _find("cpp")
 
 
-class Gnu:
+class Gnu(Compiler):
     """A toolchain that compiles C or C++ to an object file without optimization.
 
     ``-fsyntax-only`` would be faster but misses errors in inline assembly and forced inlining.
     """
 
     def __init__(self, language: Literal["c", "cpp"]) -> None:
+        super().__init__()
         self._language = language
-        self._probes = Probes()
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Toolchain.missing`."""
@@ -79,18 +71,10 @@ class Gnu:
         if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
             message = "it contains only comments"
             return Built(passed=False, compiler=self._version, message=message)
-        return self._command(check).build(sources, sandbox, self._probes)
+        return super().build(sources, check, sandbox)
 
-    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
-        """See `FindsHeaders.missing_header`."""
-        return self._command(check).missing_header(check, sandbox, self._probes)
-
-    def identity(self, check: Compile) -> str:
-        """See `Repeatable.identity`."""
-        command = self._command(check)
-        return repr((command, stamps([command.program])))
-
-    def _command(self, check: Compile) -> Command:
+    def command(self, check: Compile) -> Command:
+        """See `Compiler.command`."""
         assert self._program is not None
         return Command(
             label=self._version,
@@ -126,7 +110,7 @@ class Gnu:
     @property
     def _version(self) -> str:
         version = _VERSION.search(self._version_output)
-        name = _NAMES[self._family, self._language]
+        name = _PROGRAMS[self._language][self._family == "clang"]
         return f"{name} {version[0] if version else '(unknown version)'}"
 
 

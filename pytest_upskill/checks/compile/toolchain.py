@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from pytest_upskill.checks import CheckError, CheckResult, Compile
 from pytest_upskill.checks.blocks import Block
@@ -99,32 +99,6 @@ class Runner(Protocol):
 
         Raises:
             CannotCompile: The outcome does not depend on the answer.
-            SandboxError: A program cannot be started.
-        """
-        ...
-
-
-@runtime_checkable
-class Repeatable(Protocol):
-    """A toolchain with deterministic results, which are cached across sessions."""
-
-    def identity(self, check: Compile) -> str:
-        """Return a text of everything besides the code that determines the result of a build.
-
-        That is, the programs, their versions and their options.
-        """
-        ...
-
-
-@runtime_checkable
-class FindsHeaders(Protocol):
-    """A toolchain that can search for headers of libraries."""
-
-    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
-        """Return the first of the check's headers that the compiler does not find, else None.
-
-        Raises:
-            CannotCompile: Not even a minimal program builds.
             SandboxError: A program cannot be started.
         """
         ...

@@ -13,8 +13,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import AtMost, CheckResult, Compile
-from pytest_upskill.checks.compile.built_once import stamps
-from pytest_upskill.checks.compile.command import LIMITS, Command, Probes
+from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
 from pytest_upskill.checks.compile.cuda import device_code as cubin
 from pytest_upskill.checks.compile.cuda.device_code import (
     Disassembler,
@@ -63,11 +62,11 @@ class _DeviceCode:
         )
 
 
-class Cuda:
+class Cuda(Compiler):
     """A toolchain that builds cubins, the fastest mode that runs ptxas for a real architecture."""
 
     def __init__(self) -> None:
-        self._probes = Probes()
+        super().__init__()
         self._disassembler = Disassembler()
 
     def missing(self, check: Compile) -> str | None:
@@ -83,14 +82,13 @@ class Cuda:
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
-        command = self._command(check)
         if shadowed := self._shadowing_file(sources):
             return Built(
                 passed=False,
-                compiler=command.label,
+                compiler=self.command(check).label,
                 message=f"file {shadowed!r} would replace the toolkit's own header",
             )
-        built = command.build(sources, sandbox, self._probes)
+        built = super().build(sources, check, sandbox)
         diagnostics = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
         code = _DeviceCode.of(built.kept)
         built = replace(built, diagnostics=diagnostics, kept=())
@@ -109,16 +107,11 @@ class Cuda:
             required=tuple(self._require(check, code, sandbox)),
         )
 
-    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
-        """See `FindsHeaders.missing_header`."""
-        return self._command(check).missing_header(check, sandbox, self._probes)
-
-    def identity(self, check: Compile) -> str:
-        """See `Repeatable.identity`."""
-        command = self._command(check)
-        parts = [self._toolkit / "bin" / "ptxas", *command.path]
+    def programs(self, check: Compile) -> Iterator[Path]:
+        """See `Compiler.programs`."""
         assert self._host is not None
-        return repr((command, stamps([command.program, self._host, *parts])))
+        command = self.command(check)
+        yield from (command.program, self._host, self._toolkit / "bin" / "ptxas", *command.path)
 
     def _require(
         self, check: Compile, code: _DeviceCode, sandbox: Sandbox
@@ -152,7 +145,7 @@ class Cuda:
         return functions
 
     def _figures(self, check: Compile, ptx: str, sandbox: Sandbox) -> str:
-        command = self._command(check)
+        command = self.command(check)
         with workspace() as home:
             file = home.write("src/kernels.ptx", ptx)
             outcome = sandbox.run(
@@ -169,7 +162,8 @@ class Cuda:
             raise CannotCompile(f"ptxas reports no figures: {outcome.output or outcome.ended}")
         return outcome.output
 
-    def _command(self, check: Compile) -> Command:
+    def command(self, check: Compile) -> Command:
+        """See `Compiler.command`."""
         assert self._nvcc is not None
         assert self._host is not None
         return Command(

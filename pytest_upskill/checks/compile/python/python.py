@@ -14,7 +14,6 @@ import platform
 import re
 import secrets
 import socket
-import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from typing import Self
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import relative_path
-from pytest_upskill.checks.compile.command import Command, Probes
+from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.checks.python_tests import PythonTests, find_tests
@@ -73,28 +72,13 @@ _MOST_REPORTS = 100_000
 _LONGEST_REPORT = 8 << 10
 
 
-class Python:
+class Python(Compiler):
     """A toolchain that compiles Python to bytecode without running it."""
 
-    def __init__(self) -> None:
-        self._probes = Probes()
-
-    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
-        """See `Toolchain.missing`."""
-        return None
-
-    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:  # noqa: ARG002 - takes no options
-        """See `Toolchain.build`."""
-        return self._command.build(sources, sandbox, self._probes)
-
-    def identity(self, check: Compile) -> str:  # noqa: ARG002 - takes no options
-        """See `Repeatable.identity`."""
-        return repr((self._command, sys.version))
-
-    @property
-    def _command(self) -> Command:
+    def command(self, check: Compile) -> Command:  # noqa: ARG002 - takes no options
+        """See `Compiler.command`."""
         return Command(
-            label=f"Python {platform.python_version()}",
+            label=_PROGRAM,
             program=PYTHON,
             options=("-I", "-S", "-W", "ignore", "-c", _COMPILE),
             suffix=".py",
