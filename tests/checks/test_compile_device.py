@@ -157,5 +157,5 @@ def test_the_host_half_is_built_where_the_case_wants_it(compilers: Compilers) ->
 
 
 def test_only_cuda_has_device_code(compilers: Compilers) -> None:
-    with pytest.raises(CannotCompile, match="for cuda, not for c"):
+    with pytest.raises(CannotCompile, match="is for cuda only"):
         compilers.decide(Compile(language="c", host=True), fenced("c", "int x;"))
