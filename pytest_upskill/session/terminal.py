@@ -15,7 +15,7 @@ from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
-from pytest_upskill.report.notes import notes, undecidable_statements
+from pytest_upskill.report.notes import notes, short_notes, undecidable_statements
 from pytest_upskill.report.terminal.table import (
     LEGEND,
     TRIGGER_LEGEND,
@@ -81,6 +81,8 @@ class Terminal:
         if self._results.gates:
             self._table(terminalreporter, config)
         if config.get_verbosity() < 0:
+            for note in short_notes(self._results.gates):
+                write(terminalreporter, note)
             return
         if self._results.gates:
             write(terminalreporter, LEGEND)
