@@ -8,8 +8,8 @@ import os
 import pytest
 
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request, parse_model
+from pytest_upskill.models.clients import make_client
 from pytest_upskill.models.keys import endpoints
-from pytest_upskill.models.make_client import make_client
 from tests.loopback import Loopback, Reply
 
 every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])

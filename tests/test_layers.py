@@ -45,7 +45,6 @@ HOMES = {
         "agents.upstream",
         "models.anthropic",
         "models.call",
-        "models.connections",
         "models.openai",
         "models.served_models",
     },

@@ -189,13 +189,13 @@ TEXTS = (
     Removal("test_nothing_that_a_run_leaves_or_prints_holds_a_key", (INHERITED,)),
     Removal("test_a_url_that_cannot_be_read_is_refused_without_its_credentials", (Edit("project/redaction.py", '    rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)\n', ""),)),
     Removal("test_two_urls_with_one_label_are_refused_without_their_credentials", (Edit("models/model.py", 'f"{name}@{urlsplit(self.base_url).netloc}"', 'f"{name}@{self.userinfo}@{urlsplit(self.base_url).netloc}"'),)),
-    Removal("test_a_key_that_only_the_sdk_knows_is_learned_from_what_it_sends", (Edit("models/connections.py", "    endpoint.redactor.learn(", "    id("),)),
+    Removal("test_a_key_that_only_the_sdk_knows_is_learned_from_what_it_sends", (Edit("models/call.py", "    endpoint.redactor.learn(", "    id("),)),
     Removal("test_hostile_text_stays_text_in_html", (Edit("report/files/html.py", "autoescape=True", "autoescape=False"),)),
     Removal("test_hostile_text_stays_text_in_markdown", (Edit("report/files/markdown.py", 'ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))', 'ticks = "```"'),)),
     Removal("test_values_do_not_show_the_credentials_of_a_url", (Edit("models/model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),)),
     Removal("test_logs_hold_no_key_wherever_they_come_from", (Edit("session/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),)),
-    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/changed_recordings.py", "    if not files:", "    if True:"),)),
-    Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("answers/changed_recordings.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
+    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/cache.py", "    if not files:", "    if True:"),)),
+    Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("answers/cache.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
 )
 """Text of others, keys and recordings."""
 DATA = (
@@ -238,7 +238,7 @@ AGENTS = (
     Removal("test_pipes_links_and_odd_names_are_left_out", (Edit("project/files.py", '    | getattr(os, "O_NOFOLLOW", 0)\n', ""),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/left_files.py", "if len(files) >= MAX_FILES:", "if False:"),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/left_files.py", "        if bytes_left < 0:", "        if False:"),)),
-    Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("answers/run_limits.py", "if turns >= max_turns:", "if False:"),)),
+    Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("models/request.py", "if turns >= max_turns:", "if False:"),)),
     Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/box.py", "_threads_below, sandbox_pid) > _MAX_THREADS:", "_threads_below, sandbox_pid) < 0:"),)),
     Removal("test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing", (Edit("checks/compile/python/run_tests.py", "    sys.path += [", "    sys.path[:0] = ["),)),
     Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),

@@ -18,7 +18,6 @@ from pytest_upskill.agents.tally import SKILL_FILE, RunTally, skill_in_call
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
-from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.cases.catalogue import available_skills, sort_key
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import (
@@ -28,6 +27,7 @@ from pytest_upskill.models import (
     Completion,
     ProviderError,
     Request,
+    RunLimits,
     ToolCall,
     ToolResult,
     Turn,

@@ -23,11 +23,10 @@ from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, se
 from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget, BudgetError, Settle
-from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.pace import Pace
+from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Retries
-from pytest_upskill.answers.run_limits import RunLimits
-from pytest_upskill.models import Completion, Model, ProviderError, Request
+from pytest_upskill.models import Completion, Model, ProviderError, Request, RunLimits
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace

@@ -24,11 +24,9 @@ from pytest_upskill.agents.request_filter import RefusedBody, filter_request, ma
 from pytest_upskill.agents.tally import RunTally, results_in, texts_in
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
-from pytest_upskill.answers.run_limits import RunLimits
-from pytest_upskill.models import Completion, ProviderError, Request, clean
-from pytest_upskill.models.wire.messages import read_message
-from pytest_upskill.models.wire.responses import read_response
-from pytest_upskill.models.wire.stream import AgentFormat, ReplyReader
+from pytest_upskill.models import Completion, ProviderError, Request, RunLimits, clean
+from pytest_upskill.models.anthropic import read_message
+from pytest_upskill.models.program_replies import AgentFormat, ReplyReader, read_response
 
 _FINISH_S = 10.0
 """Seconds to wait for a reply that is still arriving when the agent exits."""

@@ -12,9 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
-from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.cases.skill_text import read_skill_text
-from pytest_upskill.models import AgentRun, AgentTask, Completion, ToolCall, ToolUse, with_totals
+from pytest_upskill.models import (
+    AgentRun,
+    AgentTask,
+    Completion,
+    RunLimits,
+    ToolCall,
+    ToolUse,
+    with_totals,
+)
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 

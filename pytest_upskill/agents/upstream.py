@@ -13,12 +13,12 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.answers.in_flight import ASKING
+from pytest_upskill.answers.progress import ASKING
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request
 from pytest_upskill.models.call import Call
 from pytest_upskill.models.keys import NO_KEY, Endpoint
-from pytest_upskill.models.wire.stream import AgentFormat
+from pytest_upskill.models.program_replies import AgentFormat
 
 _MAX_ERROR_BYTES = 1 << 16
 """Maximum bytes of an error's body that are read."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
-from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.checks import CheckResult, Sandboxed
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.files import Files

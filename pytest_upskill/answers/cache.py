@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from pytest_upskill.answers import run_record
-from pytest_upskill.answers.identity import address, identity, lines_of, request_fields
+from pytest_upskill.answers.recording import (
+    AGENT_RUNS,
+    RECORDING,
+    Recording,
+    UnsafeRecordError,
+    address,
+    completion_of,
+    identity,
+    lines_of,
+    recorded_fields,
+    request_fields,
+)
 from pytest_upskill.models import AgentRun, Completion, Look, Model, Request
-from pytest_upskill.models.wire.reasoning import without_reasoning
 from pytest_upskill.project.files import read_state, write_file
+from pytest_upskill.project.git import GitError, changed_files, has_remote, merge_base
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
@@ -27,31 +36,6 @@ _GITIGNORE = """\
 # Made by pytest-upskill. To commit recordings, choose another folder: --upskill-cache-dir.
 *
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
-    """The content of a recording's file, most important field first."""
-
-    format: Literal[1] = 1
-    subject: str
-    """Whose answer it is: skill, case, model, arm and run, in the words of the node id."""
-    recorded: str
-    """When, as ISO 8601."""
-    request: Mapping[str, Any]
-    """The fields that identify the request; the system prompt by its digests."""
-    completion: Mapping[str, Any]
-    """The completion without its text."""
-    text: tuple[str, ...]
-    """The lines of the answer, so that a changed answer is a readable diff."""
-    reasoning: tuple[str, ...] = ()
-    """The lines of the reasoning before it."""
-    served: str = ""
-    """The model that a custom host said it was serving; "" if it did not say."""
-
-
-_RECORDING = TypeAdapter(Recording)
-_COMPLETION = TypeAdapter(Completion)
 
 
 class _Replacement(NamedTuple):
@@ -129,15 +113,15 @@ class Cache:
         """Read a recording; one that cannot be read is a problem."""
         file = self._file(request, url)
         try:
-            recording = _RECORDING.validate_json(read_state(file))
+            recording = RECORDING.validate_json(read_state(file))
             if recording.request == request_fields(request, url):
-                return recording, _completion(recording)
+                return recording, completion_of(recording)
             problem = "a recording of another request"
         except FileNotFoundError:
             return None
         except OSError as error:
             problem = str(error.strerror)
-        except run_record.UnsafeRecordError as error:
+        except UnsafeRecordError as error:
             problem = str(error)
         except ValidationError:
             problem = "not a recording"
@@ -154,11 +138,11 @@ class Cache:
             request=request_fields(request, url),
             text=tuple(lines_of(completion.text)),
             reasoning=tuple(lines_of(completion.reasoning)) if completion.reasoning else (),
-            completion=_recorded_fields(completion),
+            completion=recorded_fields(completion),
             served=self.served_models.get((url, request.model.name), ""),
         )
         try:
-            data = _RECORDING.dump_json(recording, indent=1) + b"\n"
+            data = RECORDING.dump_json(recording, indent=1) + b"\n"
             self._write_gitignore()
             write_file(self._file(request, url), data, mode=0o666)
         except OSError as error:
@@ -233,10 +217,10 @@ class Cache:
         """
         files = sorted(self.folder.glob("??/*.json"))
         if agents:
-            files += sorted(self.folder.glob(f"{run_record.FOLDER}/??/*.json"))
+            files += sorted(self.folder.glob(f"{AGENT_RUNS}/??/*.json"))
         for file in files:
             with suppress(OSError, ValidationError):
-                yield file, _RECORDING.validate_json(read_state(file))
+                yield file, RECORDING.validate_json(read_state(file))
 
     def agent_runs(self, model: Model, url: str) -> AgentRuns:
         """Read the recorded runs of a model's agent, of whatever skills and cases."""
@@ -245,8 +229,8 @@ class Cache:
         for _, recording in self.recordings(agents=True):
             if agent.items() <= dict(recording.request).items():
                 kind = runs.choices if "catalogue" in recording.request else runs.answers
-                with suppress(ValidationError, run_record.UnsafeRecordError):
-                    kind.append(_completion(recording))
+                with suppress(ValidationError, UnsafeRecordError):
+                    kind.append(completion_of(recording))
         return runs
 
     @cached_property
@@ -259,7 +243,7 @@ class Cache:
 
     def _file(self, request: Request, url: str) -> Path:
         digest = identity(request, url)
-        folder = self.folder if request.task is None else self.folder / run_record.FOLDER
+        folder = self.folder if request.task is None else self.folder / AGENT_RUNS
         return folder / f"{digest[:2]}/{digest[2:34]}.json"
 
     def _write_gitignore(self) -> None:
@@ -271,35 +255,65 @@ class Cache:
         self._needs_gitignore = False
 
 
-def _recorded_fields(completion: Completion) -> dict[str, Any]:
-    """Return the fields of a completion that a recording has under ``completion``."""
-    fields = asdict(completion)
-    del fields["text"], fields["reasoning"], fields["replayed"]
-    if not completion.assistant_blocks:
-        del fields["assistant_blocks"]
-    if completion.agent_run is None:
-        del fields["agent_run"]
-    else:
-        fields["agent_run"] = run_record.pack_run(fields["agent_run"])
-    return fields
+_TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
+"""Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
+
+_DEFAULT_BRANCHES = ("HEAD", "main", "master")
 
 
-def _completion(recording: Recording) -> Completion:
-    """Return the completion of a recording.
+def changed_recordings(
+    cache: Cache, environ: Mapping[str, str], refs: Sequence[str | None]
+) -> list[str]:
+    """Return a line for each recording that differs from where the branch began.
 
-    Raises:
-        ValidationError: The recording has no valid completion.
-        UnsafeRecordError: The completion is of a run that no agent can have made.
+    Args:
+        cache: The recordings.
+        environ: Where CI systems name the target of a pull request.
+        refs: Git refs from which the branch may have been created, the likeliest first; None is
+            skipped.
+
+    Returns:
+        A line with the counts, then one for each recording, the edited ones first; nothing if none
+        changed, or if there is no repository; one line with the reason if git cannot tell.
     """
-    fields = {
-        **recording.completion,
-        "text": "\n".join(recording.text),
-        "reasoning": "\n".join(recording.reasoning),
-        "replayed": True,
-        "agent_run": run_record.unpack_run(recording.completion.get("agent_run")),
-    }
-    completion = _COMPLETION.validate_python(fields)
-    if completion.agent_run is not None:
-        run_record.refuse_unsafe(completion.agent_run)
-    # Recordings of older versions may have reasoning in the text.
-    return without_reasoning(completion)
+    if not cache.folder.is_dir():
+        return []
+    targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
+    defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
+    if not has_remote(cache.folder):
+        # Without a remote there is no branch to compare with, only uncommitted changes.
+        defaults = ["HEAD"]
+    problem = ""
+    for ref in (*filter(None, refs), *targets, *defaults):
+        try:
+            commit = merge_base(cache.folder, ref)
+            return _lines(cache, changed_files(commit, cache.folder), f"{ref} ({commit[:7]})")
+        except GitError as error:
+            problem = problem or str(error)
+    if "not in a git repository" in problem or "git is not installed" in problem:
+        return []
+    return [f"recordings: cannot tell which of them this branch changed: {problem}"]
+
+
+def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
+    files = {name: letter for name, letter in changed.items() if name.endswith(".json")}
+    added = sorted(name for name, letter in files.items() if letter == "A")
+    deleted = sorted(name for name, letter in files.items() if letter == "D")
+    edited = sorted(files.keys() - {*added, *deleted})
+    if not files:
+        return []
+    subjects: dict[str, str] = {}
+    for file, recording in cache.recordings(agents=True):
+        with suppress(ValueError):
+            subjects[file.relative_to(cache.folder).as_posix()] = recording.subject
+    groups = {"edited": edited, "added": added, "deleted": deleted}
+    counts = ", ".join(f"{len(names)} {change}" for change, names in groups.items() if names)
+    total = f"recordings changed since {since}: {counts}; review them like code"
+    return [
+        f"{total}, as this replay's results rest on them",
+        *(_line(change, name, subjects) for change, names in groups.items() for name in names),
+    ]
+
+
+def _line(change: str, name: str, subjects: Mapping[str, str]) -> str:
+    return f"{change}: {name} ({subjects[name]})" if name in subjects else f"{change}: {name}"

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pytest_upskill.answers.resources import Workplace
 from pytest_upskill.answers.source import CompletionSource
-from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.checks import CheckError, Judge
 from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, meaning_of
 from pytest_upskill.grading.grade import Answer

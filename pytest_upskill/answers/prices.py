@@ -14,11 +14,10 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from pytest_upskill.models import (
-    MAX_RUN_REQUESTS,
-    MAX_RUN_TOKENS,
     Completion,
     Model,
     Request,
+    RunLimits,
     Tool,
     Turn,
 )
@@ -192,7 +191,7 @@ def max_input_tokens(request: Request) -> int:
     For a run of an agent, that is the limit of all its tokens.
     """
     if request.task is not None:
-        return MAX_RUN_TOKENS
+        return RunLimits().tokens
     size = _bytes(request.frame) + _bytes(request.skill) + _bytes(request.user)
     size += sum(map(_json_bytes, (*request.tools, *request.turns)))
     tool_results = sum(len(turn.results) for turn in request.turns)
@@ -214,5 +213,6 @@ def max_output_tokens(request: Request) -> int:
     """Return an upper bound on the tokens of an answer, or of all replies in a run of an agent."""
     if request.task is None:
         return request.max_tokens
-    replies = min(MAX_RUN_REQUESTS, request.task.max_turns)
-    return min(MAX_RUN_TOKENS, replies * request.max_tokens)
+    limits = RunLimits()
+    replies = min(limits.requests, request.task.max_turns)
+    return min(limits.tokens, replies * request.max_tokens)

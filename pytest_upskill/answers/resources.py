@@ -1,4 +1,4 @@
-"""Hosts, and the objects that all requests of a session share."""
+"""Hosts, and what a session provides to requests, trials and commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.prices import Prices
-from pytest_upskill.models import Client, Completion, Request
+from pytest_upskill.answers.progress import InFlight
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.grading.grade import Decide
+from pytest_upskill.models import Client, Completion, Model, Request
 from pytest_upskill.project.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -94,3 +97,24 @@ class Resources:
     activity: InFlight
     bill: Bill
     redactor: Redactor
+
+
+class WorkError(Exception):
+    """Work that cannot be done as requested; the message is one line with the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What a session provides: hosts, resources, settings and extensions by plugins."""
+
+    resources: Resources
+    hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]
+    """Returns the host of each model, and checks that requests to it can be sent."""
+    concurrency: int
+    max_tokens: int
+    """Maximum output tokens of an answer."""
+    extensions: Extensions
+    decide: Callable[[Case], Decide]
+    """Returns the function that decides the custom checks of a case."""
+    judge: Model | None = None
+    """Model that decides statements about answers; None if there is none."""

@@ -26,8 +26,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.host_health import OVERLOADED, HostHealth, backoff
-from pytest_upskill.answers.in_flight import ASKING, InFlight
 from pytest_upskill.answers.pace import Pace, Slot
+from pytest_upskill.answers.progress import ASKING, InFlight
 from pytest_upskill.models import Client, Completion, ProviderError, Request
 
 _UNAVAILABLE = frozenset({502, 503})

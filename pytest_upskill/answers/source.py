@@ -15,12 +15,12 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pytest_upskill.answers.budget import BudgetError
-from pytest_upskill.answers.identity import identity
+from pytest_upskill.answers.recording import identity
 from pytest_upskill.answers.resources import AgentRunner, Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
-from pytest_upskill.models.wire.reasoning import without_reasoning
+from pytest_upskill.models.reasoning import without_reasoning
 from pytest_upskill.project.redaction import shown_url
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request

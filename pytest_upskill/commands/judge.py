@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.answers.judging import JudgeTask, judge_answers
-from pytest_upskill.answers.workplace import Workplace
+from pytest_upskill.answers.resources import Workplace
 from pytest_upskill.cases.judge_labels import LabelledAnswer, LabelsFile, load_labels, write_labels
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_upskill.answers.workplace import Workplace
+from pytest_upskill.answers.resources import Workplace
 from pytest_upskill.commands.command import (
     PASSED,
     UNUSABLE,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_upskill.models.client import Client, ProviderError
 from pytest_upskill.models.completion import (
-    MAX_RUN_REQUESTS,
-    MAX_RUN_TOKENS,
     MAX_TOKENS_COUNTED,
     AgentRun,
     Completion,
@@ -22,8 +19,11 @@ from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.models.request import (
     MAX_TURNS,
     AgentTask,
+    Client,
     InstalledSkill,
+    ProviderError,
     Request,
+    RunLimits,
     Tool,
     ToolResult,
     Turn,
@@ -32,8 +32,6 @@ from pytest_upskill.models.request import (
 __all__ = [
     "AGENTS",
     "ALIASES",
-    "MAX_RUN_REQUESTS",
-    "MAX_RUN_TOKENS",
     "MAX_TOKENS_COUNTED",
     "MAX_TURNS",
     "AgentRun",
@@ -47,6 +45,7 @@ __all__ = [
     "Parameters",
     "ProviderError",
     "Request",
+    "RunLimits",
     "StopReason",
     "Tool",
     "ToolCall",

@@ -1,18 +1,22 @@
-"""Client for Anthropic's Messages API, based on the official SDK."""
+"""Anthropic's Messages API: client, bodies and replies.
+
+Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/docs/tool-use.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
-import anthropic
 import httpx2
 
-from pytest_upskill.models.call import Call
-from pytest_upskill.models.completion import Completion
-from pytest_upskill.models.connections import open_sdk
+from pytest_upskill.models.call import Call, open_sdk
+from pytest_upskill.models.completion import Completion, clean
+from pytest_upskill.models.content import clean_json, read_blocks, stop_reason, token_count
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.request import Request
-from pytest_upskill.models.wire.messages import messages_body, read_message
+from pytest_upskill.models.request import Request, Turn
 
 
 class AnthropicClient:
@@ -23,7 +27,9 @@ class AnthropicClient:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+        import anthropic  # slow
+
+        self._endpoint, self._module = endpoint, anthropic
         # The SDK adds /v1 itself.
         url = None if endpoint.uses_sdk_environment else endpoint.url.removesuffix("/v1")
         self._sdk = open_sdk(
@@ -42,8 +48,95 @@ class AnthropicClient:
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
         sent = self._sdk.post("/v1/messages", body=messages_body(request), cast_to=httpx2.Response)
-        return await call.complete(sent, anthropic, read_message)
+        return await call.complete(sent, self._module, read_message)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sdk.close()
+
+
+_CACHE_BREAKPOINT = MappingProxyType({"cache_control": {"type": "ephemeral"}})
+"""Marks the end of a prefix that the next requests will share, for the prompt cache."""
+
+
+def messages_body(request: Request) -> dict[str, Any]:
+    """Return the JSON body of a request."""
+    body: dict[str, Any] = {
+        "model": request.model.name,
+        "max_tokens": request.max_tokens,
+        "messages": [{"role": "user", "content": clean(request.user)}],
+    }
+    for turn in request.turns:
+        body["messages"] += _turn_messages(turn)
+    if request.turns and request.turns[-1].results:
+        body["messages"][-1]["content"][-1] |= _CACHE_BREAKPOINT
+    system: list[dict[str, Any]] = []
+    if request.frame:
+        system.append({"type": "text", "text": clean(request.frame)})
+    if request.skill:
+        # A separate block, so that the one before it is the same in every arm. The skill is the
+        # last part that all cases share, so it gets the cache breakpoint.
+        system.append({"type": "text", "text": clean(request.skill), **_CACHE_BREAKPOINT})
+    if system:
+        body["system"] = system
+    body |= _parameters(request)
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+            for tool in request.tools
+        ]
+    return body
+
+
+def read_message(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what only HTTP headers contain.
+
+    Raises:
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    content = read_blocks(body["content"])
+    usage = body.get("usage")
+    cache_read = token_count(usage, "cache_read_input_tokens") or 0
+    cache_write = token_count(usage, "cache_creation_input_tokens") or 0
+    uncached = token_count(usage, "input_tokens")
+    return Completion(
+        text=clean(content.text),
+        reasoning=clean(content.reasoning),
+        tool_calls=content.tool_calls,
+        assistant_blocks=tuple(clean_json(body["content"])),
+        input_tokens=None if uncached is None else uncached + cache_read + cache_write,
+        output_tokens=token_count(usage, "output_tokens"),
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        stop_reason=stop_reason(body.get("stop_reason")),
+    )
+
+
+def _parameters(request: Request) -> dict[str, Any]:
+    """Return the fields of the parameters.
+
+    Anthropic's own API refuses temperature and top_p; other servers with this format take them.
+    None takes a seed.
+    """
+    parameters = request.model.parameters
+    fields = {
+        "temperature": parameters.temperature,
+        "top_p": parameters.top_p,
+        "stop_sequences": list(parameters.stop) or None,
+        "output_config": {"effort": parameters.effort} if parameters.effort else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None} | parameters.fields
+
+
+def _turn_messages(turn: Turn) -> list[dict[str, Any]]:
+    results = [
+        {
+            "type": "tool_result",
+            "tool_use_id": result.call_id,
+            "content": clean(result.text),
+            **({"is_error": True} if result.failed else {}),
+        }
+        for result in turn.results
+    ]
+    message = {"role": "assistant", "content": [dict(block) for block in turn.assistant_blocks]}
+    return [message, {"role": "user", "content": results}]

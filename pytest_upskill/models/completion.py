@@ -17,13 +17,6 @@ StopReason = Literal["end", "max_tokens", "refusal", "other"]
 MAX_TOKENS_COUNTED = 10**9
 """Maximum of a plausible token count; a larger one is an error of the server."""
 
-
-MAX_RUN_REQUESTS = 40
-"""Maximum number of requests in one run of an agent."""
-
-MAX_RUN_TOKENS = 500_000
-"""Maximum number of tokens in one run of an agent, prompts and answers together."""
-
 # These bounds are validated in completions from JSON and from plugins.
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS_COUNTED)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -15,16 +15,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_upskill.models.hosts import BY_PREFIX
-from pytest_upskill.models.mistakes import (
-    BEDROCK_NAME,
-    hint,
-    parameters_in_name,
-    refuse_bad_url,
-    split_effort,
-    split_query,
-)
 from pytest_upskill.models.model import AGENTS, Model, ModelError, server
-from pytest_upskill.project.redaction import split_userinfo, without_credentials
+from pytest_upskill.models.parameters import NAMES, OTHER_NAMES
+from pytest_upskill.project.messages import did_you_mean
+from pytest_upskill.project.redaction import HIDDEN, split_userinfo, without_credentials
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -183,7 +177,7 @@ def _split_base_url(spec: str) -> tuple[str, str | None]:
     """
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
     if not urls:
-        refuse_bad_url(spec)
+        _refuse_bad_url(spec)
         return name, None
     try:
         return name, server(urls[0])
@@ -199,16 +193,16 @@ def _refuse_parameters(
 
     With a base URL, or after a plugin's prefix, ``:high`` may be a part of the name.
     """
-    model, parameters = split_query(name)
+    model, parameters = _split_query(name)
     if not parameters and base_url is None:
-        without_effort, effort = split_effort(name)
+        without_effort, effort = _split_effort(name)
         with suppress(ModelError):
             if effort and parse_model(without_effort, aliases=aliases).provider in BY_PREFIX:
                 model, parameters = without_effort, effort
     if parameters:
         head, _, tail = model.partition(":")
         bare = tail if _known_prefix(head) else model
-        raise parameters_in_name(model, label or _label_of(bare), parameters)
+        raise _parameters_in_name(model, label or _label_of(bare), parameters)
 
 
 def _resolve(
@@ -231,7 +225,7 @@ def _resolve(
         return _ServedModel("offline", name)
     head, dot, tail = name.partition(".")
     # The spelling of huggingface/upskill and fast-agent: provider.model
-    if dot and tail and _known_prefix(head) and not BEDROCK_NAME.fullmatch(name):
+    if dot and tail and _known_prefix(head) and not _BEDROCK_NAME.fullmatch(name):
         return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
     return _guess(name, default_base_url, ["offline", *aliases])
 
@@ -287,7 +281,7 @@ def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) 
     if _OPENAI_NAME.match(name) and "/" not in name:
         return _ServedModel("openai", name)
     head, colon, tail = name.partition(":")
-    bedrock = BEDROCK_NAME.fullmatch(name)
+    bedrock = _BEDROCK_NAME.fullmatch(name)
     if (
         (colon and tail and not bedrock)
         and head not in {"ft", "gpt-oss"}
@@ -296,7 +290,7 @@ def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) 
         return _ServedModel(head, tail)
     raise ModelError(
         f"cannot tell the host of model {name!r}: write host:model or model@base_url"
-        + hint(name, short_names, bedrock=bedrock is not None)
+        + _hint(name, short_names, bedrock=bedrock is not None)
     )
 
 
@@ -304,3 +298,85 @@ def _label_of(name: str) -> str:
     """Return a label for a model name: its last part, with characters that node ids allow."""
     last_part = name.rstrip("/").rpartition("/")[2]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", last_part).strip("-") or "model"
+
+
+_BEDROCK_NAME = re.compile(r"([a-z]+\.)?[a-z0-9]+\..+-v\d+(:\d+)?")
+"""Amazon Bedrock's names of models, which begin with a vendor's name and a dot."""
+
+_BAD_BASE_URL = re.compile(r"@.*(//|@)|://[^@]*@")
+"""A model with what looks like a base URL of another scheme; there may be a password in it."""
+_QUERY = re.compile(r"\?(?=\w+=)")
+_EFFORT = re.compile(r"(?P<model>.+)[.:](?P<effort>minimal|low|medium|high|xhigh)")
+_LOGIN = re.compile(
+    r"(?P<user>[^:/@]*):[^/@]+@(?P<host>([\w-]+\.)+[a-z][\w-]*|[\d.]+:\d+|localhost)(?=[:/]|$)"
+)
+"""Credentials in front of a host that lacks its scheme; not a model's version such as @20250514."""
+
+
+def _refuse_bad_url(spec: str) -> None:
+    """Raise ModelError for what seems to be a base URL without its scheme, and hide passwords."""
+    if _BAD_BASE_URL.search(spec):
+        shown = re.sub("(@|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
+    elif _LOGIN.match(spec):
+        shown = _LOGIN.sub(rf"\g<user>:{HIDDEN}@\g<host>", spec)
+    else:
+        return
+    raise ModelError(
+        f"bad model {shown!r}: write model@base_url; a base URL begins with http:// or https://"
+    )
+
+
+def _split_query(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a model's name without parameters like ``?temperature=0``, and their pairs."""
+    model, *query = _QUERY.split(name, maxsplit=1)
+    pairs = (part.partition("=") for part in "".join(query).split("&") if part)
+    return model, [(key, value) for key, _, value in pairs]
+
+
+def _split_effort(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a model's name without an effort such as ``:high`` at its end, and its pair."""
+    match = _EFFORT.fullmatch(name)
+    if match is None:
+        return name, []
+    return match["model"], [("effort", match["effort"])]
+
+
+def _parameters_in_name(
+    model: str, label: str, parameters: Sequence[tuple[str, str]]
+) -> ModelError:
+    """Make the error for parameters in a model's name, as other programs write them.
+
+    Args:
+        model: The name without them.
+        label: The label of the model.
+        parameters: Keys and values; the values of unknown keys are hidden.
+    """
+    options = []
+    for key, value in parameters:
+        own_name = "effort" if key == "reasoning" else OTHER_NAMES.get(key, key)
+        shown = f"{own_name}={value}" if own_name in NAMES else "KEY=VALUE"
+        options.append(f"--upskill-param {label}:{shown}")
+    return ModelError(
+        f"bad model {model!r} with {' and '.join(key for key, _ in parameters)}: parameters are "
+        f"options: write {model} and {' '.join(dict.fromkeys(options))}"
+    )
+
+
+def _hint(name: str, short_names: Sequence[str], *, bedrock: bool) -> str:
+    """Return the end of a message about a model name without a known host: how to write it.
+
+    Args:
+        name: The model's name.
+        short_names: Names that may have been mistyped, such as aliases.
+        bedrock: Whether the name is one of Amazon Bedrock's.
+    """
+    head, slash, tail = name.partition("/")
+    if bedrock:
+        return f"; the name is Amazon Bedrock's, so write the URL of your gateway to it: {name}@URL"
+    if name.startswith("gpt-oss"):
+        return f", such as ollama:{name}"
+    if slash and head in BY_PREFIX:
+        return f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
+    if "@" in name:
+        return "; a base URL begins with http:// or https://"
+    return did_you_mean(name.lower(), short_names)

@@ -16,9 +16,8 @@ from functools import lru_cache
 
 from markdown_it import MarkdownIt
 
-from pytest_upskill.models.client import ProviderError
 from pytest_upskill.models.completion import Completion, ToolCall
-from pytest_upskill.models.request import Request
+from pytest_upskill.models.request import ProviderError, Request
 
 EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
 NO_REFERENCE = "Offline model: no reference for this in the context."

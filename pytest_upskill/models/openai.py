@@ -1,25 +1,32 @@
-"""Client for OpenAI's Chat Completions API and compatible servers, based on the official SDK."""
+"""OpenAI's Chat Completions API and compatible servers: client, bodies and replies.
+
+Source: https://platform.openai.com/docs/api-reference/chat.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 
-from pytest_upskill.models.call import Call
-from pytest_upskill.models.client import ProviderError
-from pytest_upskill.models.completion import Completion
-from pytest_upskill.models.connections import open_sdk
+from pytest_upskill.models.call import Call, open_sdk
+from pytest_upskill.models.completion import Completion, clean
+from pytest_upskill.models.content import (
+    ErrorReply,
+    clean_json,
+    get_field,
+    read_chat_message,
+    stop_reason,
+    token_count,
+)
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.lazy_import import lazy_import
 from pytest_upskill.models.model import Model
-from pytest_upskill.models.request import Request
-from pytest_upskill.models.wire.chat import Dialect, chat_body, read_chat
-
-# The classes of replies take half of the SDK's import time and are not used: see Call.complete().
-with lazy_import("openai.types", "openai.types.responses"):
-    import openai
+from pytest_upskill.models.request import ProviderError, Request, Turn
 
 _REFUSALS = frozenset({400, 422, 500})
 _MAX_ADAPTATIONS = 2
@@ -36,7 +43,12 @@ class OpenAIClient:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+        # The classes of replies take most of the SDK's import time and are not used: see
+        # Call.complete().
+        with lazy_import("openai.types", "openai.types.responses"):
+            import openai
+
+        self._endpoint, self._module = endpoint, openai
         self._sdk = open_sdk(
             endpoint,
             sdk=partial(openai.AsyncOpenAI, base_url=endpoint.url),
@@ -71,8 +83,185 @@ class OpenAIClient:
         sent = self._sdk.post(
             "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
         )
-        return await call.complete(sent, openai, read_chat)
+        return await call.complete(sent, self._module, read_chat)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sdk.close()
+
+
+_NO_SYSTEM = re.compile(
+    r"system (role|message|prompt|instruction)s?\b.*\b(not|un)[ -]?(supported|allowed|enabled)"
+    r"|(does not|doesn't|not) support.*\bsystem\b|only user and assistant roles"
+    r"|developer instruction is not enabled",
+    re.IGNORECASE,
+)
+_NO_MAX_TOKENS = re.compile(
+    r"\A(?=.*max_completion_tokens)(?=.*(instead|unsupported|not (supported|compatible)))",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_COMPLETION_LIMIT = re.compile(
+    r"(un(supported|recognized|known|expected)|extra|not (permitted|allowed|supported)).*"
+    r"max_completion_tokens|max_completion_tokens.*(unsupported|not (permitted|allowed|supported)"
+    r"|extra)",
+    re.IGNORECASE,
+)
+_MAX_CHARS = 4000
+"""Number of characters of an error message that are searched."""
+
+LimitName = Literal["max_tokens", "max_completion_tokens"]
+"""OpenAI's reasoning models refuse ``max_tokens``; local servers ignore the other name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The variant of the format that a model accepts."""
+
+    limit_name: LimitName
+    """Name of the field with the maximum of output tokens."""
+    has_system_role: bool = True
+    """Whether there is a system role; otherwise the system prompt is put before the question."""
+
+    @classmethod
+    def of(cls, model: Model) -> Dialect:
+        """Return the dialect to use before the first request to a model."""
+        is_openai = model.vendor is not None and model.vendor.prefix == "openai"
+        return cls("max_completion_tokens" if is_openai or model.always_reasons else "max_tokens")
+
+    def adapted_to(self, error: str) -> Dialect:
+        """Return the dialect that the error message of a host asks for, or this one.
+
+        Azure, gateways and others say ``Use 'max_completion_tokens' instead`` of deployments whose
+        names do not show which model they are. Some chat templates have no system role (Gemma's,
+        older Mistral's). All arms use the same dialect.
+        """
+        error = error[:_MAX_CHARS]
+        if self.has_system_role and _NO_SYSTEM.search(error):
+            return replace(self, has_system_role=False)
+        if self.limit_name == "max_tokens" and _NO_MAX_TOKENS.search(error):
+            return replace(self, limit_name="max_completion_tokens")
+        if self.limit_name == "max_completion_tokens" and _NO_COMPLETION_LIMIT.search(error):
+            return replace(self, limit_name="max_tokens")
+        return self
+
+
+def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any]:
+    """Return the JSON body of a request.
+
+    Args:
+        request: The request.
+        dialect: The dialect of the model; None for the one that its name suggests.
+    """
+    dialect = dialect or Dialect.of(request.model)
+    messages = _first_messages(request, has_system_role=dialect.has_system_role)
+    for turn in request.turns:
+        messages += _turn_messages(turn)
+    body: dict[str, Any] = {"model": request.model.name, "messages": messages}
+    body[dialect.limit_name] = request.max_tokens
+    body |= _parameters(request)
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.schema,
+                },
+            }
+            for tool in request.tools
+        ]
+    return body
+
+
+def read_chat(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what only HTTP headers contain.
+
+    Raises:
+        ErrorReply: The reply is an error.
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    choice, usage = body["choices"][0], body.get("usage")
+    # OpenRouter reports a failure of the model here; a partial answer is not used.
+    if choice.get("error"):
+        raise ErrorReply(choice)
+    message = _with_call_ids(choice["message"])
+    content = read_chat_message(message)
+    details = get_field(usage, "prompt_tokens_details")
+    return Completion(
+        text=clean(content.text or content.refusal),
+        reasoning=clean(content.reasoning),
+        tool_calls=content.tool_calls,
+        assistant_blocks=(clean_json(_without_nulls(message)),),
+        input_tokens=token_count(usage, "prompt_tokens"),
+        output_tokens=_output_tokens(usage),
+        cache_read_tokens=token_count(details, "cached_tokens") or 0,
+        cache_write_tokens=token_count(details, "cache_write_tokens") or 0,
+        stop_reason="refusal" if content.refusal else stop_reason(choice.get("finish_reason")),
+    )
+
+
+def _output_tokens(usage: object) -> int | None:
+    """Return all generated tokens, None if the server does not count them.
+
+    Gemini's endpoint and some gateways count reasoning in ``total_tokens`` alone. Totals that are
+    smaller than the sum of their parts, such as 0, are ignored.
+    """
+    output = token_count(usage, "completion_tokens")
+    prompt, total = token_count(usage, "prompt_tokens"), token_count(usage, "total_tokens")
+    if output is None or prompt is None or total is None:
+        return output
+    return max(output, total - prompt)
+
+
+def _parameters(request: Request) -> dict[str, Any]:
+    """Return the fields of the parameters, under the names of the host."""
+    parameters, vendor = request.model.parameters, request.model.vendor
+    fields: dict[str, Any] = {"temperature": parameters.temperature, "top_p": parameters.top_p}
+    fields[vendor.seed if vendor else "seed"] = request.seed
+    fields["stop"] = list(parameters.stop) or None
+    if parameters.effort and vendor and vendor.nested_effort:
+        fields["reasoning"] = {"effort": parameters.effort}
+    else:
+        fields["reasoning_effort"] = parameters.effort
+    return {name: value for name, value in fields.items() if value is not None} | parameters.fields
+
+
+def _first_messages(request: Request, *, has_system_role: bool) -> list[dict[str, Any]]:
+    system, user = clean(request.system), clean(request.user)
+    if system and not has_system_role:
+        system, user = "", "\n\n".join(filter(None, (system, user)))
+    messages = [{"role": "system", "content": system}] if system else []
+    return [*messages, {"role": "user", "content": user}]
+
+
+def _turn_messages(turn: Turn) -> list[dict[str, Any]]:
+    replies = [{"role": "assistant", **block} for block in turn.assistant_blocks]
+    results = [
+        {"role": "tool", "tool_call_id": result.call_id, "content": clean(result.text)}
+        for result in turn.results
+    ]
+    return [*replies, *results]
+
+
+def _with_call_ids(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message with an id for each tool call, which some servers leave out."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or all(get_field(call, "id") for call in calls):
+        return message
+    named = [
+        {**call, "id": get_field(call, "id") or f"call_{number}"}
+        if isinstance(call, Mapping)
+        else call
+        for number, call in enumerate(calls, 1)
+    ]
+    return {**message, "tool_calls": named}
+
+
+def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message without its empty fields, which some servers send but do not accept."""
+    return {
+        name: value
+        for name, value in message.items()
+        if name == "content" or value not in (None, [])
+    }

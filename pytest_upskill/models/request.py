@@ -1,12 +1,14 @@
-"""A request: everything that is sent to get one completion."""
+"""A request, everything that is sent to get one completion, and the client that sends it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Protocol
 
 from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.models.completion import Completion
 from pytest_upskill.models.model import Model
 
 MAX_TURNS = 20
@@ -145,3 +147,100 @@ class Request:
     def system(self) -> str:
         """The whole system prompt."""
         return self.frame + self.skill
+
+
+class Client(Protocol):
+    """A client of one endpoint; a session has one of each, used on one event loop.
+
+    A plugin's client that sends `Request.tools` and `Request.turns` and reads tool calls sets
+    ``accepts_tools = True``; one that sends `Model.parameters` sets ``accepts_parameters = True``.
+    """
+
+    async def complete(self, request: Request) -> Completion:
+        """Send a request once, without retries, and return the completion.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class ProviderError(Exception):
+    """A request without a usable reply; its run counts as missing, not as failed.
+
+    Attributes:
+        status: HTTP status, None without a reply.
+        retryable: Whether a retry may succeed.
+        retry_after: Seconds to wait before a retry, as the server requests; None if it does not.
+        fatal: Whether every further request to this model would fail too (bad key, no model).
+        loading: Whether the host is still loading the model.
+        timed_out: Whether no reply came within the timeout.
+        of_request: Whether this request's length or tools caused it, so that others may succeed.
+        billable: Whether the host may bill the request; by default True, unless the status is that
+            of an HTTP error.
+        paid: The tokens and cost of earlier requests of the same run, None if there were none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        fatal: bool = False,
+        loading: bool = False,
+        timed_out: bool = False,
+        of_request: bool = False,
+        billable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.fatal = fatal
+        self.loading = loading
+        self.timed_out = timed_out
+        self.of_request = of_request
+        if billable is None:
+            billable = status in {None, HTTPStatus.OK}
+        self.billable = billable
+        self.paid: Completion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """Limits of a run of an agent, besides turns, which its case sets, and cost: see `Budget`.
+
+    A run that would exceed one fails and names it.
+    """
+
+    requests: int = 40
+    tokens: int = 500_000
+    """Tokens of all prompts and answers."""
+    seconds: float = 300.0
+    """Time of the agent and its tools, without the time that the provider takes."""
+
+    def exceeded_limit(
+        self, *, turns: int, max_turns: int, requests: int, tokens: int, prefix_tokens: int
+    ) -> str:
+        """Return the limit that the next request would exceed, "" for none.
+
+        Args:
+            turns: Replies of the model so far.
+            max_turns: The case's limit of turns.
+            requests: Requests so far.
+            tokens: Tokens of all prompts and answers so far.
+            prefix_tokens: Tokens that the next prompt begins with: the conversation so far.
+        """
+        if turns >= max_turns:
+            return f"it needs more than {max_turns} turn{'s' * (max_turns != 1)}"
+        if requests >= self.requests:
+            return f"it needs more than {self.requests} requests"
+        if tokens + prefix_tokens > self.tokens:
+            return f"it needs more than {self.tokens:,} tokens"
+        return ""

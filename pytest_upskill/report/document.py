@@ -12,8 +12,7 @@ from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.git import Revision
-from pytest_upskill.trials.result import RunResult, TrialResult
-from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
+from pytest_upskill.trials.result import RunResult, SkippedCase, TrialResult, Unmeasured
 
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""

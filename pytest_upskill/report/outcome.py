@@ -15,8 +15,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.skipped import skip_reasons
+from pytest_upskill.trials.result import TrialResult, skip_reasons
 
 Outcome = Literal["failed", "undecided", "empty", "passed"]
 

@@ -26,7 +26,7 @@ from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings
-from pytest_upskill.trials.skipped import NO_JUDGE
+from pytest_upskill.trials.result import NO_JUDGE
 from pytest_upskill.trials.trial import Trial, plan, unlisted_choices
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.models import AGENTS, Client, Model, ProviderError
-from pytest_upskill.models.error_hints import refused_parameter
+from pytest_upskill.models.clients import PluginClient, make_client, missing_sdk
+from pytest_upskill.models.errors import refused_parameter
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import (
     Endpoint,
@@ -27,8 +28,6 @@ from pytest_upskill.models.keys import (
     missing_key,
     url_variable,
 )
-from pytest_upskill.models.make_client import make_client, missing_sdk
-from pytest_upskill.models.plugin_client import PluginClient
 from pytest_upskill.models.served_models import served_models
 from pytest_upskill.project.messages import closest
 from pytest_upskill.project.redaction import HIDDEN

@@ -17,8 +17,7 @@ from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.session.settings import SETTINGS, runs_tests
-from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
-from pytest_upskill.trials.skipped import UNDECIDABLE
+from pytest_upskill.trials.result import UNDECIDABLE, CellKey, TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description
 
 ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()

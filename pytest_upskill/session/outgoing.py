@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.session.collectors import (
@@ -20,7 +21,7 @@ from pytest_upskill.session.collectors import (
 from pytest_upskill.session.items import TrialItem
 
 _OURS = (NamedSkill, SkillCases, SkillFile, TrialItem, UnsafeFolder)
-_SDKS = frozenset({"anthropic", "httpcore2", "httpx2", "openai"})
+_SDKS = frozenset({"httpcore2", "httpx2", *(host.wire for host in HOSTS)})
 """Loggers that log what servers sent."""
 
 

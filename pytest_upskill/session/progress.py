@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
+from pytest_upskill.answers.progress import REFRESH_S, CostTally, parts
 from pytest_upskill.answers.service import Service
-from pytest_upskill.answers.tally import REFRESH_S, CostTally, parts
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.project.messages import safe

@@ -17,7 +17,7 @@ import pytest
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
-from pytest_upskill.answers.changed_recordings import changed_recordings
+from pytest_upskill.answers.cache import changed_recordings
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.wording import ANSWER, quoted_lines

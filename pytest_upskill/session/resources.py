@@ -13,8 +13,8 @@ import pytest
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.prices import Prices
+from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor

@@ -21,8 +21,7 @@ from pytest_upskill.project.messages import safe, safe_line
 from pytest_upskill.report.junit.properties import Properties, gate_properties
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.digests import judge_name
-from pytest_upskill.trials.result import CellKey, CellLabels, TrialRecord
-from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
+from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm, runs_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
-from pytest_upskill.answers.workplace import WorkError, Workplace
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.models import Model, ModelError, Request
 from pytest_upskill.project.messages import counted, safe_line

@@ -10,7 +10,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, TypeAdapter
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.additions import refused_parts

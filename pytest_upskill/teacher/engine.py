@@ -13,9 +13,9 @@ from typing import TextIO
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
+from pytest_upskill.answers.progress import CostTally, parts
+from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.service import Policy, Service
-from pytest_upskill.answers.tally import CostTally, parts
-from pytest_upskill.answers.workplace import WorkError, Workplace
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.figures.wording import fit_parts, money, wrap

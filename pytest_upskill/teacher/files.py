@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import Document, JsonPath
 from pytest_upskill.cases.source.json import read_json

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case, GateRule, Skill
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.evals.shapes import find_entries
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.source.document import Document, JsonPath

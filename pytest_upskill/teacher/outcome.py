@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import bounds, percent, points
 from pytest_upskill.report.history.terminal import bar

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.models import Model
 from pytest_upskill.project.messages import counted
 from pytest_upskill.teacher.files import Change, Drafts, check_clean, display_path, replace_files

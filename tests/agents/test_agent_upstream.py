@@ -10,12 +10,12 @@ import httpx2
 import pytest
 
 from pytest_upskill.agents.upstream import Upstream
-from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.pace import Pace
+from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request, parse_model
+from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.wire.messages import read_message
 from pytest_upskill.project.redaction import Redactor
 from tests.loopback import Loopback, Reply
 

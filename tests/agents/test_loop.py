@@ -13,13 +13,13 @@ import pytest
 
 from pytest_upskill.agents.loop import LoopRunner
 from pytest_upskill.answers.budget import BudgetError
-from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
     AgentRun,
     AgentTask,
     Completion,
     ProviderError,
+    RunLimits,
     ToolCall,
     parse_model,
 )

@@ -22,9 +22,8 @@ from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
-from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import Completion, ProviderError
+from pytest_upskill.models import Completion, ProviderError, RunLimits
 from tests.agent_programs import (
     Recorded,
     agent_request,

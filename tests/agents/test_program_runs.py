@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.budget import BudgetError
-from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.models import RunLimits
 from pytest_upskill.sandbox.seccomp import BEYOND_NAMESPACES, numbers
 from tests.agent_programs import (
     Recorded,

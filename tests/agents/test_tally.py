@@ -14,7 +14,6 @@ from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.agents.tally import RunTally, is_loaded, results_in, texts_in
-from pytest_upskill.answers.run_limits import RunLimits
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
     AgentRun,
@@ -22,6 +21,7 @@ from pytest_upskill.models import (
     Completion,
     InstalledSkill,
     ProviderError,
+    RunLimits,
     ToolCall,
 )
 

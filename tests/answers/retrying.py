@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.in_flight import InFlight
 from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import Prices
+from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import HostClient, Retries, RetryPolicy
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request, parse_model
 

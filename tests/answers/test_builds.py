@@ -6,7 +6,7 @@ import asyncio
 from typing import cast
 
 from pytest_upskill.answers.builds import Builds
-from pytest_upskill.answers.in_flight import InFlight
+from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.checks.compile import Compilers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_upskill.answers.in_flight import InFlight, Pause
+from pytest_upskill.answers.progress import InFlight, Pause
 from tests.answers.retrying import Clock
 
 

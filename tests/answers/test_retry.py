@@ -8,10 +8,10 @@ from itertools import cycle
 
 import pytest
 
-from pytest_upskill.answers.in_flight import ASKING, InFlight, Pause
+from pytest_upskill.answers.progress import ASKING, InFlight, Pause
 from pytest_upskill.models import Completion, ProviderError
+from pytest_upskill.models.clients import make_client
 from pytest_upskill.models.keys import endpoints
-from pytest_upskill.models.make_client import make_client
 from tests.answers.retrying import (
     ANSWER,
     Clock,

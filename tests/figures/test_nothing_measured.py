@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.figures.gate import NOT_MEASURED
-from pytest_upskill.trials.skipped import NO_JUDGE, skip_reasons
+from pytest_upskill.trials.result import NO_JUDGE, skip_reasons
 from tests.conftest import QUESTION, Run, WriteSkill
 
 OFFLINE = ("--upskill-models", "offline", "skills")

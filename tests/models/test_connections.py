@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_upskill.models.clients import make_client
 from pytest_upskill.models.keys import endpoints
-from pytest_upskill.models.make_client import make_client
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import every_sdk, model_at, request_to
 

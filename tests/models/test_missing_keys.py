@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.models import parse_model
+from pytest_upskill.models.clients import missing_sdk
 from pytest_upskill.models.keys import missing_key
-from pytest_upskill.models.make_client import missing_sdk
 from tests.sdk_requests import every_sdk
 
 
@@ -77,7 +77,7 @@ def test_a_missing_sdk_is_one_line_with_the_command(
     model = parse_model(f"m={provider}:some-model")
     assert not missing_sdk(model)
 
-    monkeypatch.setattr("pytest_upskill.models.make_client.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_upskill.models.clients.find_spec", lambda _: None)
 
     assert missing_sdk(model) == (
         f"m: needs the {provider} SDK: pip install 'pytest-upskill[{provider}]'"
@@ -86,7 +86,7 @@ def test_a_missing_sdk_is_one_line_with_the_command(
 
 def test_keys_are_looked_at_without_importing_an_sdk() -> None:
     program = (
-        "import sys, pytest_upskill.models.make_client as p\n"
+        "import sys, pytest_upskill.models.clients as p\n"
         "import pytest_upskill.models.keys as k\n"
         "from pytest_upskill.models import parse_model\n"
         "m = parse_model('haiku'); p.missing_sdk(m); k.missing_key(m, {}); k.endpoints([m], {})\n"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.answers.identity import identity
+from pytest_upskill.answers.recording import identity
 from pytest_upskill.models import ProviderError, parse_model
-from pytest_upskill.models.error_hints import refused_parameter
+from pytest_upskill.models.anthropic import messages_body
+from pytest_upskill.models.errors import refused_parameter
+from pytest_upskill.models.openai import chat_body
 from pytest_upskill.models.parameters import Parameters, read_parameters
-from pytest_upskill.models.wire.chat import chat_body
-from pytest_upskill.models.wire.messages import messages_body
 from tests.loopback import Loopback, Reply
 from tests.models.parameters import parameters_in, parametrized
 from tests.sdk_requests import ask, model_at, request_to

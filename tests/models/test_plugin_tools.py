@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_upskill.models import Completion, ProviderError, Request, Tool, ToolCall, parse_model
+from pytest_upskill.models.clients import PluginClient
 from pytest_upskill.models.offline import OfflineClient
-from pytest_upskill.models.plugin_client import PluginClient
 from pytest_upskill.project.redaction import Redactor
 from tests.sdk_requests import request_to
 

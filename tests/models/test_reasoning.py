@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.models.wire.reasoning import split_reasoning
+from pytest_upskill.models.reasoning import split_reasoning
 from tests import junit
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Answer, Loopback, Received, Reply
@@ -103,24 +103,6 @@ def test_reasoning_changes_nothing_live_or_replayed(
     again = report_of(run_once, loopback, plain, "openai", "--upskill-cache=replay")
 
     assert silent == aloud == again
-
-
-def test_reasoning_in_the_text_of_an_older_recording_is_not_graded(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    write_skill()
-    loopback.answer = plain
-    args = (f"--upskill-models=m@{loopback.openai_url}", "skills")
-    run_once(*args)
-    for file in recordings():
-        recording = json.loads(file.read_text("utf-8"))
-        recording["text"] = ["<think>", "37, is it?", "</think>", "", "No idea."]
-        del recording["reasoning"]
-        file.write_text(json.dumps(recording), "utf-8")
-
-    result = run_once(*args, "--upskill-cache=replay")
-
-    result.stdout.fnmatch_lines(["contains '37': not in the answer*"])
 
 
 def test_reasoning_is_kept_and_shown_apart_from_the_answer(

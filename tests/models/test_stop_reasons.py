@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.models.wire.chat import read_chat
-from pytest_upskill.models.wire.messages import read_message
-from pytest_upskill.models.wire.responses import read_response
+from pytest_upskill.models.anthropic import read_message
+from pytest_upskill.models.openai import read_chat
+from pytest_upskill.models.program_replies import read_response
 
 CUT = ("length", "max_tokens", "MAX_TOKENS", "model_length", "model_context_window_exceeded")
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_upskill.models import Completion
-from pytest_upskill.models.wire.chat import read_chat
-from pytest_upskill.models.wire.messages import read_message
-from pytest_upskill.models.wire.responses import read_response
-from pytest_upskill.models.wire.stream import AgentFormat, ReplyReader
+from pytest_upskill.models.anthropic import read_message
+from pytest_upskill.models.openai import read_chat
+from pytest_upskill.models.program_replies import AgentFormat, ReplyReader, read_response
 
 READ = {"messages": read_message, "responses": read_response}
 

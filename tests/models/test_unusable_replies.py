@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from pytest_upskill.models import ProviderError, parse_model
-from pytest_upskill.models.connections import MAX_BYTES
+from pytest_upskill.models.call import MAX_BYTES
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.in_flight import ASKING, InFlight
-from pytest_upskill.answers.tally import CostTally, parts
+from pytest_upskill.answers.progress import ASKING, CostTally, InFlight, parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion
 from pytest_upskill.session import progress

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import pytest
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.teacher.files import (
     Change,
     encoded_like,

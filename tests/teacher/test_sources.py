@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.answers.workplace import WorkError
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.teacher.sources import events_of, read_source, read_sources, redact, source_of
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from pytest_upskill.agents.tally import skill_in_call
 from pytest_upskill.models import Request, ToolCall
-from pytest_upskill.models.wire.stream import AgentFormat
+from pytest_upskill.models.program_replies import AgentFormat
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _VERSION_TIMEOUT_S = 30

@@ -1,15 +1,64 @@
-"""Streamed replies (server-sent events) to programs that are agents, joined to whole replies.
+"""Replies to programs that are agents: streams joined to whole replies, and the Responses API's.
 
-Sources: https://docs.claude.com/en/docs/build-with-claude/streaming and
-https://platform.openai.com/docs/api-reference/responses-streaming.
+Sources: https://docs.claude.com/en/docs/build-with-claude/streaming,
+https://platform.openai.com/docs/api-reference/responses-streaming and
+https://platform.openai.com/docs/api-reference/responses/object.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal
+
+from pytest_upskill.models.completion import Completion, ToolCall, clean
+from pytest_upskill.models.content import (
+    clean_json,
+    get_field,
+    read_blocks,
+    stop_reason,
+    token_count,
+    tool_call,
+)
+
+
+def read_response(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what only HTTP headers contain.
+
+    Raises:
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    items, usage = body["output"], body.get("usage")
+    messages = (item["content"] for item in items if item.get("type") == "message")
+    blocks = chain.from_iterable(messages)
+    # Servers other than OpenAI's send null where there is no text, or no refusal.
+    content = read_blocks(block for block in blocks if block.get("text") or block.get("refusal"))
+    return Completion(
+        text=clean(content.text),
+        tool_calls=tuple(_calls(items)),
+        input_tokens=token_count(usage, "input_tokens"),
+        output_tokens=token_count(usage, "output_tokens"),
+        cache_read_tokens=token_count(get_field(usage, "input_tokens_details"), "cached_tokens")
+        or 0,
+        stop_reason="refusal"
+        if content.refusal
+        else stop_reason(get_field(body.get("incomplete_details"), "reason") or body.get("status")),
+    )
+
+
+def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
+    for item in items:
+        if item.get("type") == "function_call":
+            yield tool_call(item["name"], item.get("call_id"), item.get("arguments"))
+        elif item.get("type") == "custom_tool_call":
+            yield ToolCall(
+                name=item["name"],
+                id=clean(str(item.get("call_id") or "")),
+                arguments=clean_json({"input": item.get("input")}),
+            )
+
 
 AgentFormat = Literal["messages", "responses"]
 """A wire format between a program that is an agent and its model; also the last part of the URL."""

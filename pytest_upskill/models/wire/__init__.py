@@ -1,1 +1,0 @@
-"""Formats of the providers' APIs: bodies of requests, and the completions in replies."""
