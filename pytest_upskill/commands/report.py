@@ -6,16 +6,17 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
-from pytest_upskill.figures.thresholds import FAIL_ON, FailOn, Thresholds, fraction
+from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.project.messages import counted
 from pytest_upskill.project.project import TRIGGER_BASELINES
-from pytest_upskill.report.document import Option, Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
@@ -38,14 +39,6 @@ from pytest_upskill.report.terminal.table import (
     trigger_table,
 )
 
-_RATES: Mapping[str, float] = {
-    "min_lift": -1.0,
-    "min_recall": 0.0,
-    "max_false_triggers": 0.0,
-    "min_mean_pass_rate": 0.0,
-}
-"""Thresholds that are fractions, with the lowest value of each."""
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -54,18 +47,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     for kind in REPORTS:
         parser.add_argument(
             f"--{kind}", metavar="PATH", help=f"write the merged report, as --upskill-{kind}"
-        )
-    parser.add_argument(
-        "--fail-on",
-        type=_fail_on,
-        metavar="WORDS",
-        help="as --upskill-fail-on",
-    )
-    for name, lowest in _RATES.items():
-        option = name.replace("_", "-")
-        metavar = "LIFT" if name == "min_lift" else "RATE"
-        parser.add_argument(
-            f"--{option}", type=_rate_from(lowest), metavar=metavar, help=f"as --upskill-{option}"
         )
     parser.add_argument(
         "--baselines",
@@ -97,50 +78,22 @@ def _run(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     description="Merge reports of several runs, and decide the gate of each skill and model.",
-    epilog=(
-        "Thresholds that are not given are those of the runs. pytest --help describes\n"
-        "the --upskill options."
-    ),
+    epilog="The thresholds are those of the runs. pytest --help describes the --upskill options.",
     add_arguments=_add_arguments,
     run=_run,
 )
-
-
-def _fail_on(text: str) -> frozenset[FailOn]:
-    words = {word.strip() for word in text.split(",") if word.strip()}
-    if unknown := words.difference(FAIL_ON):
-        raise argparse.ArgumentTypeError(
-            f"unknown word {min(unknown)!r}: write any of {', '.join(FAIL_ON)}"
-        )
-    return frozenset(word for word in FAIL_ON if word in words)
-
-
-def _rate_from(low: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            return fraction(float(text), low=low)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parse
 
 
 def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
-    if len(reports) == 1 and _leaves_gates(options):
+    if len(reports) == 1 and options.baselines is None:
         (report,) = reports.values()
         if not missing_shards(report):
             return report
-    thresholds = _thresholds(options, reports)
+    thresholds = _thresholds(reports)
     return merge(reports, thresholds, *_read_baselines(options.baselines, reports, thresholds))
-
-
-def _leaves_gates(options: argparse.Namespace) -> bool:
-    """Return whether no argument could change how the session decided its gates."""
-    names = (*_RATES, "fail_on", "baselines")
-    return all(getattr(options, name) is None for name in names)
 
 
 def _read(file: Path) -> Report:
@@ -150,36 +103,25 @@ def _read(file: Path) -> Report:
         raise ReportError(f"{file}: {error}") from None
 
 
-def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> Thresholds:
-    """Return the thresholds of the command line, else those of the sessions."""
-    fail_on = options.fail_on
-    if fail_on is None:
-        recorded = _common_option(reports, "fail_on")
-        fail_on = frozenset(
-            word for word in FAIL_ON if isinstance(recorded, list) and word in recorded
-        )
-
-    def rate(name: str) -> float | None:
-        given: float | None = getattr(options, name)
-        recorded = _common_option(reports, name) if given is None else given
-        # Other tools write 1.0 as 1.
-        return float(recorded) if isinstance(recorded, (int, float)) else None
-
-    return Thresholds(**{name: rate(name) for name in _RATES}, fail_on=fail_on)
-
-
-def _common_option(reports: Mapping[str, Report], name: str) -> Option:
-    """Return an option of the sessions.
+def _thresholds(reports: Mapping[str, Report]) -> Thresholds:
+    """Return the thresholds of the sessions.
 
     Raises:
-        ReportError: It is not the same in all sessions.
+        ReportError: They are not the same in all sessions.
     """
     sessions = [session for report in reports.values() for session in report.sessions]
-    value = sessions[0].options.get(name)
-    if any(session.options.get(name) != value for session in sessions):
-        option = name.replace("_", "-")
-        raise ReportError(f"the runs had different thresholds: add --{option}")
-    return value
+    limits: dict[str, float | None] = {}
+    for limit in fields(Thresholds):
+        value = sessions[0].options.get(limit.name)
+        if any(session.options.get(limit.name) != value for session in sessions):
+            option = f"--upskill-{limit.name.replace('_', '-')}"
+            raise ReportError(f"{option} differs between the runs: run them with the same")
+        # Other tools write 1.0 as 1.
+        limits[limit.name] = float(value) if isinstance(value, (int, float)) else None
+    del limits["fail_on"]
+    words = sessions[0].options.get("fail_on")
+    fail_on = frozenset(word for word in FAIL_ON if isinstance(words, list) and word in words)
+    return Thresholds(fail_on=fail_on, **limits)
 
 
 def _read_baselines(
@@ -201,8 +143,7 @@ def _read_baselines(
         }
         if "regression" in thresholds.fail_on and "baseline" in compared_with:
             raise ReportError(
-                "the runs were compared with baselines: add --baselines .upskill/baselines, or "
-                "name in --fail-on what else should fail"
+                "the runs were compared with baselines: add --baselines .upskill/baselines"
             )
         return None, None
     folders = folder, folder.parent / TRIGGER_BASELINES

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,33 +17,40 @@ pytestmark = pytest.mark.usefixtures("pytester")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("thresholds", "code"),
     [
-        ([], 1),
-        (["--fail-on", "no-effect"], 0),
-        (["--fail-on="], 0),
-        (["--fail-on=", "--min-lift", "0.1"], 1),
-        (["--fail-on=", "--min-mean-pass-rate", "0.5"], 1),
+        ({"fail_on": ["hurts"]}, 1),
+        ({"fail_on": ["no-effect"]}, 0),
+        ({"fail_on": []}, 0),
+        ({"fail_on": [], "min_lift": 0.1}, 1),
+        ({"fail_on": [], "min_mean_pass_rate": 0.5}, 1),
     ],
 )
-def test_thresholds_are_those_given_else_those_of_the_runs(arguments: list[str], code: int) -> None:
-    cell = counted([(0, 5), (0, 5)])
-    lenient = replace(cell, trials=tuple(replace(t, min_pass_rate=0.0) for t in cell.trials))
-    file = save("a.json", report(lenient))
+def test_thresholds_are_those_of_the_runs(thresholds: Mapping[str, Any], code: int) -> None:
+    assert report_command(saved_parts(thresholds, passes=(0, 5))) == code
 
-    assert report_command([file, *arguments]) == code
+
+def saved_parts(options: Mapping[str, Any], passes: tuple[int, int] = (5, 0)) -> list[str]:
+    """Save the reports of two models whose sessions had these options; return their files."""
+    files = []
+    for model in ("haiku", "opus"):
+        cell = counted([passes, passes], model=model)
+        lenient = replace(cell, trials=tuple(replace(t, min_pass_rate=0.0) for t in cell.trials))
+        part = report(lenient)
+        (session,) = part.sessions
+        changed = replace(session, options={**session.options, **options})
+        files.append(save(f"{model}.json", replace(part, sessions=(changed,))))
+    return files
 
 
 def test_a_threshold_that_another_tool_wrote_without_its_point_still_holds() -> None:
-    whole = report(counted([(3, 0), (3, 0)]))
-    (session,) = whole.sessions
-    strict = replace(session, options={**session.options, "min_lift": 1.0})
-    file = Path(save("a.json", replace(whole, sessions=(strict,))))
-    text = file.read_text("utf-8")
-    assert '"min_lift": 1.0' in text
-    file.write_text(text.replace('"min_lift": 1.0', '"min_lift": 1'), "utf-8")
+    files = saved_parts({"fail_on": ["hurts"], "min_lift": 1.0}, passes=(3, 0))
+    for file in map(Path, files):
+        text = file.read_text("utf-8")
+        assert '"min_lift": 1.0' in text
+        file.write_text(text.replace('"min_lift": 1.0', '"min_lift": 1'), "utf-8")
 
-    assert report_command([str(file), "--fail-on=hurts"]) == 1
+    assert report_command(files) == 1
 
 
 def test_a_report_of_no_session_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,13 +60,12 @@ def test_a_report_of_no_session_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err.startswith("ERROR: a.json: ")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--fail-on="]])
 def test_a_trial_that_failed_is_red_as_it_was_in_its_run(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = save("a.json", report(counted([(5, 0), (5, 0), (2, 0)])))
 
-    assert report_command([file, *arguments]) == 1
+    assert report_command([file]) == 1
     out = capsys.readouterr().out
     assert out.startswith("1 of 3 cases failed with the skill; no skill hurts, billing on haiku: ")
     assert out.endswith(
@@ -103,31 +111,17 @@ def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--min-lift=0"], "ERROR: the runs were compared with baselines: add --baselines *"),
+        ([], "ERROR: the runs were compared with baselines: add --baselines *"),
         (["--baselines", "nowhere"], "ERROR: --baselines: nowhere is not a folder: *"),
     ],
 )
 def test_runs_that_were_compared_with_baselines_are_not_decided_without(
     arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = report(counted([(5, 0)]))
-    (session,) = one.sessions
-    options = {**session.options, "compare": "baseline", "fail_on": ["regression"]}
-    file = save("a.json", replace(one, sessions=(replace(session, options=options),)))
+    files = saved_parts({"compare": "baseline", "fail_on": ["regression"]})
 
-    assert report_command([file, *arguments]) == 4
+    assert report_command([*files, *arguments]) == 4
     pytest.LineMatcher([capsys.readouterr().err]).fnmatch_lines([problem])
-    assert report_command([file, "--fail-on", "hurts"]) == 0
-
-
-@pytest.mark.parametrize("number", ["20", "nan", "much"])
-def test_a_threshold_that_no_lift_can_reach_is_refused(
-    number: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = save("a.json", report(counted([(5, 0)])))
-
-    assert report_command([file, "--min-lift", number]) == 4
-    assert "argument --min-lift: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -136,7 +130,6 @@ def test_a_threshold_that_no_lift_can_reach_is_refused(
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
         (["missing.json"], "ERROR: missing.json: cannot be read: No such file or directory\n"),
         (["bad.json"], "ERROR: bad.json: not a report of format 1: the file: Invalid JSON: *\n"),
-        (["a.json", "--fail-on", "hurt"], "ERROR: argument --fail-on: unknown word 'hurt': *\n"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(

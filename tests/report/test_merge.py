@@ -154,7 +154,7 @@ def test_parts_of_different_versions_are_merged_with_a_warning(
     assert "warning: made by pytest-upskill 0.0.9 and 0.1.0, " in capsys.readouterr().out
 
 
-def test_runs_with_different_thresholds_need_one_on_the_command_line(
+def test_runs_with_different_thresholds_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     first, second = report(counted([(5, 0)])), report(counted([(5, 0)], model="opus"))
@@ -163,8 +163,8 @@ def test_runs_with_different_thresholds_need_one_on_the_command_line(
     files = [save("a.json", first), save("b.json", replace(second, sessions=(changed,)))]
 
     assert report_command(files) == 4
-    assert capsys.readouterr().err == "ERROR: the runs had different thresholds: add --fail-on\n"
-    assert report_command([*files, "--fail-on", "hurts"]) == 0
+    problem = "ERROR: --upskill-fail-on differs between the runs: run them with the same\n"
+    assert capsys.readouterr().err == problem
 
 
 def test_the_same_trial_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
