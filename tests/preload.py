@@ -23,7 +23,7 @@ import genai_prices, httpcore2, xdist.dsession, xdist.remote
 import pytest_upskill.models.anthropic, pytest_upskill.models.openai
 import pytest_upskill.session.xdist, pytest_upskill.session.items
 import pytest_upskill.session.start
-pytest_upskill.session.items._records()
+pytest_upskill.session.outgoing._records()
 """
 _SKILL = "---\nname: any\ndescription: Any. Use when any.\n---\nAny text.\n"
 _CASES = '{"cases": [{"id": "any", "input": "Any?", "expected": {"contains": "any"}}]}'

@@ -91,15 +91,6 @@ def catalogues_of(config: pytest.Config) -> Catalogues:
     return config.stash[_CATALOGUES]
 
 
-def check_catalogue(config: pytest.Config) -> None:
-    """Read the catalogue, so that a bad file ends the run before it begins.
-
-    Raises:
-        pytest.UsageError: The file is missing though it is named, or cannot be used.
-    """
-    catalogues_of(config)
-
-
 def _read_catalogues(config: pytest.Config) -> Catalogues:
     file = catalogue_file(config)
     if not file.exists():

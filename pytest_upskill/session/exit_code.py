@@ -7,7 +7,7 @@ be written are decided here: 4 instead of 0.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -24,8 +24,8 @@ from pytest_upskill.report.outcome import (
     why_undecided,
 )
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import RESULTS, unmeasured_skills
-from pytest_upskill.session.selection import SELECTION
+from pytest_upskill.session.results import Results, unmeasured_skills
+from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 
 _RAN_TO_THE_END = (
@@ -37,20 +37,18 @@ _RAN_TO_THE_END = (
 
 
 class ExitCode:
-    """Plugin that sets the exit code, and keeps the report that it follows from."""
+    """The exit code, and the report that it follows from."""
 
-    def __init__(self, config: pytest.Config, without_cases: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, config: pytest.Config, results: Results, selection: Selection) -> None:
         self.report: Report | None = None
         """The session as a value; None before its end, and where no test was to run."""
         self._config = config
-        self._without_cases = without_cases
         self._settings = config.stash[SETTINGS]
-        self._results = config.stash[RESULTS]
+        self._results = results
+        self._selection = selection
         self._is_part = self._settings.shard is not None
 
-    # First: later hooks print the exit status.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def decide(self, session: pytest.Session) -> None:
         """Set the exit status."""
         if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
             self.report = self._make_report(session)
@@ -80,13 +78,12 @@ class ExitCode:
 
     def _status(self, report: Report) -> int:
         found = outcome(report, is_part=self._is_part)
-        selection = self._config.stash.get(SELECTION, None)
-        if found == "empty" and selection is not None and selection.may_be_empty:
+        if found == "empty" and self._selection.may_be_empty:
             return pytest.ExitCode.OK  # the cases of this skill are all in other shards
         return EXIT_CODES[found]
 
     def _make_report(self, session: pytest.Session) -> Report:
-        records, selection = self._results.records, self._config.stash.get(SELECTION, None)
+        records = self._results.records
         stopped = (
             session.exitstatus not in _RAN_TO_THE_END
             or session.shouldfail
@@ -107,8 +104,8 @@ class ExitCode:
             other_tests=records.other_tests,
             # Failures that have no report count too, such as too little coverage.
             other_failures=max(0, session.testsfailed - records.failures),
-            without_cases=tuple(self._without_cases()) if compares else (),
-            nothing_changed="" if selection is None else selection.nothing_changed,
+            without_cases=tuple(self._selection.without_cases()) if compares else (),
+            nothing_changed=self._selection.nothing_changed,
         )
         return Report(
             sessions=(made,),

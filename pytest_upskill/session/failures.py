@@ -21,7 +21,7 @@ _ANSWER_LINES = 20
 
 
 class ShorterFailures:
-    """Plugin that shortens failures and errors on the terminal: with ``-v`` only ``--tb=line``.
+    """Failures and errors on the terminal, shortened: with ``-v`` only by ``--tb=line``.
 
     The exit code, ``--lf``, JUnit and other reports still see every complete failure and error.
     """
@@ -33,8 +33,7 @@ class ShorterFailures:
         self._without_details = 0
         """Number of failures of which only the first line is printed."""
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+    def status(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Return a separate category for repeated errors, which are not printed in full."""
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return None
@@ -42,10 +41,8 @@ class ShorterFailures:
         first = self._first_with_error.setdefault(str(report.longrepr), report.nodeid)
         return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
 
-    # First: pytest's reporter prints the failures after all other plugins.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Replace the failures to be printed by shortened copies."""
+    def shorten(self) -> None:
+        """Replace the failures that pytest will print by shortened copies."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
@@ -55,11 +52,11 @@ class ShorterFailures:
         elif self._config.get_verbosity() <= 0:
             failed[:] = self._shorten(failed)
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def print_number(self, reporter: pytest.TerminalReporter) -> None:
         """Print how many failures were shortened, and how to see them."""
         if self._without_details and self._style != "no" and self._config.get_verbosity() == 0:
             failures = counted(self._without_details, "more failure")
-            terminalreporter.line(
+            reporter.line(
                 f"details of {failures} are left out, after the first "
                 f"{_WITH_ANSWERS} of a skill on a model; -v shows all"
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -195,15 +195,15 @@ class FetchedAnswers:
             return []
         return forecast_lines(self._config, self._prepared.trials.values(), self._prepared.forecast)
 
-    # Last, so innermost: fetching has stopped when other plugins compute the results.
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Stop fetching after the last test, also if the run was interrupted."""
-        try:
-            return (yield)
-        finally:
-            if self._service is not None:
-                stop_service(self._config, self._service)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool | None:
+        """Run nothing in a dry run."""
+        return True if self._config.stash[SETTINGS].dry_run else None
+
+    def stop(self) -> None:
+        """Stop fetching."""
+        if self._service is not None:
+            stop_service(self._config, self._service)
 
     def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade
@@ -165,51 +164,6 @@ class TrialItem(ItemOutsidePackages):
             for check in run.process
         ]
         return [("what the agent did (reported, never counted)", "\n".join(lines))] if lines else []
-
-
-class TrialReports:
-    """Plugin that attaches trial results to test reports, also between processes."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach the result to the report of the phase that decides the trial."""
-        report = yield
-        settles = report.when == "call" or (report.when == "setup" and report.failed)
-        if settles and isinstance(item, TrialItem):
-            report.upskill = item.record()  # type: ignore[attr-defined]
-            if report.when == "call":
-                # Not through the item: there, sections of earlier attempts would accumulate.
-                report.sections += [*item.missed_answers(), *item.process_lines()]
-        elif report.skipped and isinstance(item, TrialItem) and not hasattr(report, "wasxfail"):
-            # A plain tuple: workers of pytest-xdist can send no other.
-            skipped = (tuple(item.cell_key), item.trial.case.id)
-            report.upskill_skipped = skipped  # type: ignore[attr-defined]
-            report.upskill = item.record()  # type: ignore[attr-defined]
-        return report
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
-        """Serialize the result as JSON text: execnet needs ten times as long for nested values."""
-        data = yield
-        if data and data.get("upskill") is not None:
-            data["upskill"] = _records().dump_json(data["upskill"]).decode()
-        return data
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_report_from_serializable(self) -> Generator[None, Any, Any]:
-        """Parse the result that a worker serialized."""
-        report = yield
-        if getattr(report, "upskill", None) is not None:
-            report.upskill = _records().validate_json(report.upskill)
-        return report
-
-
-@cache
-def _records() -> TypeAdapter[TrialRecord]:
-    """Return what serializes results; only runs with workers need it, and it is slow to make."""
-    return TypeAdapter(TrialRecord)
 
 
 def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:

@@ -1,13 +1,15 @@
-"""Removal of keys and control characters from all reports and logs."""
+"""What leaves a process in reports and logs: results, without keys and control characters."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
@@ -19,14 +21,15 @@ from pytest_upskill.session.collectors import (
     UnsafeFolder,
 )
 from pytest_upskill.session.items import TrialItem
+from pytest_upskill.trials.result import TrialRecord
 
-_OURS = (NamedSkill, SkillCases, SkillFile, TrialItem, UnsafeFolder)
+_COLLECTORS = (NamedSkill, SkillCases, SkillFile, UnsafeFolder)
 _SDKS = frozenset({"httpcore2", "httpx2", *(host.wire for host in HOSTS)})
 """Loggers that log what servers sent."""
 
 
 class Outgoing:
-    """Plugin that cleans reports of this plugin's items, with tracebacks and captured text."""
+    """Plugin that attaches results to reports, also between processes, and cleans their text."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -36,9 +39,10 @@ class Outgoing:
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Clean a test's report."""
+        """Attach a trial's result to its report, and clean the report."""
         report = yield
-        if isinstance(item, _OURS):
+        if isinstance(item, TrialItem):
+            _attach_result(report, item)
             self._clean(report)
         return report
 
@@ -48,8 +52,24 @@ class Outgoing:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Clean a collector's report."""
         report = yield
-        if isinstance(collector, _OURS):
+        if isinstance(collector, _COLLECTORS):
             self._clean(report)
+        return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
+        """Serialize the result as JSON text: execnet needs ten times as long for nested values."""
+        data = yield
+        if data and data.get("upskill") is not None:
+            data["upskill"] = _records().dump_json(data["upskill"]).decode()
+        return data
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_from_serializable(self) -> Generator[None, Any, Any]:
+        """Parse the result that a worker serialized."""
+        report = yield
+        if getattr(report, "upskill", None) is not None:
+            report.upskill = _records().validate_json(report.upskill)
         return report
 
     def _clean(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -58,6 +78,25 @@ class Outgoing:
 
     def _text(self, text: str) -> str:
         return safe(self._redactor.redact(text))
+
+
+def _attach_result(report: Any, item: TrialItem) -> None:
+    """Attach the result to the report of the phase that decides the trial."""
+    if report.when == "call" or (report.when == "setup" and report.failed):
+        report.upskill = item.record()
+        if report.when == "call":
+            # Not through the item: there, sections of earlier attempts would accumulate.
+            report.sections += [*item.missed_answers(), *item.process_lines()]
+    elif report.skipped and not hasattr(report, "wasxfail"):
+        # A plain tuple: workers of pytest-xdist can send no other.
+        report.upskill_skipped = (tuple(item.cell_key), item.trial.case.id)
+        report.upskill = item.record()
+
+
+@cache
+def _records() -> TypeAdapter[TrialRecord]:
+    """Return what serializes results; only runs with workers need it, and it is slow to make."""
+    return TypeAdapter(TrialRecord)
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:

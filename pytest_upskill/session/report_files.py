@@ -6,7 +6,7 @@ import json
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,9 @@ from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
 from pytest_upskill.report.junit.properties import figures, mirror_properties
-from pytest_upskill.session.exit_code import ExitCode, fail_unwritten
+from pytest_upskill.session.exit_code import fail_unwritten
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import RESULTS
+from pytest_upskill.session.results import AnyGate
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.result import RunResult, TrialRecord, TrialResult
 
@@ -42,21 +42,24 @@ _SHOWN_RECORDINGS = 11
 
 
 class Files:
-    """Plugin that writes the report files and prints their names."""
+    """The report files."""
 
-    def __init__(self, config: pytest.Config, exit_code: ExitCode) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._settings = config.stash[SETTINGS]
-        self._exit_code = exit_code
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._recordings: list[str] = []
         """Lines about the recordings of a replay that the branch changed."""
 
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Write the reports; if one cannot be written, set the exit status to an error."""
-        if (report := self._exit_code.report) is None:
-            return
+    def write(self, report: Report, session: pytest.Session, exitstatus: int) -> None:
+        """Write the reports; if one cannot be written, set the exit status to an error.
+
+        Args:
+            report: The report.
+            session: The session.
+            exitstatus: Exit status of pytest itself.
+        """
         if self._settings.cache_mode == "replay":
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
@@ -74,21 +77,21 @@ class Files:
             self._write(session, folder, partial(log_run, report, folder))
         self._problems += write_for_github(report, os.environ)
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def print_names(self, reporter: pytest.TerminalReporter) -> None:
         """Print the written files, problems, and changed recordings."""
         for problem in self._problems:
-            terminalreporter.line(safe_line(problem), red=True)
+            reporter.line(safe_line(problem), red=True)
         # Also with -q: an edited recording can make any test pass.
         shown = self._recordings
         if self._config.get_verbosity() <= 0:
             shown = shown[:_SHOWN_RECORDINGS]
         for line in shown:
-            terminalreporter.line(safe_line(line), yellow=True)
+            reporter.line(safe_line(line), yellow=True)
         if hidden := len(self._recordings) - len(shown):
-            terminalreporter.line(f"and {hidden} more recordings: -v lists them", yellow=True)
+            reporter.line(f"and {hidden} more recordings: -v lists them", yellow=True)
         if self._config.get_verbosity() >= 0:
             for file in self._written:
-                terminalreporter.line(safe_line(f"upskill report: {file}"))
+                reporter.line(safe_line(f"upskill report: {file}"))
 
     def _write(self, session: pytest.Session, path: Path, write: Callable[[], list[Path]]) -> None:
         try:
@@ -173,11 +176,10 @@ _LONGEST_MESSAGE = 1000
 
 
 class JUnit:
-    """Plugin that adds data to JUnit XML in the process that writes it; inactive without it."""
+    """Data for JUnit XML in the process that writes it; inactive without it."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._results = config.stash[RESULTS]
         self._mirrors = config.stash[SETTINGS].junit_properties
         self._answers: dict[str, list[str]] = {}
 
@@ -185,9 +187,7 @@ class JUnit:
     def _xml(self) -> LogXML | None:
         return self._config.stash.get(xml_key, None)
 
-    # First: pytest's writer drops a test after its teardown report.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def add_answers(self, report: pytest.TestReport) -> None:
         """Add the answers of a failed trial as ``system-out``, and the dashboards' properties."""
         if report.when == "call" and report.failed:
             answers = [text for name, text in report.sections if name == ANSWER]
@@ -203,12 +203,10 @@ class JUnit:
                 reporter.append(element)
             report.user_properties += mirror_properties(report.user_properties, self._mirrors)
 
-    # First: pytest's writer closes the file in the same hook.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def add_figures(self, gates: Iterable[AnyGate]) -> None:
         """Write the figures of every cell as suite properties."""
         if self._xml is not None:
-            for gate in self._results.decisions:
+            for gate in gates:
                 place = f"{gate.cell.title}-{gate.cell.model}"
                 for name, value in figures(gate):
                     self._xml.add_global_property(f"{name}[{place}]", value)

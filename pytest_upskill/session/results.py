@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
 
 _SHARDED = "sharded: merge the reports"
 
-RESULTS = pytest.StashKey["Results"]()
-"""Results of the session; absent in workers of pytest-xdist."""
-
 
 class Results:
-    """Plugin with the results of trials, cells and gates, in the process that reports them."""
+    """The results of trials, cells and gates, in the process that reports them."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.records = Records()
@@ -59,28 +56,15 @@ class Results:
         """The gates of both kinds."""
         return [*self.gates, *self.trigger_gates]
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record that a file could not be collected."""
-        self.collection_failed |= report.failed
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record a trial's result."""
-        self.records.add(report)
-
-    # Last, so innermost: gates are reported before the terminal ends its progress line.
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Report the gate of every cell after the last test, also if -x stopped the session."""
-        try:
-            return (yield)
-        finally:
-            self._decide()
-            self.orphans = list(self._unused_baselines())
-            session.testscollected += len(self.decisions)
-            for gate in self.decisions:
-                report_gate(session, gate, gate_properties(gate))
-            if self._settings.baseline_update:
-                self.baselines = self._write_baselines()
+    def finish(self, session: pytest.Session) -> None:
+        """Decide the gate of every cell, report it as a test, and write baselines."""
+        self._decide()
+        self.orphans = list(self._unused_baselines())
+        session.testscollected += len(self.decisions)
+        for gate in self.decisions:
+            report_gate(session, gate, gate_properties(gate))
+        if self._settings.baseline_update:
+            self.baselines = self._write_baselines()
 
     def _decide(self) -> None:
         settings = self._settings

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +19,41 @@ from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
 from pytest_upskill.session.items import TrialItem
-from pytest_upskill.session.lines import write
 from pytest_upskill.session.settings import SETTINGS
+from pytest_upskill.session.terminal import QUIETEST, write
 
-
-def send_to_controller(config: pytest.Config, key: str, value: object) -> bool:
-    """Send a value to the controller under ``key``; return False if this is not a worker."""
-    output = getattr(config, "workeroutput", None)
-    if output is None:
-        return False
-    output[key] = value
-    return True
-
-
-def received_from(node: Any, key: str) -> Any:
-    """Return what the worker of ``node`` sent under ``key``; None if nothing, as after a crash."""
-    return getattr(node, "workeroutput", {}).get(key)
-
-
-_SELECTION = "upskill_selection"
-
-SELECTION = pytest.StashKey["Selection"]()
-"""The plugin; absent without one of the options."""
+_KEY = "upskill_selection"
+_RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+_HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
+"""Patterns of skills, relative to an argument, that pytest does not visit by itself."""
 
 
 class Selection:
-    """Plugin that deselects the trials of other shards, and those of unchanged skills."""
+    """Plugin that deselects trials, and prints which skills did not run.
+
+    It deselects the trials of other shards, and those of unchanged skills. Other skills have no
+    cases, or pytest does not look for them. A worker sends the controller what it found.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.may_be_empty = False
         """Whether it is no mistake that no test is left to run."""
-        self._config = config
-        self._settings = config.stash[SETTINGS]
-        self._unchanged: set[str] = set()
-        """Folders of the skills that were deselected as unchanged."""
         self.nothing_changed = ""
         """Why there was nothing to run: every skill is unchanged; empty if there was."""
+        self._config = config
+        self._settings = config.stash.get(SETTINGS, None)
+        """None under --upskill-lint."""
+        self._unchanged: set[str] = set()
+        """Folders of the skills that were deselected as unchanged."""
+        self._visited: set[str] = set()
+        """Folders that contain a ``SKILL.md``."""
+        self._deselected = False
+        """Whether items were deselected, so that skills are missing on purpose."""
+
+    def pytest_collect_file(self, file_path: Path) -> None:
+        """Record the folder of a ``SKILL.md``."""
+        if file_path.name == "SKILL.md":
+            self._visited.add(str(file_path.parent))
 
     # First: a shard must not depend on what -k or -m deselect, which is not unchanged either.
     @pytest.hookimpl(tryfirst=True)
@@ -64,6 +63,8 @@ class Selection:
         Raises:
             pytest.UsageError: git failed.
         """
+        if self._settings is None:
+            return
         if self._settings.shard is not None:
             cases = {item: _case(item) for item in items if isinstance(item, TrialItem)}
             mine = cases_of_shard(cases.values(), *self._settings.shard)
@@ -71,13 +72,57 @@ class Selection:
             self._deselect(others, items)
             self.may_be_empty = bool(others)
         if self._settings.changed_since is not None:
-            changed = cache(self._changed)
+            changed = cache(partial(self._changed_since, self._settings.changed_since))
             trials = [item for item in items if isinstance(item, TrialItem)]
-            unchanged = [item for item in trials if not changed(*_folders(item.trial.skill))]
+            try:
+                unchanged = [item for item in trials if not changed(*_folders(item.trial.skill))]
+            except GitError as error:
+                raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
             self._deselect(unchanged, items)
             self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
             if unchanged and not items:
                 self.nothing_changed = self._left_out
+
+    def pytest_deselected(self) -> None:
+        """Record that items were collected and deselected."""
+        self._deselected = True
+
+    def pytest_sessionfinish(self) -> None:
+        """Send what a worker found to the controller."""
+        output = getattr(self._config, "workeroutput", {})
+        output[_KEY] = (
+            sorted(self._visited),
+            sorted(self._unchanged),
+            self.nothing_changed,
+            self.may_be_empty,
+            self._deselected,
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Read what a worker found; all workers find the same, a crashed one sends nothing."""
+        if output := getattr(node, "workeroutput", {}).get(_KEY):
+            visited, unchanged, self.nothing_changed, self.may_be_empty, self._deselected = output
+            self._visited, self._unchanged = set(visited), set(unchanged)
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print which skills are unchanged, have no cases or were missed."""
+        if self._unchanged:
+            nothing = ", so there is nothing to run" if self.nothing_changed else ""
+            terminalreporter.line(f"left out {self._left_out}{nothing}")
+        if exitstatus in _RUN_REFUSED or self._config.get_verbosity() <= QUIETEST:
+            return
+        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        if none_ran or self._since() is not None:
+            for line in self.without_cases():
+                write(terminalreporter, f"upskill: {line}", yellow=True)
+        if not self._deselected and (folders := self._unvisited_folders()):
+            have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
+            text = f"pytest does not look for tests in {', '.join(folders)}, which {have} skills"
+            text += f": pass {them} as an argument to run them"
+            write(terminalreporter, f"upskill: {text}", yellow=True)
 
     def _deselect(self, left_out: list[TrialItem], items: list[pytest.Item]) -> None:
         if left_out:
@@ -85,39 +130,57 @@ class Selection:
             deselected = set[pytest.Item](left_out)
             items[:] = [item for item in items if item not in deselected]
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Read from a worker what it deselected; all workers deselect the same."""
-        if output := received_from(node, _SELECTION):
-            unchanged, self.nothing_changed, self.may_be_empty = output
-            self._unchanged = set(unchanged)
-
-    def pytest_sessionfinish(self) -> None:
-        """Send what was deselected to the controller."""
-        output = sorted(self._unchanged), self.nothing_changed, self.may_be_empty
-        send_to_controller(self._config, _SELECTION, output)
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print how many skills were deselected as unchanged."""
-        if self._unchanged:
-            nothing = ", so there is nothing to run" if self.nothing_changed else ""
-            terminalreporter.line(f"left out {self._left_out}{nothing}")
-
     @property
     def _left_out(self) -> str:
+        assert self._settings is not None  # under lint, nothing is left out
         skills = counted(len(self._unchanged), "skill")
         return f"{skills} unchanged since {self._settings.changed_since}"
 
-    def _changed(self, *folders: Path) -> bool:
-        try:
-            return any(map(self._is_changed, folders))
-        except GitError as error:
-            raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
+    def _since(self) -> str | None:
+        """Return the git ref with which a pull request is compared, None if there is none."""
+        settings = self._settings
+        return None if settings is None else settings.ref or settings.changed_since
 
-    def _is_changed(self, folder: Path) -> bool:
-        assert self._settings.changed_since is not None
-        commit = starting_commit(folder, self._settings.changed_since, self._settings.project)
-        return commit is None or is_changed(commit, folder)
+    def _changed_since(self, ref: str, *folders: Path) -> bool:
+        """Return whether a folder is new, or differs from its version at a git ref."""
+        for folder in folders:
+            commit = starting_commit(folder, ref, project_folder(self._config.rootpath))
+            if commit is None or is_changed(commit, folder):
+                return True
+        return False
+
+    def without_cases(self) -> Iterator[str]:
+        """Yield which visited skills have no cases; in a pull request, which of the changed."""
+        discovery, since = discovery_of(self._config), self._since()
+        folders = []
+        for folder in sorted(map(Path, self._visited), key=lambda folder: folder.name):
+            with suppress(GitError):  # its cases would have been refused
+                if not discovery.skill_has_cases(folder) and (
+                    since is None or self._changed_since(since, folder)
+                ):
+                    folders.append(folder)
+        if folders:
+            have = "has" if len(folders) == 1 else "have"
+            shown = os.path.relpath(folders[0], self._config.invocation_params.dir)
+            skill = shown if len(folders) == 1 else "SKILL"
+            cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
+            names = ", ".join(folder.name for folder in folders)
+            yield safe_line(f"{names} {have} no cases: {cure}")
+
+    def _unvisited_folders(self) -> list[str]:
+        """Return the hidden folders with unvisited skills, below the arguments of pytest."""
+        visited = {Path(folder).resolve() for folder in self._visited}
+        start = self._config.invocation_params.dir
+        arguments = {start / argument.partition("::")[0] for argument in self._config.args}
+        unvisited = {
+            skill.parents[1]
+            for folder in arguments
+            for pattern in _HIDDEN
+            for skill in folder.glob(pattern)
+            # A link to a skill that was visited elsewhere is no unvisited skill.
+            if skill.parent.resolve() not in visited
+        }
+        return sorted(safe_line(os.path.relpath(folder, start)) for folder in unvisited)
 
 
 def cases_of_shard(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:
@@ -143,108 +206,3 @@ def _case(item: TrialItem) -> str:
 def _folders(skill: Skill) -> tuple[Path, ...]:
     """Return the folders that a skill's trials depend on: the skill's and the case file's."""
     return tuple(dict.fromkeys((skill.folder, skill.case_file.parent)))
-
-
-_RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-
-_HINTS = "upskill_hints"
-
-
-def _has_changed(folder: Path, ref: str, root: Path) -> bool:
-    """Return whether a skill is new, or differs from its version at a git ref."""
-    with suppress(GitError):  # its cases would have been refused
-        commit = starting_commit(folder, ref, project_folder(root))
-        return commit is None or is_changed(commit, folder)
-    return False
-
-
-_HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
-"""Patterns of skills, relative to an argument, that pytest does not visit by itself."""
-
-
-class Hints:
-    """Plugin that records which skill folders pytest visits, and prints which it did not."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._visited: set[str] = set()
-        """Folders that contain a ``SKILL.md``."""
-        self._deselected = False
-        """Whether items were deselected, so that skills are missing on purpose."""
-
-    def pytest_collect_file(self, file_path: Path) -> None:
-        """Record the folder of a ``SKILL.md``."""
-        if file_path.name == "SKILL.md":
-            self._visited.add(str(file_path.parent))
-
-    def pytest_deselected(self) -> None:
-        """Record that items were collected and deselected."""
-        self._deselected = True
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Read what a pytest-xdist worker collected; all workers collect the same."""
-        if output := received_from(node, _HINTS):
-            folders, deselected = output
-            self._visited.update(folders)
-            self._deselected |= deselected
-
-    def pytest_sessionfinish(self) -> None:
-        """Send what this process collected to the pytest-xdist controller."""
-        send_to_controller(self._config, _HINTS, (sorted(self._visited), self._deselected))
-
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
-    ) -> None:
-        """Print which skills have no cases if no test was collected, and which were missed."""
-        if exitstatus in _RUN_REFUSED or self._config.get_verbosity() < -1:
-            return
-        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if none_ran or self._since() is not None:
-            for line in self.without_cases():
-                write(terminalreporter, f"upskill: {line}", yellow=True)
-        if not self._deselected and (folders := self._unvisited_folders()):
-            have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
-            text = f"pytest does not look for tests in {', '.join(folders)}, which {have} skills"
-            text += f": pass {them} as an argument to run them"
-            write(terminalreporter, f"upskill: {text}", yellow=True)
-
-    def without_cases(self) -> Iterator[str]:
-        """Yield which visited skills have no cases; in a pull request, which of the changed."""
-        discovery, since = discovery_of(self._config), self._since()
-        folders = sorted(
-            (
-                folder
-                for folder in map(Path, self._visited)
-                if not discovery.skill_has_cases(folder)
-                and (since is None or _has_changed(folder, since, self._config.rootpath))
-            ),
-            key=lambda folder: folder.name,
-        )
-        if folders:
-            have = "has" if len(folders) == 1 else "have"
-            shown = os.path.relpath(folders[0], self._config.invocation_params.dir)
-            skill = shown if len(folders) == 1 else "SKILL"
-            cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
-            names = ", ".join(folder.name for folder in folders)
-            yield safe_line(f"{names} {have} no cases: {cure}")
-
-    def _since(self) -> str | None:
-        """Return the git ref with which a pull request is compared, None if there is none."""
-        settings = self._config.stash.get(SETTINGS, None)
-        return None if settings is None else settings.ref or settings.changed_since
-
-    def _unvisited_folders(self) -> list[str]:
-        """Return the hidden folders with unvisited skills, below the arguments of pytest."""
-        visited = {Path(folder).resolve() for folder in self._visited}
-        start = self._config.invocation_params.dir
-        arguments = {start / argument.partition("::")[0] for argument in self._config.args}
-        unvisited = {
-            skill.parents[1]
-            for folder in arguments
-            for pattern in _HIDDEN
-            for skill in folder.glob(pattern)
-            # A link to a skill that was visited elsewhere is no unvisited skill.
-            if skill.parent.resolve() not in visited
-        }
-        return sorted(safe_line(os.path.relpath(folder, start)) for folder in unvisited)

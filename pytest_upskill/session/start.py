@@ -1,38 +1,36 @@
-"""The plugins of a session with chosen models.
+"""A session with chosen models, step by step.
 
-What happens after the last test, in this order, and the hook that does it:
+1. Collect: `SkillFile` makes the items, `Selection` deselects some, in every process that collects.
+2. Plan and fetch: `FetchedAnswers`, or under pytest-xdist `Controller` and in a worker
+   `HandedAnswers`, checks that all answers can be had, and fetches them while the items wait.
+3. Decide and report: `Reporting`, in the process that reports.
 
-1. `FetchedAnswers`, or `Controller` under pytest-xdist, stops fetching: `pytest_runtestloop`, a
-   wrapper with trylast.
-2. `Results` makes cells, decides their gates and reports them as tests: in the same hook, also a
-   trylast wrapper. Of two such wrappers, the one that is registered later ends first. So `Results`
-   is registered before the plugin of step 1.
-3. `JUnit` adds properties, and `ExitCode` sets the exit code: `pytest_sessionfinish`, tryfirst.
-4. `Files` writes reports: `pytest_sessionfinish`, after those with tryfirst.
-5. `Terminal` prints: `pytest_terminal_summary`.
-6. `Spending` prints: `pytest_terminal_summary`, trylast.
+`Outgoing` attaches the results to reports and cleans all text that leaves.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Generator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.report.files.github import in_github_actions
-from pytest_upskill.session.case_files import check_catalogue
+from pytest_upskill.session.case_files import catalogues_of
 from pytest_upskill.session.exit_code import ExitCode
 from pytest_upskill.session.failures import ShorterFailures
 from pytest_upskill.session.fetching import FetchedAnswers
-from pytest_upskill.session.items import ANSWERS, TrialReports
+from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.outgoing import Outgoing, redacted_logs
-from pytest_upskill.session.report_files import JUnit
+from pytest_upskill.session.progress import interruptible
+from pytest_upskill.session.report_files import Files, JUnit
 from pytest_upskill.session.resources import set_up
-from pytest_upskill.session.results import RESULTS, Results
-from pytest_upskill.session.selection import SELECTION, Hints, Selection
-from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.session.terminal import Spending, Terminal
+from pytest_upskill.session.results import Results
+from pytest_upskill.session.selection import Selection
+from pytest_upskill.session.terminal import Terminal, baseline_status
+
+if TYPE_CHECKING:
+    from pytest_upskill.session.xdist import Controller
 
 
 def start(config: pytest.Config) -> None:
@@ -42,18 +40,14 @@ def start(config: pytest.Config) -> None:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
     settings, resources = set_up(config)
-    check_catalogue(config)
+    catalogues_of(config)  # a bad file ends the run before it begins
     plugins = config.pluginmanager
-    plugins.register(TrialReports(), "upskill-reports")
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")
     logs = ExitStack()
     logs.enter_context(redacted_logs(resources.redactor))
     config.add_cleanup(logs.close)
-    hints = Hints(config)
-    plugins.register(hints, "upskill-hints")
-    if settings.changed_since is not None or settings.shard is not None:
-        selection = config.stash[SELECTION] = Selection(config)
-        plugins.register(selection, "upskill-selection")
+    selection = Selection(config)
+    plugins.register(selection, "upskill-selection")
     if hasattr(config, "workerinput"):
         from pytest_upskill.session.xdist import HandedAnswers
 
@@ -61,33 +55,88 @@ def start(config: pytest.Config) -> None:
         config.stash[ANSWERS] = handed.wait_for_answers
         plugins.register(handed, "upskill-answers")
         return
-    _report_results(config, hints)  # before the answers: see the order above
+    answers: FetchedAnswers | Controller | None = None
     if settings.prune:
         from pytest_upskill.session.without_tests import Prune
 
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
-        fetched = FetchedAnswers(config)
-        config.stash[ANSWERS] = fetched.wait_for_answers
-        plugins.register(fetched, "upskill-answers")
+        answers = FetchedAnswers(config)
+        config.stash[ANSWERS] = answers.wait_for_answers
     else:
         from pytest_upskill.session.xdist import Controller
 
-        plugins.register(Controller(config), "upskill-controller")
+        answers = Controller(config)
+    if answers is not None:
+        plugins.register(answers, "upskill-answers")
+    plugins.register(Reporting(config, selection, answers), "upskill-reporting")
 
 
-def _report_results(config: pytest.Config, hints: Hints) -> None:
-    """Register the plugins of the process that reports: the only one, or the controller."""
-    plugins, settings = config.pluginmanager, config.stash[SETTINGS]
-    results = config.stash[RESULTS] = Results(config)
-    plugins.register(results, "upskill-results")
-    exit_code = ExitCode(config, hints.without_cases)
-    plugins.register(exit_code, "upskill-exit-code")
-    plugins.register(Terminal(config, exit_code), "upskill-terminal")
-    plugins.register(ShorterFailures(config), "upskill-failures")
-    plugins.register(JUnit(config), "upskill-junit")
-    if settings.makes_files or settings.cache_mode == "replay" or in_github_actions(os.environ):
-        from pytest_upskill.session.report_files import Files
+class Reporting:
+    """Plugin of the process that reports: the only one, or the controller of pytest-xdist."""
 
-        plugins.register(Files(config, exit_code), "upskill-files")
-    plugins.register(Spending(config), "upskill-spending")
+    def __init__(
+        self,
+        config: pytest.Config,
+        selection: Selection,
+        answers: FetchedAnswers | Controller | None,
+    ) -> None:
+        self._answers = answers
+        self._results = Results(config)
+        self._exit_code = ExitCode(config, self._results, selection)
+        self._terminal = Terminal(config, self._results)
+        self._failures = ShorterFailures(config)
+        self._junit = JUnit(config)
+        self._files = Files(config)
+
+    def pytest_report_header(self) -> list[str]:
+        """Return the models and the number of runs."""
+        return self._terminal.header()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record that a file could not be collected."""
+        self._results.collection_failed |= report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> object:
+        """Return letters and words of our own for baselines and repeated errors."""
+        return self._failures.status(report) or baseline_status(report)
+
+    # First: pytest's writer of JUnit XML drops a test after its teardown report.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record a trial's result."""
+        self._results.records.add(report)
+        self._junit.add_answers(report)
+
+    # Last, so innermost: gates are reported before the terminal ends its progress line.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """After the last test stop fetching, then decide; also after -x or Ctrl-C."""
+        try:
+            with interruptible():
+                return (yield)
+        finally:
+            if self._answers is not None:
+                self._answers.stop()
+            self._results.finish(session)
+
+    # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Complete JUnit XML, set the exit status, and write the report files."""
+        self._junit.add_figures(self._results.decisions)
+        self._exit_code.decide(session)
+        self._failures.shorten()
+        if self._exit_code.report is not None:
+            self._files.write(self._exit_code.report, session, exitstatus)
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print what was found, and what it cost."""
+        quiet = terminalreporter.config.get_verbosity() < 0
+        self._files.print_names(terminalreporter)
+        self._failures.print_number(terminalreporter)
+        self._terminal.print_results(terminalreporter, self._exit_code.lines(quiet=quiet))
+        self._terminal.print_costs(terminalreporter, exitstatus)

@@ -1,4 +1,4 @@
-"""Terminal output: header, words for results without the skill, and the table of cells."""
+"""Terminal output: header, forecast, the tables of cells, costs and notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.wording import money
+from pytest_upskill.figures.wording import money, wrap
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
@@ -23,103 +23,175 @@ from pytest_upskill.report.terminal.table import (
     trigger_notes,
     trigger_table,
 )
-from pytest_upskill.session.exit_code import ExitCode
-from pytest_upskill.session.lines import QUIETEST, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import RESULTS, unmeasured_skills
+from pytest_upskill.session.results import Results, unmeasured_skills
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.trial import Trial
 
+QUIETEST = -2
+"""Verbosity of -qq, with which pytest prints no summary either."""
+
+
+def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
+    """Print a line, broken by ``lines_of``."""
+    for line in lines_of(text, reporter.config):
+        reporter.line(line, **markup)
+
+
+def lines_of(text: str, config: pytest.Config) -> list[str]:
+    """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
+    text = safe_line(text)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return [text]
+    return wrap(text, config.get_terminal_writer().fullwidth)
+
 
 class Terminal:
-    """Plugin that prints through pytest's reporter and respects -q, -v and --color."""
+    """What is printed through pytest's reporter, with respect to -q, -v and --color."""
 
-    def __init__(self, config: pytest.Config, exit_code: ExitCode) -> None:
+    def __init__(self, config: pytest.Config, results: Results) -> None:
+        self._config = config
         self._settings = config.stash[SETTINGS]
-        self._results = config.stash[RESULTS]
-        self._exit_code = exit_code
+        self._resources = config.stash[RESOURCES]
+        self._results = results
 
-    def pytest_report_header(self, config: pytest.Config) -> list[str]:
+    def header(self) -> list[str]:
         """Return the models and the number of runs."""
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
         single = ", ".join(model.label for model in self._settings.single_runs)
         why = f"; 1 for {single}, as further runs would be copies"
         runs = f"{self._settings.runs}{why if single else ''}"
-        return lines_of(f"upskill: {models}; runs: {runs}", config)
+        return lines_of(f"upskill: {models}; runs: {runs}", self._config)
 
-    def pytest_report_teststatus(
-        self, report: pytest.TestReport
-    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """Return a letter and word of its own for a trial that never fails, counted as passed."""
-        record = getattr(report, "upskill", None)
-        if record is None or not report.passed or record.result.decides:
-            return None
-        # Any category but "passed" would make pytest's last line yellow.
-        if record.result.passed:
-            return "passed", "+", ("BASE HIT", {"cyan": True})
-        return "passed", "-", ("BASE MISS", {"cyan": True})
+    def print_results(self, reporter: pytest.TerminalReporter, undecided: Iterable[str]) -> None:
+        """Print a row for each cell, with -v also for each case, and warnings about the session.
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
-    ) -> None:
-        """Print a row for each cell, with -v also for each case, and warnings about the session."""
+        Args:
+            reporter: pytest's reporter.
+            undecided: Why not everything was measured or compared.
+        """
         # Also with -q: without these settings the session measures something else.
-        for line in _unused_settings(config, self._settings.project):
-            write(terminalreporter, line, yellow=True)
+        for line in _unused_settings(self._config, self._settings.project):
+            write(reporter, line, yellow=True)
         # As with pytest-cov: -q keeps the tables, -qq drops them.
-        if config.get_verbosity() > QUIETEST:
-            self._figures(terminalreporter, config)
-            self._triggers(terminalreporter, config)
+        if self._config.get_verbosity() > QUIETEST:
+            self._figures(reporter)
+            self._triggers(reporter)
         # Also with -qq: nothing else says why a run without failures is not green.
-        for line in self._exit_code.lines(quiet=config.get_verbosity() < 0):
-            write(terminalreporter, line, yellow=True)
+        for line in undecided:
+            write(reporter, line, yellow=True)
         # Also with -q: users must know which files changed.
         for update in self._results.baselines:
-            write(terminalreporter, update.text, red=update.refused)
+            write(reporter, update.text, red=update.refused)
 
-    def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def print_costs(self, reporter: pytest.TerminalReporter, exitstatus: int) -> None:
+        """Print the cost of the answers, and problems with recordings."""
+        # As the table: also with -q, which many projects have in their addopts.
+        if self._config.get_verbosity() > QUIETEST:
+            self._costs(reporter)
+        if self._config.get_verbosity() >= 0:
+            self._notes(reporter)
+        cache = self._resources.cache
+        recorded = self._resources.bill.answers and cache.mode in {"auto", "refresh"}
+        if exitstatus == pytest.ExitCode.INTERRUPTED and recorded:
+            text = "the answers so far are recorded: --upskill-cache auto requests only the rest"
+            write(reporter, f"upskill: {text}", yellow=True)
+        # Also with -q: an answer that is not recorded will cost money again.
+        for problem in (*cache.problems, *cache.replacement_lines):
+            write(reporter, f"cache: {problem}", yellow=True)
+
+    def _figures(self, reporter: pytest.TerminalReporter) -> None:
         if self._results.gates:
-            self._table(terminalreporter, config)
-        if config.get_verbosity() < 0:
+            self._table(reporter)
+        if self._config.get_verbosity() < 0:
             for note in short_notes(self._results.gates):
-                write(terminalreporter, note)
+                write(reporter, note)
             return
         if self._results.gates:
-            write(terminalreporter, LEGEND)
+            write(reporter, LEGEND)
         if self._results.decisions:
             for each in unmeasured_skills(self._results.records):
-                write(terminalreporter, str(each), yellow=True)
-        for note in notes(self._results.gates, verbose=config.get_verbosity() > 0):
-            write(terminalreporter, note)
+                write(reporter, str(each), yellow=True)
+        for note in notes(self._results.gates, verbose=self._config.get_verbosity() > 0):
+            write(reporter, note)
         for orphan in self._results.orphans:
-            write(terminalreporter, orphan)
+            write(reporter, orphan)
 
-    def _triggers(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def _triggers(self, reporter: pytest.TerminalReporter) -> None:
         """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
         gates = self._results.trigger_gates
         if not gates:
             return
-        terminalreporter.section("triggers: is the skill chosen?", "=", bold=True)
-        width = config.get_terminal_writer().fullwidth
-        for line, gate in trigger_table(gates, width, queries=config.get_verbosity() > 0):
-            terminalreporter.line(safe_line(line), red=gate is not None and gate.is_red)
-        if config.get_verbosity() >= 0:
-            write(terminalreporter, TRIGGER_LEGEND)
+        reporter.section("triggers: is the skill chosen?", "=", bold=True)
+        width = self._config.get_terminal_writer().fullwidth
+        for line, gate in trigger_table(gates, width, queries=self._config.get_verbosity() > 0):
+            reporter.line(safe_line(line), red=gate is not None and gate.is_red)
+        if self._config.get_verbosity() >= 0:
+            write(reporter, TRIGGER_LEGEND)
             for note in trigger_notes(gates, self._settings.thresholds):
-                write(terminalreporter, note)
+                write(reporter, note)
 
-    def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def _table(self, reporter: pytest.TerminalReporter) -> None:
         gates = self._results.gates
         three = any(gate.cell.old_skill for gate in gates)
         arms = "without -> old -> with" if three else "without -> with"
-        terminalreporter.section(f"skills: {arms}", "=", bold=True)
-        width = config.get_terminal_writer().fullwidth
-        for line, gate in table(gates, width, cases=config.get_verbosity() > 0):
+        reporter.section(f"skills: {arms}", "=", bold=True)
+        width = self._config.get_terminal_writer().fullwidth
+        for line, gate in table(gates, width, cases=self._config.get_verbosity() > 0):
             red = gate is not None and gate.is_red
             verdict = None if gate is None or red else gate.verdict
-            terminalreporter.line(
+            reporter.line(
                 safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
+
+    def _costs(self, reporter: pytest.TerminalReporter) -> None:
+        groups: list[TrialGroup] = [gate.cell for gate in self._results.decisions]
+        runs = [run for group in groups for trial in group.trials for run in trial.runs]
+        bill = self._resources.bill
+        if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
+            write(reporter, spent)
+        if spent := _cost_summary(
+            bill.judgements, [run.judgement for run in runs if run.judgement]
+        ):
+            write(reporter, f"judge: {spent}")
+        budget = self._resources.budget
+        if budget.stopped:
+            line = (
+                f"--upskill-max-cost: stopped, as the next request could exceed ${budget.limit:g}"
+            )
+            write(reporter, line, yellow=True)
+
+    def _notes(self, reporter: pytest.TerminalReporter) -> None:
+        cells = [gate.cell for gate in self._results.gates]
+        for line in _ungraded(cells):
+            write(reporter, line, yellow=True)
+        for line in undecidable_statements(cells):
+            write(reporter, line, yellow=True)
+        spared = sum(cell.skipped_runs for cell in cells)
+        if spared:
+            write(
+                reporter,
+                "early stop: the verdicts were clear, so "
+                f"{counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not requested",
+            )
+        budget = self._resources.budget
+        if budget.assumed:
+            assumed = f"{money(budget.assumed)} assumed for requests of unknown cost"
+            write(reporter, f"--upskill-max-cost: {assumed}", yellow=True)
+
+
+def baseline_status(
+    report: pytest.TestReport,
+) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Return a letter and word of its own for a trial that never fails, counted as passed."""
+    record = getattr(report, "upskill", None)
+    if record is None or not report.passed or record.result.decides:
+        return None
+    # Any category but "passed" would make pytest's last line yellow.
+    if record.result.passed:
+        return "passed", "+", ("BASE HIT", {"cyan": True})
+    return "passed", "-", ("BASE MISS", {"cyan": True})
 
 
 def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
@@ -138,75 +210,6 @@ def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
         else:
             cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
         yield f"upskill: {name} does not apply, as {cure}"
-
-
-class Spending:
-    """Plugin that prints the cost in the process that sends the requests."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._settings = config.stash[SETTINGS]
-        self._results = config.stash[RESULTS]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> bool | None:
-        """Run nothing in a dry run."""
-        return True if self._settings.dry_run else None
-
-    # Last: below the table of cells.
-    @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
-    ) -> None:
-        """Print the cost of the answers, and problems with recordings."""
-        # As the table: also with -q, which many projects have in their addopts.
-        if config.get_verbosity() > QUIETEST:
-            self._costs(terminalreporter)
-        if config.get_verbosity() >= 0:
-            self._notes(terminalreporter)
-        cache = config.stash[RESOURCES].cache
-        recorded = config.stash[RESOURCES].bill.answers and cache.mode in {"auto", "refresh"}
-        if exitstatus == pytest.ExitCode.INTERRUPTED and recorded:
-            text = "the answers so far are recorded: --upskill-cache auto requests only the rest"
-            write(terminalreporter, f"upskill: {text}", yellow=True)
-        # Also with -q: an answer that is not recorded will cost money again.
-        for problem in (*cache.problems, *cache.replacement_lines):
-            write(terminalreporter, f"cache: {problem}", yellow=True)
-
-    def _costs(self, terminalreporter: pytest.TerminalReporter) -> None:
-        groups: list[TrialGroup] = [gate.cell for gate in self._results.decisions]
-        runs = [run for group in groups for trial in group.trials for run in trial.runs]
-        bill = self._config.stash[RESOURCES].bill
-        if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
-            write(terminalreporter, spent)
-        if spent := _cost_summary(
-            bill.judgements, [run.judgement for run in runs if run.judgement]
-        ):
-            write(terminalreporter, f"judge: {spent}")
-        budget = self._config.stash[RESOURCES].budget
-        if budget.stopped:
-            line = (
-                f"--upskill-max-cost: stopped, as the next request could exceed ${budget.limit:g}"
-            )
-            write(terminalreporter, line, yellow=True)
-
-    def _notes(self, terminalreporter: pytest.TerminalReporter) -> None:
-        cells = [gate.cell for gate in self._results.gates]
-        for line in _ungraded(cells):
-            write(terminalreporter, line, yellow=True)
-        for line in undecidable_statements(cells):
-            write(terminalreporter, line, yellow=True)
-        spared = sum(cell.skipped_runs for cell in cells)
-        if spared:
-            write(
-                terminalreporter,
-                "early stop: the verdicts were clear, so "
-                f"{counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not requested",
-            )
-        budget = self._config.stash[RESOURCES].budget
-        if budget.assumed:
-            assumed = f"{money(budget.assumed)} assumed for requests of unknown cost"
-            write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
 def forecast_lines(

@@ -17,7 +17,7 @@ import pickle
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ from pytest_upskill.models import Model
 from pytest_upskill.project.files import write_file
 from pytest_upskill.session.fetching import Prepared, prepare, start_service, stop_service
 from pytest_upskill.session.items import TrialItem, needing_answers
-from pytest_upskill.session.progress import Heartbeat, Progress, interruptible
+from pytest_upskill.session.progress import Heartbeat, Progress
 from pytest_upskill.session.settings import SETTINGS, runs_tests
 from pytest_upskill.session.terminal import forecast_lines
 from pytest_upskill.trials.trial import Trial
@@ -93,17 +93,11 @@ class Controller:
         for key in collected:
             self._service.result(key).add_done_callback(partial(self._write_answers, key))
 
-    # Last, so innermost: fetching has stopped when other plugins compute the results.
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Stop fetching after the last test, also if the run was interrupted."""
-        try:
-            with interruptible():
-                return (yield)
-        finally:
-            self._handover.mark_closed()
-            if self._service is not None:
-                stop_service(self._config, self._service)
+    def stop(self) -> None:
+        """Stop fetching, and the workers' waiting."""
+        self._handover.mark_closed()
+        if self._service is not None:
+            stop_service(self._config, self._service)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Move the requests of a trial that starts to the front of the queue."""

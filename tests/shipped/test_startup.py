@@ -88,7 +88,6 @@ def test_a_run_without_models_imports_and_writes_nothing(
         "pytest_upskill.hookspecs",
         "pytest_upskill.session",
         "pytest_upskill.session.options",
-        "pytest_upskill.session.no_models",
     }
     written = {path.name for path in pytester.path.iterdir()} - before
     assert written == {"modules.json", "stdout", "stderr"}
