@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
+from pytest_upskill.figures.baseline import Baselines
 from pytest_upskill.figures.cell import Cell, CellVerdict
+from pytest_upskill.figures.comparison import Comparison, compare
 from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.figures.wording import (
@@ -16,10 +18,6 @@ from pytest_upskill.figures.wording import (
     percent,
     trigger_sentence,
 )
-
-if TYPE_CHECKING:
-    from pytest_upskill.figures.baseline import Baselines
-    from pytest_upskill.figures.comparison import Comparison
 
 _REASONS: Mapping[CellVerdict, str] = {
     "hurts": "the skill hurts",
@@ -298,7 +296,4 @@ def _with_comparisons(
     """
     if baselines is None and not any(cell.ref for cell in cells):
         return [(cell, None) for cell in cells]
-    # Imported here: most sessions compare nothing.
-    from pytest_upskill.figures.comparison import compare
-
     return zip(cells, compare(cells, baselines), strict=True)

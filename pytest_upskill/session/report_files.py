@@ -19,6 +19,7 @@ from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.answers.cache import changed_recordings
 from pytest_upskill.checks import CheckResult, Compile, Run
+from pytest_upskill.figures.figure import figures
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.wording import ANSWER, quoted_lines
 from pytest_upskill.models import ToolCall
@@ -27,7 +28,7 @@ from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
-from pytest_upskill.report.junit.properties import figures, mirror_properties
+from pytest_upskill.report.junit.properties import figure_properties, mirror_properties
 from pytest_upskill.session.exit_code import fail_unwritten
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import AnyGate
@@ -208,7 +209,7 @@ class JUnit:
         if self._xml is not None:
             for gate in gates:
                 place = f"{gate.cell.title}-{gate.cell.model}"
-                for name, value in figures(gate):
+                for name, value in figure_properties(figures(gate)):
                     self._xml.add_global_property(f"{name}[{place}]", value)
 
 

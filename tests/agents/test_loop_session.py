@@ -30,14 +30,12 @@ FOLLOWING = following(
     [call("write_file", path="total.txt", content="350\n"), "It is 350."],
 )
 AGENT = {
-    "version": "1",
-    "runs": 1,
-    "offered": 1,
-    "loaded": 1,
-    "turns": 3.0,
-    "requests": 3.0,
-    "calls": 2.0,
-    "process": {"triggered": 1, "ran_script scripts/total.py": 1},
+    "agent.version": "1",
+    "agent.offered": 1.0,
+    "agent.loaded": 1.0,
+    "agent.turns": 3.0,
+    "agent.requests": 3.0,
+    "agent.calls": 2.0,
 }
 """What the report says of an agent that follows the script."""
 
@@ -76,8 +74,8 @@ def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
     assert "sums on loop-small: offered / loaded in 1 / 1 of 1 runs" in said
     assert "triggered in 1 of 1 runs, ran_script scripts/total.py in 1 of 1 runs" in said
     (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
-    assert entry["figures"]["lift"]["estimate"] == 1.0
-    assert entry["figures"]["agent"] == AGENT
+    assert entry["figures"]["lift"] == 1.0
+    assert entry["figures"].items() >= AGENT.items()
     asked = len(loopback.requests)
     loopback.answer = following(["No."], ["No."])
 

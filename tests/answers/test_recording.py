@@ -161,6 +161,11 @@ def test_an_answer_that_several_trials_share_is_paid_for_once(
     result = run("--upskill-models", model, "--upskill-json", "out.json", "skills")
 
     entries = json.loads(Path("out.json").read_text("utf-8"))["entries"]
-    runs = [run for entry in entries for trial in entry["cell"]["trials"] for run in trial["runs"]]
+    runs = [
+        run
+        for entry in entries
+        for trial in entry["gate"]["cell"]["trials"]
+        for run in trial["runs"]
+    ]
     assert len(loopback.requests) == len([r for r in runs if not r["completion"]["replayed"]]) == 6
     result.stdout.fnmatch_lines(["requested 6 answers: *; replayed 2 answers: *"])

@@ -58,7 +58,7 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
     )
     result.stdout.fnmatch_lines(["*::two?haiku-old_skill? *"])
     gate = junit.properties(junit.cases_of(Path("junit.xml"))["gate[haiku]"])
-    assert gate["upskill.pass.old"] == "10/10"
+    assert (gate["upskill.passes.old"], gate["upskill.runs.old"]) == ("10", "10")
     assert (gate["upskill.compared_with"], gate["upskill.regressed"]) == ("main", "true")
 
 

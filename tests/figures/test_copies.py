@@ -43,7 +43,7 @@ def test_more_runs_of_one_answer_change_no_figure(run: Run, options: tuple[str, 
     result.stdout.fnmatch_lines([COPIES, "*m answers the same in every run: add cases, not runs"])
     assert figures()["verdict"] == once["verdict"] == "too few runs"
     assert figures()["lift"] == once["lift"]
-    assert figures()["with_skill"]["runs"] == once["with_skill"]["runs"] == 3
+    assert figures()["runs.with"] == once["runs.with"] == 3
 
 
 def test_runs_count_if_any_trial_has_two_answers(
@@ -67,7 +67,7 @@ def test_a_missing_run_would_have_been_a_copy_too(
 
     run_once(*options, "--upskill-runs=2").stdout.fnmatch_lines([COPIES])
 
-    assert figures()["with_skill"]["runs"] == figures()["without_skill"]["runs"] == 3
+    assert figures()["runs.with"] == figures()["runs.without"] == 3
 
 
 def test_a_baseline_has_the_run_that_counts(run_once: Run, options: tuple[str, ...]) -> None:
@@ -97,4 +97,4 @@ def test_offline_always_makes_one_run(run_once: Run, write_skill: WriteSkill) ->
     result = run_once(*options, "--upskill-runs=3")
 
     result.stdout.fnmatch_lines(["*runs: 3; 1 for offline, as further runs would be copies"])
-    assert figures()["with_skill"]["runs"] == 5
+    assert figures()["runs.with"] == 5

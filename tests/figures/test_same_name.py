@@ -34,7 +34,10 @@ def test_two_skills_of_one_name_stay_apart_in_every_report(
     assert f'name="upskill.lift[{other}-offline]" value="1.0000"' in written
     json_, md, html = (Path(f"report.{name}").read_text("utf-8") for name in formats)
     entries = json.loads(json_)["entries"]
-    assert [entry["cell"]["place"] for entry in entries] == ["others/billing", "skills/billing"]
+    assert [entry["gate"]["cell"]["place"] for entry in entries] == [
+        "others/billing",
+        "skills/billing",
+    ]
     for page in (md, html):
         assert all(name in page for name in names)
     outputs = Path("outputs").read_text("utf-8").splitlines()
@@ -72,7 +75,7 @@ def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
     # Then each has a gate over its own trials.
     result.assert_outcomes(passed=14 + 3)
     entries = json.loads(Path("report.json").read_text("utf-8"))["entries"]
-    assert [(entry["cell"]["path"], len(entry["cell"]["trials"])) for entry in entries] == [
-        (f"evals/evals.json::{place.removeprefix('top/')}", 2 * count) for place, count in places
-    ]
+    assert [
+        (entry["gate"]["cell"]["path"], len(entry["gate"]["cell"]["trials"])) for entry in entries
+    ] == [(f"evals/evals.json::{place.removeprefix('top/')}", 2 * count) for place, count in places]
     one.assert_outcomes(passed=1, skipped=1)

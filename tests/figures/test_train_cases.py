@@ -37,8 +37,8 @@ def test_a_train_case_runs_and_can_fail_but_is_left_out_of_the_lift(
     result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(["*billing on m: 2 train cases are left out of the lift"])
     (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
-    assert entry["figures"]["lift"]["estimate"] == 1
-    assert entry["figures"]["with_skill"]["pass_rate"] == 1
+    assert entry["figures"]["lift"] == 1
+    assert entry["figures"]["pass_rate.with"] == 1
 
 
 def test_a_missing_run_lets_no_train_case_into_the_bounds_of_the_pass_rate() -> None:

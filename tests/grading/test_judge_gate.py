@@ -185,8 +185,8 @@ def test_a_regression_that_a_judge_found_is_red_and_says_what_it_rests_on(
 def test_the_history_shows_the_lift_that_the_verdict_is_decided_by() -> None:
     judged, corrected = cell(40, 20), cell(40, 20, labels=labels((True, True)))
     points = [
-        Point(date=datetime(2026, 1, 1, tzinfo=UTC), revision=None, cell=each, file="f")
-        for each in (judged, corrected)
+        Point(date=datetime(2026, 1, 1, tzinfo=UTC), revision=None, gate=gate, file="f")
+        for gate in decide_gates([judged, corrected], thresholds(), None)
     ]
 
     assert lift(corrected).startswith("+0 [")

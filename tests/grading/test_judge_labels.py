@@ -106,7 +106,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
         ["billing on m: helps by an uncalibrated judge: holds unless the judge favors the *"]
     )
     assert 'name="upskill.judge.tipping_point"' in Path("junit.xml").read_text("utf-8")
-    judged = figures()["lift"]["estimate"]
+    judged = figures()["lift"]
     assert judged > 0.2
 
     assert main(["judge", "draw", "report.json"]) == 0
@@ -128,9 +128,9 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     corrected.stdout.fnmatch_lines(["billing on m: judged +*, corrected *"])
     found = figures()
     assert found["verdict"] == "too few runs"
-    assert found["judge"]["calibrated"]
-    assert found["lift"]["estimate"] == judged
-    assert found["judge"]["corrected"]["lift"] < judged / 2
+    assert found["judge.calibrated"]
+    assert found["lift"] == judged
+    assert found["lift.corrected"] < judged / 2
 
     skill = Path("skills/billing/SKILL.md")
     skill.write_text(skill.read_text("utf-8") + "\nBe kinder.\n", "utf-8")
@@ -159,7 +159,7 @@ def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
     result.stdout.fnmatch_lines(["* helps*"])
     assert "uncalibrated" not in result.stdout.str()
     found = figures()
-    assert found["judge"]["corrected"]["lift"] == found["lift"]["estimate"]
+    assert found["lift.corrected"] == found["lift"]
     for report in ("report.md", "report.html"):
         text = Path(report).read_text("utf-8")
         assert "judged +" in text
@@ -198,7 +198,7 @@ def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
     for said in (told, *(shard.stdout.str() for shard in shards)):
         assert "more labels are needed" not in said
         assert "contains no answer" not in said
-    assert whole["judge"]["calibrated"]
+    assert whole["judge.calibrated"]
     assert figures() == whole
 
 

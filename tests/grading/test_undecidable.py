@@ -64,7 +64,7 @@ def serve(loopback: Loopback) -> Serve:
 
 def trials(file: str = "report.json") -> list[dict[str, Any]]:
     (entry,) = json.loads(Path(file).read_text("utf-8"))["entries"]
-    found: list[dict[str, Any]] = entry["cell"]["trials"]
+    found: list[dict[str, Any]] = entry["gate"]["cell"]["trials"]
     return found
 
 

@@ -62,11 +62,11 @@ def graded(report: Path) -> list[Any]:
             trial["arm"],
             [(run["completion"]["text"], run["checks"]) for run in trial["runs"]],
         )
-        for trial in entry["cell"]["trials"]
+        for trial in entry["gate"]["cell"]["trials"]
     ]
     figures: Mapping[str, Any] = entry["figures"]
-    arms = [figures[arm]["pass_rate"] for arm in ("with_skill", "without_skill")]
-    return [trials, figures["verdict"], figures["lift"], arms, entry["gate"]]
+    arms = [figures[f"pass_rate.{arm}"] for arm in ("with", "without")]
+    return [trials, figures["verdict"], figures["lift"], arms, entry["gate"]["text"]]
 
 
 def report_of(run: Run, loopback: Loopback, answer: Answer, provider: str, *more: str) -> list[Any]:
@@ -117,7 +117,7 @@ def test_reasoning_is_kept_and_shown_apart_from_the_answer(
     )  # fmt: skip
 
     (entry, *_) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
-    completion = entry["cell"]["trials"][0]["runs"][0]["completion"]
+    completion = entry["gate"]["cell"]["trials"][0]["runs"][0]["completion"]
     assert (completion["text"], completion["reasoning"]) == ("No idea.", "a <i>thought</i>")
     page = Path("out.html").read_text("utf-8")
     assert "<summary>Reasoning before the answer</summary>\n<pre>a &lt;i&gt;thought&" in page

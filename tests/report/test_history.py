@@ -34,7 +34,7 @@ def test_a_run_is_kept_without_answers_and_with_its_figures() -> None:
     assert "It is 37." not in text
     figures = json.loads(text)["entries"][0]["figures"]
     assert figures == json.loads(write_json(whole))["entries"][0]["figures"]
-    assert figures["lift"]["estimate"] == pytest.approx(0.6)
+    assert figures["lift"] == pytest.approx(0.6)
 
 
 def test_neither_an_agents_files_and_calls_nor_replies_to_queries_are_kept() -> None:

@@ -81,8 +81,8 @@ def test_the_history_shows_triggers_apart_from_the_lift(
     ]
     assert main(["runs", "--csv"]) == 0
     lift, first, *_ = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (lift["kind"], lift["recall"], lift["lift"]) == ("lift", "", "0.2")
-    assert (first["kind"], first["recall"], first["lift"]) == ("triggers", "0.9", "")
+    assert (lift["trigger_recall"], lift["lift"]) == ("", "0.2")
+    assert (first["trigger_recall"], first["lift"]) == ("0.9", "")
     assert main(["runs", "--html", "page.html"]) == 0
     page = Path("page.html").read_text("utf-8")
     assert page.count('<polyline class="line"') == 2

@@ -57,8 +57,8 @@ def test_figures_stand_beside_the_trials_that_they_are_made_of() -> None:
     entry = json.loads(write_json(report(counted([(5, 0), (5, 1)]))))["entries"][0]
 
     assert entry["figures"]["verdict"] == "helps"
-    assert entry["figures"]["lift"]["estimate"] == pytest.approx(0.9)
-    assert entry["figures"]["with_skill"]["passes"] == 10
+    assert entry["figures"]["lift"] == pytest.approx(0.9)
+    assert entry["figures"]["passes.with"] == 10
     assert entry["gate"]["outcome"] == "passed"
     assert entry["gate"]["text"] == "billing on haiku: the skill helps"
 
@@ -90,7 +90,7 @@ def test_a_run_writes_its_report_where_the_command_was_given(
     result = run_once("--upskill-models", "offline", "--upskill-json", "out/report.json", "skills")
 
     document = read(Path("out", "report.json"))
-    trials = document["entries"][0]["cell"]["trials"]
+    trials = document["entries"][0]["gate"]["cell"]["trials"]
     assert [each["arm"] for each in trials] == ["with_skill", "without_skill"]
     assert trials[0]["question"] == "What is the retry budget of the billing service?"
     assert document["sessions"][0]["models"] == {"offline": "offline:offline"}
@@ -141,7 +141,7 @@ def test_a_long_answer_is_cut_and_the_report_says_by_how_much(
 
     run_once(f"--upskill-models=m=openai:some@{loopback.openai_url}", "--upskill-json", "r.json")
 
-    (answer,) = read(Path("r.json"))["entries"][0]["cell"]["trials"][0]["runs"]
+    (answer,) = read(Path("r.json"))["entries"][0]["gate"]["cell"]["trials"][0]["runs"]
     assert len(answer["completion"]["text"]) == ANSWER_LIMIT
     assert answer["left_out"] == ANSWER_LIMIT
 

@@ -53,7 +53,7 @@ def without_times(one: Cell) -> object:
         write_json(report(one)),
         object_hook=lambda value: {k: v for k, v in value.items() if k != "latency_s"},
     )
-    return cleared["entries"][0]["cell"]
+    return cleared["entries"][0]["gate"]["cell"]
 
 
 def test_shares_are_held_against_baselines_when_they_are_merged(

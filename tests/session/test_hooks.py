@@ -81,7 +81,7 @@ def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(run: Run) -> None
     report = json.loads(Path("report.json").read_text("utf-8"))
     texts = {
         run["completion"]["text"]
-        for trial in report["entries"][0]["cell"]["trials"]
+        for trial in report["entries"][0]["gate"]["cell"]["trials"]
         for run in trial["runs"]
     }
     assert texts == {"37?", "polly?"}

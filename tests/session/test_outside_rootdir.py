@@ -29,7 +29,9 @@ def test_skills_of_one_node_id_are_graded_by_their_own_cases_and_answers(
 
     # Then the node ids are the same, and the cells are not.
     result.assert_outcomes(passed=4 + 2)
-    cells = [e["cell"] for e in json.loads(Path("report.json").read_text("utf-8"))["entries"]]
+    cells = [
+        e["gate"]["cell"] for e in json.loads(Path("report.json").read_text("utf-8"))["entries"]
+    ]
     assert [(cell["path"], len(cell["trials"])) for cell in cells] == [
         ("../one/billing/skill_meta.json", 2),
         ("../other/billing/skill_meta.json", 2),

@@ -157,7 +157,7 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     )
     json_, md, page = (Path(f"report.{name}").read_text("utf-8") for name in formats)
     (entry,) = json.loads(json_)["entries"]
-    assert entry["gate"]["verdict"] == "regression"
+    assert entry["figures"]["verdict"] == "regression"
     assert entry["gate"]["text"].startswith(headline)
     assert headline in md.splitlines()[1]
     assert step in md

@@ -55,7 +55,7 @@ def harbor(run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester) ->
         result = with_run("--upskill-models", model, "--upskill-json=r.json", *PARAMETERS, *args)
         assert result.ret == 0
         (entry,) = json.loads(Path(pytester.path, "r.json").read_text("utf-8"))["entries"]
-        runs = [run for trial in entry["cell"]["trials"] for run in trial["runs"]]
+        runs = [run for trial in entry["gate"]["cell"]["trials"] for run in trial["runs"]]
         attempts = sum(run["completion"]["attempts"] for run in runs)
         return {**entry["figures"], "attempts": attempts}
 
@@ -63,8 +63,8 @@ def harbor(run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester) ->
 
 
 def assert_helped(figures: dict[str, Any]) -> None:
-    assert figures["with_skill"]["pass_rate"] >= 0.6
-    assert figures["without_skill"]["pass_rate"] == 0
+    assert figures["pass_rate.with"] >= 0.6
+    assert figures["pass_rate.without"] == 0
     assert figures["missing"] == 0
 
 

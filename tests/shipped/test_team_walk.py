@@ -87,7 +87,7 @@ def test_a_skill_made_worse_is_red_though_its_cases_still_pass(
 
     assert reading.code == 1
     (entry,) = reading.report["entries"]
-    assert (entry["gate"]["verdict"], entry["figures"]["failed_cases"]) == ("regression", [])
+    assert (entry["figures"]["verdict"], entry["figures"]["cases.failed"]) == ("regression", 0)
     reading.all_say(
         "the skill became worse than main: four, one, three, two (12/20 with the skill, main 20/20",
         "worse: two: 5/5 -> 3/5",
@@ -121,7 +121,7 @@ def test_a_skill_that_breaks_a_case_names_it_and_the_next_step(
 
     assert reading.code == 1
     (entry,) = reading.report["entries"]
-    assert entry["figures"]["failed_cases"] == list(CASES)
+    assert entry["figures"]["cases.failed"] == len(CASES)
     reading.all_say("2 of 5 runs passed; more than half must")
     for name in ("Markdown", "HTML"):
         assert "4 of 4 cases failed with the skill" in reading.texts[name]

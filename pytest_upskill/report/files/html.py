@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_upskill.figures import cases
+from pytest_upskill.figures.figure import figures
 from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import mistakes, money, percent, points, rate_text, share_text
@@ -91,6 +92,7 @@ def environment() -> Environment:
         "confusion_matrices": confusion_matrices,
         "counted": Counter,
         "excerpts": excerpts,
+        "figures": figures,
         "mistakes": mistakes,
         "rate_text": rate_text,
         "icons": _ICONS,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.gate import CellGate
 from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.files.json import ReportError, read_report
 
-Group = TypeVar("Group", bound=TrialGroup)
+Group = TypeVar("Group", bound=Cell | TriggerCell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,14 @@ class Point(Generic[Group]):
     date: datetime
     """End of the run, in UTC."""
     revision: Revision | None
-    cell: Group
+    gate: CellGate[Group]
     file: str
     """Name of the file."""
+
+    @property
+    def cell(self) -> Group:
+        """The cell that was measured."""
+        return self.gate.cell
 
     @property
     def commit(self) -> str:
@@ -136,7 +141,7 @@ def read_history(folder: Path) -> History:
         files += 1
         date, revision = report.sessions[-1].date, report.sessions[-1].revision
         points += [
-            Point(date=date, revision=revision, cell=gate.cell, file=file.name)
+            Point(date=date, revision=revision, gate=gate, file=file.name)
             for gate in report.decisions
         ]
     complete = [point for point in points if len(point.cell.trials) == point.cell.planned]

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
-from pytest_upskill.figures.arm import AgentFigures, agent_figures
-from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.arm import agent_figures
+from pytest_upskill.figures.figure import AGENT, Figure, Scalar, Unit, figures, read
 from pytest_upskill.figures.gate import Gate, TriggerGate
-from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.messages import safe_line
-from pytest_upskill.stats import Estimate
 from pytest_upskill.trials.result import RunResult, TrialResult
-
-if TYPE_CHECKING:
-    from pytest_upskill.figures.comparison import Comparison
-    from pytest_upskill.figures.judged import Judged
-    from pytest_upskill.figures.trial_group import TrialGroup
 
 Properties = list[tuple[str, str]]
 
@@ -56,21 +49,8 @@ def _agent_properties(result: TrialResult) -> Properties:
     """Return what an agent did, as means per run; nothing for single requests."""
     if not result.agent:
         return []
-    agent = agent_figures(result.runs)
-    names = ("version", "offered", "loaded", "turns", "requests")
-    values = ["n/a"] * len(names) if agent is None else _agent_means(agent)
-    return [
-        ("upskill.agent", result.agent),
-        *((f"upskill.agent.{name}", text) for name, text in zip(names, values, strict=True)),
-    ]
-
-
-def _agent_means(agent: AgentFigures) -> list[str]:
-    shares = (
-        "n/a" if count is None else f"{count / agent.runs:.4g}"
-        for count in (agent.offered, agent.loaded)
-    )
-    return [safe_line(agent.version), *shares, f"{agent.turns:.4g}", f"{agent.requests:.4g}"]
+    done = read(AGENT, agent_figures(result.runs), name="agent.{}")
+    return [("upskill.agent", result.agent), *figure_properties(done)]
 
 
 def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
@@ -81,100 +61,41 @@ def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
 
 
 def gate_properties(gate: Gate | TriggerGate) -> Properties:
-    """Return a cell's figures; rates and lift are fractions, tokens are means over runs."""
+    """Return what a gate is about, and the figures of its cell."""
     return [
         ("upskill.skill", gate.cell.skill),
         ("upskill.model", gate.cell.model),
         ("upskill.model.resolved", gate.cell.resolved),
-        *figures(gate),
-        *_comparison_figures(gate.comparison),
+        *figure_properties(figures(gate)),
     ]
 
 
-def figures(gate: Gate | TriggerGate) -> Properties:
-    """Return a cell's figures without the comparison with its past."""
-    cell = gate.cell
-    if isinstance(cell, Cell):
-        verdict = "regression" if gate.shows_regression else cell.verdict
-        named = [("verdict", verdict), *_lift_figures(cell)]
-    else:
-        named = [*_trigger_figures(cell)]
-    named.append((f"{gate.cell.units}.failed", str(len(gate.cell.failed_cases))))
-    return [(f"upskill.{name}", value) for name, value in named]
+def figure_properties(listed: Iterable[Figure]) -> Properties:
+    """Return figures, their intervals too, but none that is unknown; rates are fractions."""
+    return [
+        (f"upskill.{name}", _exact(value, figure.unit))
+        for figure in listed
+        for name, value in figure.scalars.items()
+        if value is not None
+    ]
 
 
-def _trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
-    yield from _estimate("trigger.recall", cell.recall)
-    yield from _estimate("trigger.false_triggers", cell.false_triggers)
-    if cell.precision is not None:
-        yield "trigger.precision", f"{cell.precision:.4f}"
-    yield "trigger.queries", str(cell.queries)
-    yield "trigger.missing", str(cell.missing)
-    yield from _endings(cell, "trigger.")
+def _exact(value: Scalar, unit: Unit) -> str:
+    if isinstance(value, str):
+        return safe_line(value)
+    return str(value).lower() if isinstance(value, bool) else format(value, _FORMS.get(unit, ""))
 
 
-def _lift_figures(cell: Cell) -> Iterator[tuple[str, str]]:
-    yield "lift.verdict", cell.verdict
-    yield from _estimate("lift", cell.lift)
-    if cell.judged is not None:
-        yield from _judge_figures(cell.judged)
-    for name, arm in (
-        ("with", cell.with_skill),
-        ("without", cell.without_skill),
-        ("old", cell.old_skill),
-    ):
-        if arm is not None:
-            yield f"pass.{name}", f"{arm.passes}/{arm.runs}"
-            yield f"pass_rate.{name}", f"{arm.pass_rate:.4f}"
-            yield f"checks.{name}", f"{arm.checks_passed:.2f}/{arm.checks:.2f}"
-            yield f"tokens.{name}", "n/a" if arm.tokens is None else f"{arm.tokens:.1f}"
-            yield f"cost_usd.{name}", "n/a" if arm.cost_usd is None else f"{arm.cost_usd:.6f}"
-    if cell.token_ratio is not None:
-        yield "tokens.ratio", f"{cell.token_ratio:.4f}"
-    if cell.runs_needed is not None:
-        yield "runs_needed", str(cell.runs_needed)
-    yield "missing", str(cell.missing)
-    yield from _endings(cell)
-    yield "runs.spared", str(cell.skipped_runs)
-
-
-def _endings(cell: TrialGroup, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield how many answers of each arm were cut or are refusals; nothing where none is."""
-    for arm in cell.endings:
-        name = arm.arm.removesuffix("_skill")
-        for what, count in (("cut", arm.cut), ("refused", arm.refused)):
-            if count:
-                yield f"{prefix}{what}.{name}", f"{count}/{arm.answers}"
-
-
-def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:
-    yield "judge", judged.judge
-    yield "judge.calibrated", str(judged.calibrated).lower()
-    if judged.tipping_point is not None:
-        yield "judge.tipping_point", f"{judged.tipping_point:.4f}"
-    if (correction := judged.correction) is None:
-        return
-    yield from _estimate("lift.corrected", correction.estimate)
-    for arm, agreement in (("with", judged.with_skill), ("without", judged.without_skill)):
-        if agreement is not None:
-            yield from _estimate(f"judge.{arm}.holds", agreement.holds)
-            yield from _estimate(f"judge.{arm}.fails", agreement.fails)
-
-
-def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
-    if comparison is not None and comparison.measured:
-        yield "upskill.compared_with", comparison.then
-        yield "upskill.compared_cases", str(len(comparison.measured))
-        yield "upskill.regressed", str(comparison.regressed).lower()
-        yield "upskill.regression.p", f"{comparison.p:.4g}"
-
-
-def _estimate(name: str, value: Estimate | None) -> Iterator[tuple[str, str]]:
-    """Yield an estimate and the limits of its interval; nothing if it is unknown."""
-    if value is not None:
-        yield name, f"{value.estimate:.4f}"
-        yield f"{name}.low", f"{value.low:.4f}"
-        yield f"{name}.high", f"{value.high:.4f}"
+_FORMS: Mapping[Unit, str] = {
+    "mean": ".2f",
+    "share": ".4f",
+    "points": ".4f",
+    "tokens": ".1f",
+    "dollars": ".6f",
+    "seconds": ".3f",
+    "ratio": ".4f",
+    "probability": ".4g",
+}
 
 
 def _checks(runs: tuple[RunResult, ...]) -> str:
