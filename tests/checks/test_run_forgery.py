@@ -33,6 +33,36 @@ READ_EVERYWHERE = (
     "    except OSError: pass\ndef read_all():\n    for fd in range(3, 99):\n"
     "        threading.Thread(target=read, args=[fd], daemon=True).start()\n"
 )
+SKIPPING = (
+    "pytest.skip()",
+    "raise unittest.SkipTest",
+    "pytest.xfail()",
+    "raise type('Later', (pytest.xfail.Exception,), {})('later')",
+    "raise type('Later', (pytest.skip.Exception,), {})('later')",
+    "unittest.mock.Mock(side_effect=pytest.skip.Exception)()",
+    "exec(compile('pytest.skip()', sys._getframe(1).f_code.co_filename, 'exec'))",
+)
+SKIPPED = (
+    CASE,
+    (
+        "import pytest\n@pytest.fixture\ndef three():\n    return add(1, 2)\n"
+        "def test_add(three):\n    assert three == 3\ndef test_other():\n    pass"
+    ),
+    "import pytest\nassert add(1, 2) == 3\ndef test_other():\n    pass",
+)
+EVERY_CODE = (FUNCTION, CASE, "assert all([add(1, 2) == 3])")
+REPLACING = (
+    "import unittest; unittest.TestCase.assertEqual = lambda *args: None",
+    "import unittest.case as c; c.TestCase._baseAssertEqual = lambda *args: None",
+    "import math; math.isclose = lambda *args, **options: True",
+    "import operator; operator.eq = lambda *args: True",
+    "import inspect; inspect.signature = lambda _: None",
+    (
+        "import unittest as u; u.TestCase.assertEqual.__code__ = (lambda *_: 0).__code__\n"
+        "import builtins; builtins.all = u"
+    ),
+    "class Same:\n    def __eq__(self, other): return True\nimport math; math.isclose = Same()",
+)
 OTHER_TESTS = (
     "import os, socket\nours, theirs = socket.socketpair()\nours.send(b'test_add = add')\n"
     "ours.close()\nfor fd in range(3, 99):\n    try: os.dup2(theirs.fileno(), fd)\n"
@@ -101,21 +131,11 @@ def test_test_code_cannot_be_read_while_the_answer_is_imported(theft: str) -> No
     assert result.passed, result
 
 
-@pytest.mark.parametrize("code", [FUNCTION, CASE, "assert all([add(1, 2) == 3])"])
 @pytest.mark.parametrize(
-    "attack",
+    ("attack", "code"),
     [
-        "import unittest; unittest.TestCase.assertEqual = lambda *args: None",
-        "import unittest.case as c; c.TestCase._baseAssertEqual = lambda *args: None",
-        "import builtins; builtins.all = lambda _: True",
-        "import math; math.isclose = lambda *args, **options: True",
-        "import operator; operator.eq = lambda *args: True",
-        "import inspect; inspect.signature = lambda _: None",
-        (
-            "import unittest as u; u.TestCase.assertEqual.__code__ = (lambda *_: 0).__code__\n"
-            "import builtins; builtins.all = u"
-        ),
-        "class Same:\n    def __eq__(self, other): return True\nimport math; math.isclose = Same()",
+        *(("import builtins; builtins.all = lambda _: True", code) for code in EVERY_CODE),
+        *((attack, CASE) for attack in REPLACING),
     ],
 )
 def test_an_answer_that_replaces_what_tests_rely_on_fails(attack: str, code: str) -> None:
@@ -165,29 +185,11 @@ def test_an_answer_that_replaces_pytest_when_called_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    "skip",
+    ("skip", "code"),
     [
-        "pytest.skip()",
-        "raise unittest.SkipTest",
-        "pytest.xfail()",
-        "raise type('Later', (pytest.xfail.Exception,), {})('later')",
-        "raise type('Later', (pytest.skip.Exception,), {})('later')",
-        "unittest.mock.Mock(side_effect=pytest.skip.Exception)()",
-        "exec(compile('pytest.skip()', sys._getframe(1).f_code.co_filename, 'exec'))",
+        *((skip, f"import pytest\n{FUNCTION}") for skip in SKIPPING),
+        *(("pytest.skip()", code) for code in SKIPPED),
     ],
-)
-@pytest.mark.parametrize(
-    "code",
-    [
-        f"import pytest\n{FUNCTION}",
-        CASE,
-        (
-            "import pytest\n@pytest.fixture\ndef three():\n    return add(1, 2)\n"
-            "def test_add(three):\n    assert three == 3\ndef test_other():\n    pass"
-        ),
-        "import pytest\nassert add(1, 2) == 3\ndef test_other():\n    pass",
-    ],
-    ids=["function", "unittest", "fixture", "module"],
 )
 def test_an_answer_cannot_skip_a_test(skip: str, code: str) -> None:
     result = attempt(f"import pytest, sys, unittest.mock\ndef add(a, b):\n    {skip}", code)
