@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from unittest import mock
 
 from hypothesis import HealthCheck, given, settings
@@ -47,9 +48,26 @@ ANSWER = "Text\n\n```cuda title=a.cu\n__global__ void k() {}\n```\n> ~~~yaml\n> 
 PATTERN = r"(?i)^(a+)+[^b-d]{2,3}?(?P<n>\w|\d)(?=x)(?<!y)\1$"
 
 
+EVALS_WORDS = """cases tests name query question expectations expected expected_behavior
+expected_skill should_not_trigger trigger_evals negative must_contain required_regex must_include
+expected_activation turns must_not ground_truth context rubric file check must forbidden_skills
+contains_any matches_any not_regex json_schema contains:a a_b:c a==b"""
+
+
+@contextmanager
+def line_by_line() -> Iterator[None]:
+    """Expect that a file is read, or refused by problems of one line each."""
+    try:
+        yield
+    except BadFile as error:
+        lines = [problem.at("f") for problem in error.problems]
+        assert lines
+        assert all(re.fullmatch(r"f(:\d+:\d+)?: [^\n]+", line) for line in lines)
+
+
 def case_file(text: str) -> None:
     """Read a case file."""
-    with suppress(BadFile):
+    with line_by_line():
         read_cases(_of_file(text))
 
 
@@ -57,12 +75,18 @@ def evals_file(suffix: str) -> Callable[[str], None]:
     """Make a reader of one kind of evals files."""
 
     def read(text: str) -> None:
-        with suppress(BadFile):
-            read_evals(
+        with line_by_line():
+            evals = read_evals(
                 parse_evals(_of_file(text), suffix=suffix),
                 owner=skill("csv", lambda name: {name: ""}),
                 find=skill,
             )
+            names = [case.id for case in evals.cases]
+            assert len(set(names)) == len(names)
+            assert not any(re.search(r"::|\[|\]", name) for name in names)
+            # Whatever is asked has something that must hold of the answer.
+            asked = [case for case in evals.cases if not case.skip]
+            assert all(case.input.strip() and (case.checks or case.trigger) for case in asked)
 
     read.__name__ = f"evals_file{suffix.replace('.', '_')}"
     return read
@@ -70,18 +94,21 @@ def evals_file(suffix: str) -> Callable[[str], None]:
 
 def skill_file(text: str) -> None:
     """Read a SKILL.md."""
-    with suppress(BadFile):
+    with line_by_line():
         read_skill_text(_of_file(text), folder="csv")
 
 
 def answer(text: str) -> None:
     """Find the blocks of an answer, and read the data in them."""
     found = blocks(text)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    assert all(1 < block.line <= lines + 1 for block in found)
     for language in ("cuda", "python", "json", ""):
         choose_units(found, language)
     for name in ("json", "toml", "yaml"):
         with suppress(CheckError):
-            ValueAtPath(name=name, path="a.b[0].'c'", value={"a": [1]}).check(text)
+            result = ValueAtPath(name=name, path="a.b[0].'c'", value={"a": [1]}).check(text)
+            assert result.message.isprintable()
 
 
 def pattern(text: str) -> None:
@@ -124,7 +151,22 @@ def texts(seed: str) -> st.SearchStrategy[str]:
     hard = ["[" * 500, "a" * 500, "{" * 200, "\ud800", "\u202e", "9" * 5000, "```\n"]
     parts = st.text(st.sampled_from(known), max_size=40) | anything | st.sampled_from(hard)
     cuts = st.tuples(st.integers(0, len(seed)), st.integers(0, len(seed)), parts)
-    return st.one_of(anything, st.lists(cuts, max_size=4).map(lambda cuts: _mutate(seed, cuts)))
+    mutated = st.lists(cuts, max_size=4).map(lambda cuts: _mutate(seed, cuts))
+    return st.one_of(anything, mutated, _documents(seed).map(json.dumps))
+
+
+def _documents(seed: str) -> st.SearchStrategy[object]:
+    """Make JSON of the words of a seed."""
+    words = [*re.findall(r"[\w:=]+", seed), "", " ", "(", "#", "a\nb"]
+    if "evals" in words:
+        words += EVALS_WORDS.split()
+    keys = st.sampled_from(sorted(set(words)))
+    leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(-9, 9) | keys
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=5),
+        max_leaves=30,
+    )
 
 
 def run(target: Callable[[str], None], examples: int) -> float:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pytest_upskill.cases.evals.reader import parse_evals, read_evals
-from pytest_upskill.cases.source.document import BadFile
-from tests.evals import SAYS_HI, problems, read, read_one, skill
+from tests.evals import SAYS_HI, problems, read, read_one
 
 
 @pytest.mark.parametrize("document", [[], {"evals": []}])
@@ -129,54 +121,3 @@ def test_keys_beside_the_cases_that_look_like_expectations_are_reported() -> Non
         "f:10:2: deterministic_checks: is not read",
         "f:14:2: trigger_policy: is not read",
     ]
-
-
-KEYS = st.sampled_from(
-    ["evals", "cases", "tests", "id", "name", "prompt", "query", "question", "assertions",
-     "expectations", "expected", "expected_output", "expected_behavior", "expected_skill",
-     "should_trigger", "should_not_trigger", "trigger_evals", "negative", "must_contain",
-     "required_regex", "must_include", "expected_activation", "turns", "type", "text", "value",
-     "pattern", "flags", "file", "negate", "must_not", "ground_truth", "context", "rubric", "tags",
-     "files", "x", "check", "must", "forbidden_skills", "contains_any", "matches_any"]
-)  # fmt: skip
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers(-2, 2)
-    | st.sampled_from(["", " ", "a", "(", "contains", "regex", "not_regex", "json_schema", "csv",
-                       "contains:a", "a_b:c", "a == b"])
-)  # fmt: skip
-DOCUMENTS = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
-    max_leaves=30,
-)
-WRITERS: dict[str, Callable[[Any], str]] = {
-    ".json": json.dumps,
-    ".jsonl": lambda document: f"\n{json.dumps(document)}\n",
-    ".yaml": yaml.safe_dump,
-}
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(DOCUMENTS, max_size=3) | st.dictionaries(KEYS, DOCUMENTS, max_size=3) | LEAVES,
-    st.sampled_from(list(WRITERS)),
-)
-def test_any_document_is_read_or_refused_line_by_line(document: Any, suffix: str) -> None:
-    text = WRITERS[suffix](document)
-    try:
-        evals = read_evals(
-            parse_evals(text, suffix=suffix), owner=skill("csv", lambda _: {}), find=skill
-        )
-    except BadFile as error:
-        found = [problem.at("f") for problem in error.problems]
-        assert found
-        assert all(re.fullmatch(r"f:\d+:\d+: .+", line) for line in found)
-    else:
-        names = [case.id for case in evals.cases]
-        assert len(set(names)) == len(names)
-        assert not any(re.search(r"::|\[|\]", name) for name in names)
-        # Whatever is asked has something that must hold of the answer.
-        asked = [case for case in evals.cases if not case.skip]
-        assert all(case.input.strip() and (case.checks or case.trigger) for case in asked)

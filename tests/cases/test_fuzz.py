@@ -1,4 +1,4 @@
-"""No reader of untrusted text crashes or hangs on random text."""
+"""No reader of untrusted text crashes or hangs: it reads, or refuses line by line."""
 
 from __future__ import annotations
 

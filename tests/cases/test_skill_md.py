@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill_text import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
@@ -148,27 +144,3 @@ def test_a_value_that_lacks_its_quotes_is_text_as_agents_take_it(value: str, war
 
 def test_the_name_of_a_folder_may_be_spelled_in_another_normal_form() -> None:
     assert warnings("name: u\u0308ben\ndescription: a\n", folder="\u00fcben") == []
-
-
-LINES = st.lists(
-    st.sampled_from(
-        ["---", "...", "name: csv", "description: a", "name:", "metadata:", "  a: b", "\t", "- a",
-         "x: [a", "]", "{", "'", '"', "&a", "*a", "|", ">", "? a", "%YAML 1.1", "!!int x", ": :",
-         "\x85", "\u2028", "\x00", "é: ü"]
-    ),
-    max_size=8,
-)  # fmt: skip
-
-
-@settings(max_examples=150, deadline=None)
-@given(LINES, st.text(max_size=10))
-def test_any_text_is_read_or_refused_line_by_line(lines: list[str], noise: str) -> None:
-    text = "\n".join(["---", *lines, noise, "---", ""])
-
-    try:
-        found = [skill.at("f") for skill in read_skill_text(text, folder="csv").warnings]
-    except BadFile as error:
-        found = [problem.at("f") for problem in error.problems]
-        assert found
-
-    assert all(re.fullmatch(r"f:\d+:\d+: [^\n]+", line) for line in found)

@@ -7,8 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
@@ -203,36 +201,3 @@ def test_a_pattern_nested_too_deeply_is_reported_in_one_line() -> None:
     (problem,) = unplaced(expected(regex="(" * 5000 + ")" * 5000))
 
     assert problem.startswith("[0].expected.regex: bad pattern: ")
-
-
-KEYS = st.sampled_from(
-    ["cases", "tests", "input", "expected", "id", "contains", "regex", "json_schema", "compile",
-     "language", "arch", "flags", "files", "context", "gate", "$schema", "$ref", "type", "x"]
-)  # fmt: skip
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers(-2, 2)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(["", "a", "(", "cuda", "sm_90", "object", "#", "a\nb"])
-)
-DOCUMENTS = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=30,
-)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(DOCUMENTS, max_size=2) | st.dictionaries(KEYS, DOCUMENTS, max_size=3) | LEAVES)
-@example({"tests": []})
-def test_any_document_is_read_or_refused_line_by_line(document: Any) -> None:
-    try:
-        cases, _ = read_cases(json.dumps(document))
-    except BadFile as error:
-        lines = [problem.at("f") for problem in error.problems]
-    else:
-        lines = [f"f:1:1: {case.id}" for case in cases]
-
-    assert lines
-    assert all(re.fullmatch(r"f:\d+:\d+: .+", line) for line in lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -177,25 +176,3 @@ def test_a_mapping_that_merges_itself_gains_nothing(text: str) -> None:
 )  # fmt: skip
 def test_yaml_beyond_plain_data_is_refused_in_one_line(text: str, problem: str) -> None:
     assert problems(text) == [problem]
-
-
-LINES = st.lists(
-    st.sampled_from(
-        ["- id: 1", "  a: b", "\t", "a: [", "]", "{", "&a x", "*a", "|", "? a", "%YAML 1.1",
-         "!!int x", ": :", "\x85", "\u2028", "\x00", "- @", "1_0: 0x_", "<<: {a: 1}", "? [a]"]
-    ),
-    max_size=8,
-)  # fmt: skip
-
-
-@settings(max_examples=200, deadline=None)
-@given(LINES, st.text(max_size=10))
-def test_any_text_is_read_or_refused_line_by_line(lines: list[str], noise: str) -> None:
-    try:
-        document = parse_yaml("\n".join([*lines, noise]))
-    except BadFile as error:
-        found = [problem.at("f") for problem in error.problems]
-        assert found
-        assert all(re.fullmatch(r"f(:\d+:\d+)?: [^\n]+", line) for line in found)
-    else:
-        assert all(document.line(path) >= 1 for path in document.offsets)

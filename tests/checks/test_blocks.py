@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_upskill.checks.blocks import Block, blocks, choose_units
 
@@ -162,10 +160,3 @@ def test_a_header_is_built_only_where_there_is_nothing_else() -> None:
 
 def test_empty_blocks_are_not_built() -> None:
     assert choose_units(blocks("```c\n \n```"), "c") == ()
-
-
-@given(st.text(alphabet=st.sampled_from(list("`~ \n\r\t>-*#:./ac\0\ud800<"))))
-def test_every_text_has_its_blocks(text: str) -> None:
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
-
-    assert all(1 < block.line <= lines + 1 for block in blocks(text))
