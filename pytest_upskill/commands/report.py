@@ -187,7 +187,7 @@ def _warnings(report: Report) -> Iterator[str]:
     yield from map(str, report.unmeasured_skills)
     yield from why_undecided(report, names_error=False)
     for session in report.sessions:
-        yield from session.without_cases
+        yield from session.without_trials
         if session.other_failures:
             failures = counted(session.other_failures, "failure")
             yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"

@@ -152,6 +152,22 @@ def deleted_skills(commit: str, folder: Path) -> list[str]:
     return sorted(file.rpartition("/")[0] or "." for file in files if file)
 
 
+def skills_deleted(ref: str, project: Path) -> list[Path]:
+    """Return the folders of a project whose ``SKILL.md`` was deleted since a ref, and not renamed.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    commit = merge_base(project, ref)
+    folders = deleted_skills(commit, project)
+    if not folders:
+        return []
+    top = Path(line_of(project, "rev-parse", "--show-toplevel"))
+    renamed = set(_renames(commit, top, "").values())
+    skills = {top / folder: Path(folder, "SKILL.md").as_posix() for folder in folders}
+    return [folder for folder, file in skills.items() if file not in renamed]
+
+
 def has_remote(folder: Path) -> bool:
     """Return whether the repository of a folder has a remote."""
     return bool(git_output(folder, "remote"))

@@ -38,8 +38,8 @@ class Session:
     """Number of tests that ran besides trials and gates."""
     other_failures: int = 0
     """Number of failures besides those of trials and gates, such as of unreadable files."""
-    without_cases: tuple[str, ...] = ()
-    """Which skills of a pull request have no cases, and the command that writes them."""
+    without_trials: tuple[str, ...] = ()
+    """Which skills of a pull request have no trials: they lack cases, or were deleted."""
     nothing_changed: str = ""
     """Why there was nothing to run, as every skill is unchanged; empty if there was."""
     sandbox: str | None = None

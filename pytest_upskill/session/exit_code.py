@@ -104,7 +104,7 @@ class ExitCode:
             other_tests=records.other_tests,
             # Failures that have no report count too, such as too little coverage.
             other_failures=max(0, session.testsfailed - records.failures),
-            without_cases=tuple(self._selection.without_cases()) if compares else (),
+            without_trials=tuple(self._selection.without_trials()) if compares else (),
             nothing_changed=self._selection.nothing_changed,
         )
         return Report(

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.project.git import GitError, is_changed, starting_commit
+from pytest_upskill.project.git import GitError, is_changed, skills_deleted, starting_commit
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
@@ -116,7 +116,7 @@ class Selection:
             return
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
         if none_ran or self._since() is not None:
-            for line in self.without_cases():
+            for line in self.without_trials():
                 write(terminalreporter, f"upskill: {line}", yellow=True)
         if not self._deselected and (folders := self._unvisited_folders()):
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
@@ -149,8 +149,11 @@ class Selection:
                 return True
         return False
 
-    def without_cases(self) -> Iterator[str]:
-        """Yield which visited skills have no cases; in a pull request, which of the changed."""
+    def without_trials(self) -> Iterator[str]:
+        """Yield which visited skills have no cases; in a pull request, which of the changed.
+
+        In a pull request, also which were deleted.
+        """
         discovery, since = discovery_of(self._config), self._since()
         folders = []
         for folder in sorted(map(Path, self._visited), key=lambda folder: folder.name):
@@ -166,6 +169,21 @@ class Selection:
             cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
             names = ", ".join(folder.name for folder in folders)
             yield safe_line(f"{names} {have} no cases: {cure}")
+        if since is not None and (deleted := self._deleted_since(since)):
+            were = "was" if len(deleted) == 1 else "were"
+            yield safe_line(f"{', '.join(deleted)} {were} deleted since {since}: no trial is left")
+
+    def _deleted_since(self, ref: str) -> list[str]:
+        """Return the folders of deleted skills, below the arguments of pytest."""
+        start = self._config.invocation_params.dir
+        arguments = {(start / each.partition("::")[0]).resolve() for each in self._config.args}
+        with suppress(GitError):  # the cases of other skills would have been refused
+            return [
+                os.path.relpath(folder, start)
+                for folder in skills_deleted(ref, self._config.stash[SETTINGS].project)
+                if not arguments.isdisjoint({folder, *folder.parents})
+            ]
+        return []
 
     def _unvisited_folders(self) -> list[str]:
         """Return the hidden folders with unvisited skills, below the arguments of pytest."""

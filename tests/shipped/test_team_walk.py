@@ -138,6 +138,7 @@ def test_a_renamed_skill_is_compared_with_itself(
 
     assert reading.code == 1
     reading.all_say("became worse than main: four, one, three, two (12/20")
+    assert all("deleted" not in text for text in reading.texts.values())
 
 
 def test_a_deleted_skill_leaves_nothing_to_measure(
@@ -149,6 +150,7 @@ def test_a_deleted_skill_leaves_nothing_to_measure(
     reading = lead()
 
     assert reading.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    reading.all_say("skills/csv was deleted since main: no trial is left")
     assert "No trial ran" in reading.texts["Markdown"]
     assert all("0 cases" not in text for text in reading.texts.values())
 

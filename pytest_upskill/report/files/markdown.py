@@ -131,7 +131,7 @@ def _overview(report: Report) -> Iterator[Section]:
     failed = (gate for gate in report.decisions if gate.outcome == "failed")
     note_lines = (
         *why_undecided(report),
-        *(line for session in report.sessions for line in session.without_cases),
+        *(line for session in report.sessions for line in session.without_trials),
         *(map(str, report.unmeasured_skills) if report.all_cells else ()),
         *notes(report.gates, verbose=False),
         *(f"{cell.name}: {note}" for cell in report.trigger_cells for note in cell.ending_notes),
