@@ -141,6 +141,7 @@ COMPILING = (
 )
 """What compilers are told and print."""
 REFUSED = "test_an_answer_cannot_read_write_connect_or_signal_outside"
+ANY_SKIP = Edit("checks/compile/python/run_tests.py", "        if report.skipped and not self._may_skip:", "        if False:")
 RUNNING = (
     Removal(REFUSED, (ALL_FILES,), ("bwrap",)),
     Removal(REFUSED, (NO_LANDLOCK,), ("landlock",)),
@@ -152,16 +153,18 @@ RUNNING = (
     Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("checks/compile/python/run_tests.py", "if sha256(received).hexdigest() != self._digest:", "if False:"),)),
     Removal("test_a_process_that_the_answer_forks_reports_nothing", (Edit("checks/compile/python/run_tests.py", "if getpid() == self._process:", "if True:"),)),
     Removal("test_test_code_cannot_be_read_while_the_answer_is_imported", (Edit("checks/compile/python/python.py", '_RUN_TESTS.read_text("utf-8")', '_RUN_TESTS.read_text("utf-8") + f"#{code}"'),)),
-    Removal("test_an_answer_that_replaces_what_tests_rely_on_fails", (Edit("checks/compile/python/run_tests.py", "            self._refuse_replaced(_GUARDED)\n", ""),)),
-    Removal("test_an_answer_that_replaces_pytest_fails", (Edit("checks/compile/python/run_tests.py", "            self._refuse_replaced(_GUARDED)\n", ""),)),
+    Removal("test_an_answer_that_replaces_what_tests_rely_on_fails", (Edit("checks/compile/python/run_tests.py", "            self._refuse_replaced(self._guarded)\n", ""),)),
+    Removal("test_an_answer_that_replaces_pytest_fails", (Edit("checks/compile/python/run_tests.py", "            self._refuse_replaced(self._guarded)\n", ""),)),
     Removal("test_an_answer_that_replaces_pytest_when_called_fails", (Edit("checks/compile/python/run_tests.py", "        self._refuse_replaced(_FRAMEWORKS)\n", ""),)),
     Removal("test_an_answer_cannot_replace_what_ends_a_failed_test", (Edit("checks/compile/python/run_tests.py", "from os import _exit, getpid, read, write\n", "from os import getpid, read, write\n\n\ndef _exit(code: int) -> None:\n    os._exit(code)\n"),)),
     Removal("test_an_answer_cannot_replace_what_ends_a_failed_test", (Edit("checks/compile/python/run_tests.py", '    sys.modules["__main__"] = ModuleType("__main__")', "    pass"),)),
     Removal("test_an_answer_cannot_replace_what_ends_a_failed_test", (Edit("checks/compile/python/run_tests.py", '"pluggy", "asyncio"})', '"pluggy"})'),)),
-    Removal("test_an_answer_cannot_skip_a_test", (Edit("checks/compile/python/run_tests.py", "            if _is_skip(error) and origin and origin not in self._own:\n                return False\n", ""),)),
-    Removal("test_a_mock_that_skips_does_not_pass", (Edit("checks/compile/python/run_tests.py", "            if _is_skip(error) and origin and origin not in self._own:\n                return False\n", ""),)),
+    Removal("test_an_answer_cannot_skip_a_test", (Edit("checks/compile/python/run_tests.py", "            if _is_skip(error) and origin and origin not in self._own:\n                return False\n", ""), ANY_SKIP)),
+    Removal("test_an_answer_that_replaces_what_tests_import_fails", (Edit("checks/compile/python/run_tests.py", "            self._refuse_replaced(self._guarded)\n", ""),)),
+    Removal("test_tests_inherit_no_mark_that_skips_them_from_an_answer", (ANY_SKIP,)),
+    Removal("test_a_mock_that_skips_does_not_pass", (Edit("checks/compile/python/run_tests.py", "            if _is_skip(error) and origin and origin not in self._own:\n                return False\n", ""), ANY_SKIP)),
     Removal("test_every_test_that_pytest_finds_must_run", (Edit("checks/compile/python/python.py", '*(reports["found"] - finished)', ""),)),
-    Removal("test_an_answer_cannot_configure_pytest", (Edit("checks/compile/python/run_tests.py", '    if "pytest" in preloaded:\n        _run', '    if "pytest" in preloaded:\n        _import_answer(files)\n        _run'),)),
+    Removal("test_an_answer_cannot_configure_pytest", (Edit("checks/compile/python/run_tests.py", '    if "pytest" in modules:\n        _run', '    if "pytest" in modules:\n        _import_answer(files)\n        _run'),)),
     Removal("test_a_file_of_the_answer_cannot_stand_in_for_a_module", (Edit("checks/compile/python/run_tests.py", "not in sys.stdlib_module_names | _GUARDED", "not in ()"),)),
     Removal("test_code_in_which_no_test_runs_decides_nothing", (Edit("checks/compile/python/python.py", '        raise CannotCompile("run python: the test code is wrong: nothing ran")', "        return None"),)),
     Removal("test_where_nothing_confines_an_answer_it_is_not_run", (Edit("checks/compile/compilers.py", "needs a sandbox that hides", "runs without a sandbox that hides"),)),

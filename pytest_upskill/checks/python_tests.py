@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ class PythonTests:
     """Whether code outside functions and classes asserts, raises or calls something."""
     never_run: tuple[str, ...]
     """For each test that pytest would not run, the reason in one line."""
+    modules: frozenset[str]
+    """What it imports of the standard library."""
 
     @property
     def problem(self) -> str | None:
@@ -37,7 +40,8 @@ def find_tests(code: str) -> PythonTests:
         SyntaxError: The code is not valid Python.
         ValueError: The code contains a null byte.
     """
-    body = ast.parse(code).body
+    parsed = ast.parse(code)
+    body = parsed.body
     deleted = {
         target.id
         for node in body
@@ -63,7 +67,20 @@ def find_tests(code: str) -> PythonTests:
         names=tuple(dict.fromkeys(name for name, _ in tests)),
         is_script=any(map(_can_fail, body)),
         never_run=tuple(never_run),
+        modules=frozenset(_standard_modules(parsed)),
     )
+
+
+def _standard_modules(parsed: ast.Module) -> Iterator[str]:
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            # The program that runs tests is `__main__` until it has imported these.
+            if name.partition(".")[0] in sys.stdlib_module_names - {"__main__", "sys"}:
+                yield name
 
 
 def _tests(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:

@@ -142,6 +142,31 @@ def test_an_answer_that_replaces_what_tests_rely_on_fails(attack: str, code: str
     assert not attempt(f"{attack}\n{WRONG}", code).passed
 
 
+@pytest.mark.parametrize(
+    ("attack", "code"),
+    [
+        ("import json; json.loads = lambda _: 3", "import json\nassert json.loads(f()) == 3"),
+        (
+            "import re; re.fullmatch = lambda *_: 3",
+            "from re import fullmatch\nassert fullmatch('', f())",
+        ),
+        (
+            "import copy; copy.deepcopy = lambda x: x",
+            "def test_f():\n    import copy\n    assert copy.deepcopy(f)",
+        ),
+        (
+            "import os.path; os.path.exists = lambda _: True",
+            "import os.path\ndef test_f():\n    assert os.path.exists(f())",
+        ),
+    ],
+)
+def test_an_answer_that_replaces_what_tests_import_fails(attack: str, code: str) -> None:
+    result = attempt(f"{attack}\ndef f(): return '0'", code)
+
+    assert not result.passed
+    assert "the answer replaces " in result.message
+
+
 def test_an_answer_that_replaces_pytest_fails() -> None:
     for attack in (
         "import _pytest.runner as r; r.CallInfo.from_call = None",
@@ -196,6 +221,23 @@ def test_an_answer_cannot_skip_a_test(skip: str, code: str) -> None:
 
     assert not result.passed
     assert "the answer skips " in result.message or "test line " in result.detail
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "class Base:\n    pytestmark = [pytest.mark.xfail]",
+        "@pytest.mark.skip\nclass Base: pass",
+        "class Base(unittest.TestCase):\n    __unittest_expecting_failure__ = True",
+        "@unittest.skip('later')\nclass Base(unittest.TestCase): pass",
+    ],
+)
+def test_tests_inherit_no_mark_that_skips_them_from_an_answer(base: str) -> None:
+    code = "class TestA(Base):\n    def test_a(self): assert 0\ndef test_b(): pass"
+
+    result = attempt(f"import pytest, unittest\n{base}", code)
+
+    assert "the answer skips TestA::test_a" in result.message
 
 
 def test_a_mock_that_skips_does_not_pass() -> None:
@@ -298,7 +340,12 @@ def test_what_the_docs_admit_to_be_possible_is_possible() -> None:
     named = f"def all(_): return True\n{WRONG}"
 
     skipping = "from pytest import skip as add"
+    swallowing = (
+        "class Managed:\n    def __enter__(self): pass\n    def __exit__(self, *_): return True"
+    )
 
     assert attempt(equal).passed
     assert attempt(named, "assert all([add(1, 2) == 3])").passed
-    assert attempt(skipping, "def test_add(): assert add('1')\ndef test_other(): pass").passed
+    assert attempt(swallowing, "def test_a():\n    with Managed(): assert 0").passed
+    skips = "def test_other(): pass\ndef test_later(): pytest.skip()"
+    assert attempt(skipping, f"import pytest\ndef test_add(): assert add('1')\n{skips}").passed

@@ -40,11 +40,10 @@ _MAX_LINE = 300
 _PLACE = re.compile(r'File "(?:\.\./)?(src|check)/([^"]{1,300})", line (\d+)')
 _PROGRAM = f"Python {platform.python_version()}"
 
-# What test code has that needs a module, which is imported before the answer can replace it.
+# What test code has that needs a module without importing it.
 _NEEDS = {
-    "asyncio": r"asyncio|async ",
+    "asyncio": "async ",
     "pytest": r"pytest|TestCase|\bdef test|\bclass \w*Test|\bTest\w*\s*=",
-    "unittest": "unittest",
 }
 # Reads the file as UTF-8, ignoring any declared encoding, and prints errors like a compiler.
 _COMPILE = """
@@ -101,7 +100,7 @@ class PythonRunner:
     def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
         """See `Runner.run`."""
         tests = _find_tests(code)
-        preloaded = ",".join(name for name, sign in _NEEDS.items() if re.search(sign, code))
+        needed = {name for name, sign in _NEEDS.items() if re.search(sign, code)}
         with workspace() as home:
             try:
                 _copy_workspace(home, sources)
@@ -115,7 +114,7 @@ class PythonRunner:
                 outcome = sandbox.run(
                     [
                         *(str(PYTHON), "-I", "-S", "-B", "-u", "-c", _RUN_TESTS.read_text("utf-8")),
-                        *(str(supervisor.descriptor), preloaded, *files),
+                        *(str(supervisor.descriptor), ",".join(needed | tests.modules), *files),
                     ],
                     home,
                     readable=(*PYTHON_FOLDERS, *_link_pytest(home)),

@@ -13,8 +13,6 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import linecache
-import math  # noqa: F401 - before the answer can replace its functions
-import operator  # noqa: F401 - the same
 import os
 import sys
 import traceback
@@ -28,7 +26,9 @@ _ROOT = os.path.dirname(os.getcwd())  # noqa: PTH109, PTH120 - pathlib is slow t
 _SOURCES = f"{_ROOT}/src/"
 _TEST = f"{_ROOT}/check/test.py"
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy", "asyncio"})
-_GUARDED = _FRAMEWORKS | {"builtins", "operator", "math", "inspect"}
+_GUARDED = _FRAMEWORKS | {"builtins", "inspect"}
+_SKIPPING = ("skip", "xfail", "expectedfailure")
+"""Each name with which tests skip themselves or expect to fail contains one of these."""
 
 
 class Supervisor:
@@ -59,27 +59,31 @@ class Supervisor:
 class Tests:
     """The test code of a case, and the answer that it tests."""
 
-    def __init__(self, files: list[str], supervisor: Supervisor, *, uses_pytest: bool) -> None:
+    def __init__(self, files: list[str], supervisor: Supervisor, preloaded: set[str]) -> None:
         self._files = files
         self._supervisor = supervisor
-        self._uses_pytest = uses_pytest
+        self._uses_pytest = "pytest" in preloaded
+        self._guarded = _GUARDED | {name.partition(".")[0] for name in preloaded}
         self._definitions: dict[tuple[str, str], tuple[object, object]] = {}
         self._own: set[CodeType] = set()
         """The code of the tests."""
+        self._may_skip = False
 
     def load(self) -> ModuleType:
         """Import the answer and run the module of the tests; exit if that fails."""
         module = ModuleType("test")
-        self._definitions = dict(_definitions())
+        self._definitions = dict(_definitions(self._guarded))
         try:
             names = _import_answer(self._files)
-            self._refuse_replaced(_GUARDED)
+            self._refuse_replaced(self._guarded)
             text = self._supervisor.receive_test_code()
             linecache.cache[_TEST] = (len(text), None, text.splitlines(keepends=True), _TEST)
             names |= {"__name__": "test" if self._uses_pytest else "__main__", "__file__": _TEST}
             before = dict(names)
             code = compile(text, _TEST, "exec")
             self._own.update(_codes(code))
+            used = " ".join(name for each in self._own for name in each.co_names).lower()
+            self._may_skip = any(word in used for word in _SKIPPING)
             exec(code, names)  # noqa: S102 - running it is the purpose
         except BaseException as error:  # noqa: BLE001 - whatever an answer raises
             if not self._uses_pytest or not _is_skip(error) or not self._raised(error):
@@ -99,7 +103,7 @@ class Tests:
 
     def _refuse_replaced(self, packages: frozenset[str]) -> None:
         """Fail an answer that replaced a definition that tests rely on, or its code."""
-        now = dict(_definitions())
+        now = dict(_definitions(self._guarded))
         for key, (value, code) in self._definitions.items():
             found, its_code = now.get(key, (None, None))
             # Not by ==, which the answer can define.
@@ -115,6 +119,8 @@ class Tests:
         """Report the result of the setup, call or teardown of a test; exit if it failed."""
         if raised and report.failed:
             _fail_with_traceback(raised.value)
+        if report.skipped and not self._may_skip:
+            _fail(f"the answer skips {item.nodeid.partition('::')[2]}")
         if report.skipped and (report.when == "setup" or not hasattr(report, "wasxfail")):
             self._supervisor.report("skipped", item.nodeid)
         elif report.when == "call":
@@ -143,12 +149,13 @@ def main() -> None:
     descriptor, preloaded, *files = sys.argv[1:]
     del sys.argv[1:], sys.orig_argv[1:]
     sys.path += [f"{_ROOT}/lib", _SOURCES.rstrip("/")]
-    for name in filter(None, preloaded.split(",")):
+    modules = set(filter(None, preloaded.split(",")))
+    for name in modules:
         importlib.import_module(name)
     sys.modules["__main__"] = ModuleType("__main__")  # not this one, which the answer could import
     supervisor = Supervisor(int(descriptor))
-    tests = Tests(files, supervisor, uses_pytest="pytest" in preloaded)
-    if "pytest" in preloaded:
+    tests = Tests(files, supervisor, modules)
+    if "pytest" in modules:
         _run_pytest(tests, supervisor)
     tests.load()
     tests.finish()
@@ -232,16 +239,18 @@ def _run_coroutine(item: Any) -> bool | None:
     return True
 
 
-def _definitions() -> Iterator[tuple[tuple[str, str], tuple[object, object]]]:
-    """Yield functions and classes that tests rely on, with their code, and the classes' members."""
+def _definitions(
+    packages: frozenset[str],
+) -> Iterator[tuple[tuple[str, str], tuple[object, object]]]:
+    """Yield functions and classes of packages, with their code, and the classes' members."""
     for name, module in list(sys.modules.items()):
         package = name.partition(".")[0]
-        if package not in _GUARDED:
+        if package not in packages:
             continue
         for key, value in list(vars(module).items()):
             if callable(value):
                 yield (package, f"{name}.{key}"), (value, _code_of(value))
-            if isinstance(value, type) and value.__module__.partition(".")[0] in _GUARDED:
+            if isinstance(value, type) and value.__module__.partition(".")[0] in packages:
                 for attribute, inner in list(vars(value).items()):
                     if callable(inner) or hasattr(inner, "__get__"):
                         yield (package, f"{name}.{key}.{attribute}"), (inner, _code_of(inner))
