@@ -291,9 +291,9 @@ def _upstream(cli: Cli, url: str) -> Upstream:
 
 def _client(cli: Cli, url: str) -> CliClient:
     return CliClient(
-        cli,
-        cli.find(),
-        _upstream(cli, url),
+        cli=cli,
+        installed=cli.find(),
+        upstream=_upstream(cli, url),
         budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(2),
         sandbox=Sandbox("bwrap"),

@@ -140,13 +140,13 @@ def client(
     program = program or Path(__file__).with_name("fake_claude.py")
     prices = Prices({"m": OwnPrice(input=0.0, output=50_000.0, cached=0.0)})
     return CliClient(
-        ClaudeCode(),
-        Installed(program=program, folder=program, version="9.9.9"),
-        upstream,
+        cli=ClaudeCode(),
+        installed=Installed(program=program, folder=program, version="9.9.9"),
+        upstream=upstream,
         budget=Budget(limit, prices),
         slots=asyncio.Semaphore(4),
         sandbox=Sandbox("bwrap"),
-        limits=limits,
+        limits=limits or RunLimits(),
     )
 
 

@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_upskill.agents.left_files import with_left_files
-from pytest_upskill.agents.tally import SKILL_FILE, RunTally, skill_in_call
+from pytest_upskill.agents.tally import SKILL_FILE, RunTally, skill_in_call, with_left_files
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
@@ -185,26 +184,37 @@ def agent_sandbox(level: Level) -> Sandbox:
 T = TypeVar("T")
 
 
-class LoopRunner:
-    """Runs the built-in agent; used on one event loop.
+class LoopClient:
+    """A client that runs the built-in agent for each request; used on one event loop.
 
     Args:
+        client: Sends the requests of the agent's model, with retries and within the budget.
         make_sandbox: Makes the sandbox of all tools; called by the first run.
         max_runs: Maximum number of runs at once; a run that waits has cost nothing.
         limits: Limits of each run; None for the defaults.
     """
 
     def __init__(
-        self, make_sandbox: Callable[[], Sandbox], max_runs: int, limits: RunLimits | None = None
+        self,
+        client: Client,
+        make_sandbox: Callable[[], Sandbox],
+        max_runs: int,
+        limits: RunLimits | None = None,
     ) -> None:
+        self._client = client
         self._make_sandbox = make_sandbox
         self._sandbox: Sandbox | None = None
         self._slots = asyncio.Semaphore(max_runs)
         self._limits = limits or RunLimits()
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
-    async def complete(self, request: Request, client: Client) -> Completion:
-        """See `pytest_upskill.answers.resources.AgentRunner`."""
+    async def complete(self, request: Request) -> Completion:
+        """Run the agent on a request with a task, and return its answer with what it did.
+
+        Raises:
+            ProviderError: There is no usable reply, or the machine cannot run the agent.
+            BudgetError: The budget is used up.
+        """
         assert request.task is not None
         try:
             if self._sandbox is None:
@@ -212,14 +222,16 @@ class LoopRunner:
             async with self._slots:
                 with workspace() as home:
                     toolbox = Toolbox(request.task, self._sandbox, home, self._limits.seconds)
-                    return await run_loop(request, client, toolbox, self._in_thread, self._limits)
+                    return await run_loop(
+                        request, self._client, toolbox, self._in_thread, self._limits
+                    )
         except (OSError, SandboxError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise ProviderError(
                 f"{request.model.label}: cannot run the agent: {reason}", billable=False
             ) from None
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Kill the tools that run, and start no more."""
         if self._sandbox is not None:
             self._sandbox.close()

@@ -10,17 +10,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from pytest_upskill.agents.box import BASE_URL, Box
-from pytest_upskill.agents.left_files import with_left_files
 from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
-from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.agents.tally import RunTally, with_left_files
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget, BudgetError, Settle
 from pytest_upskill.answers.pace import Pace
@@ -74,41 +73,34 @@ def make_program_client(
             pace=Pace(max_in_flight, timeout=timeout), host=endpoint.host, activity=activity
         ),
     )
-    return CliClient(cli, installed, upstream, budget=budget, slots=slots, sandbox=sandbox)
+    return CliClient(
+        cli=cli,
+        installed=installed,
+        upstream=upstream,
+        budget=budget,
+        slots=slots,
+        sandbox=sandbox,
+    )
 
 
+@dataclass(slots=True, kw_only=True)
 class CliClient:
-    """A client that runs an agent's program for each request.
+    """A client that runs an agent's program for each request."""
 
-    Args:
-        cli: The adapter of the program.
-        installed: The program.
-        upstream: Replies to its requests.
-        budget: The limit of the cost of all runs.
-        slots: Limits the programs that run at once.
-        sandbox: The sandbox that works on this machine, with bubblewrap.
-        limits: Limits of each run; None for the defaults.
-    """
-
-    def __init__(
-        self,
-        cli: Cli,
-        installed: Installed,
-        upstream: Upstream,
-        *,
-        budget: Budget,
-        slots: asyncio.Semaphore,
-        sandbox: Sandbox,
-        limits: RunLimits | None = None,
-    ) -> None:
-        self._cli = cli
-        self._installed = installed
-        self._upstream = upstream
-        self._budget = budget
-        self._slots = slots
-        self._sandbox = sandbox
-        self._limits = limits or RunLimits()
-        self._self_test: asyncio.Task[None] | None = None
+    cli: Cli
+    """The adapter of the program."""
+    installed: Installed
+    upstream: Upstream
+    """Replies to its requests."""
+    budget: Budget
+    """The limit of the cost of all runs."""
+    slots: asyncio.Semaphore
+    """Limits the programs that run at once."""
+    sandbox: Sandbox
+    """The sandbox that works on this machine, with bubblewrap."""
+    limits: RunLimits = field(default_factory=RunLimits)
+    """Limits of each run."""
+    _self_test: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def complete(self, request: Request) -> Completion:
         """Run the agent, and return its last message with what it did.
@@ -118,17 +110,17 @@ class CliClient:
             ProviderError: The host did not answer, or the program does not work.
         """
         await self._wait_for_self_test(request)
-        async with self._slots:
-            reserved = await self._budget.reserve(request)
-            reserve = partial(self._budget.reserve_next, reserved)
+        async with self.slots:
+            reserved = await self.budget.reserve(request)
+            reserve = partial(self.budget.reserve_next, reserved)
             try:
-                return await self._run(request, self._upstream, reserve)
+                return await self._run(request, self.upstream, reserve)
             finally:
-                await asyncio.shield(self._budget.release(reserved))
+                await asyncio.shield(self.budget.release(reserved))
 
     async def aclose(self) -> None:
         """Close the connections to the host."""
-        await self._upstream.aclose()
+        await self.upstream.aclose()
 
     async def _wait_for_self_test(self, request: Request) -> None:
         """Wait for the self-test of the program, which runs once for all requests.
@@ -160,8 +152,8 @@ class CliClient:
             if not problem:
                 return
         raise ProviderError(
-            f"{self._cli.name} {self._installed.version} fails its self-test: {problem}: "
-            f"install another version, such as {self._cli.tested_version}",
+            f"{self.cli.name} {self.installed.version} fails its self-test: {problem}: "
+            f"install another version, such as {self.cli.tested_version}",
             fatal=True,
             billable=False,
         )
@@ -172,8 +164,8 @@ class CliClient:
         Raises:
             ProviderError: The program cannot be started.
         """
-        cli, request = self._cli, self_test_request(request)
-        script = self._upstream.scripted(Script(cli.wire, cli.self_test_calls(SKILL)))
+        cli, request = self.cli, self_test_request(request)
+        script = self.upstream.scripted(Script(cli.wire, cli.self_test_calls(SKILL)))
         try:
             return self_test_problem(await self._run(request, script, _reserve_nothing))
         except _NotStartedError:
@@ -197,7 +189,7 @@ class CliClient:
             ProviderError: The host or the program failed.
         """
         started = time.perf_counter()
-        proxy = Proxy(request, self._cli, upstream, reserve, self._limits)
+        proxy = Proxy(request, self.cli, upstream, reserve, self.limits)
         tally = proxy.tally
         async with _temporary_folder() as root:
             try:
@@ -205,7 +197,7 @@ class CliClient:
             except (BudgetError, ProviderError) as error:
                 error.paid = tally.paid()
                 raise
-            run = tally.run(self._installed.version, limit)
+            run = tally.run(self.installed.version, limit)
             if not tally.has_chosen:
                 run = await asyncio.to_thread(with_left_files, run, request, root / "work")
         # The agent gets replies as they arrive, so its files may quote a key that the host sent.
@@ -231,18 +223,18 @@ class CliClient:
         """
         box = Box(
             root=root,
-            cli=self._cli,
-            installed=self._installed,
-            launch=self._cli.launch(request, BASE_URL),
-            has_own_user=self._sandbox.own_user,
+            cli=self.cli,
+            installed=self.installed,
+            launch=self.cli.launch(request, BASE_URL),
+            has_own_user=self.sandbox.own_user,
         )
         async with aclosing(proxy):
             try:
                 await proxy.start(box.prepare_folders(request))
-                last_line = await box.run(proxy, self._limits.seconds)
+                last_line = await box.run(proxy, self.limits.seconds)
             except OSError as error:
                 reason = error.strerror or str(error)
-                raise _NotStartedError(f"{self._cli.name}: cannot start: {reason}") from None
+                raise _NotStartedError(f"{self.cli.name}: cannot start: {reason}") from None
             await proxy.finish()
         if proxy.ended.done():
             return proxy.ended.result()
@@ -261,7 +253,7 @@ class CliClient:
         Raises:
             ProviderError: It did not.
         """
-        name = self._cli.name
+        name = self.cli.name
         if tally.requests == 0:
             raise ProviderError(f"{name}: sent no request: {last_line}", billable=False)
         if not tally.has_final_answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
@@ -14,7 +14,7 @@ from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.grading.grade import Decide
-from pytest_upskill.models import Client, Completion, Model, Request
+from pytest_upskill.models import Client, Completion, Model
 from pytest_upskill.project.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -49,28 +49,6 @@ class Host:
     """Fetches which model it serves under each name; None for a host whose names identify one."""
 
 
-class AgentRunner(Protocol):
-    """Runs the built-in agent; used on one event loop."""
-
-    async def complete(self, request: Request, client: Client) -> Completion:
-        """Run the agent on a request with a task, and return its answer with what it did.
-
-        Args:
-            request: The request with a task.
-            client: The client that sends the requests of the agent's model, with retries and within
-                the budget.
-
-        Raises:
-            ProviderError: There is no usable reply, or the machine cannot run the agent.
-            BudgetError: The budget is used up.
-        """
-        ...
-
-    def close(self) -> None:
-        """Kill running agents and start no more."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
     """Every completion that was paid for, also those that no run uses."""
@@ -90,8 +68,8 @@ class Resources:
     """Returns the compilers and runners of code; slow, so only called for a case that needs it."""
     agent_sandbox: Callable[[], Sandbox]
     """Returns the sandbox for the tools of agents; also slow."""
-    new_agent_runner: Callable[[], AgentRunner]
-    """Makes a runner of the built-in agent, which the caller closes."""
+    open_agent: Callable[[Client], Client]
+    """Returns a client that runs the built-in agent, given that of its model."""
     prices: Prices
     budget: Budget
     activity: InFlight

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.recording import identity
-from pytest_upskill.answers.resources import AgentRunner, Host, Resources
+from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
@@ -85,7 +85,8 @@ class CompletionSource:
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
         self._warmup = PromptCacheWarmup()
-        self._agent_runner: AgentRunner | None = None
+        self._agents: dict[Host, Client] = {}
+        """The built-in agent with the models of each host."""
 
     def load_recorded(self, request: Request) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""
@@ -152,10 +153,13 @@ class CompletionSource:
         Raises:
             ExceptionGroup: Clients raised these exceptions when they were closed.
         """
-        if self._agent_runner is not None:
-            self._agent_runner.close()
         opened = [
-            task.result() for task in self._clients.values() if task.done() and not task.cancelled()
+            *self._agents.values(),
+            *(
+                task.result()
+                for task in self._clients.values()
+                if task.done() and not task.cancelled()
+            ),
         ]
         errors = []
         for client in opened:
@@ -205,9 +209,9 @@ class CompletionSource:
         host = self.hosts[request.model]
         client = await self._client(host)
         if request.task is not None and not host.runs_agents:
-            if self._agent_runner is None:
-                self._agent_runner = self._resources.new_agent_runner()
-            return await self._agent_runner.complete(request, client)
+            if host not in self._agents:
+                self._agents[host] = self._resources.open_agent(client)
+            return await self._agents[host].complete(request)
         if not host.caches_prompts:
             return await client.complete(request)
         async with self._warmup.turn(request):

@@ -15,7 +15,8 @@ from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
+from pytest_upskill.answers.resources import Bill, Resources
+from pytest_upskill.models import Client
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.limits import Level
@@ -51,7 +52,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         agent_sandbox=sandbox,
-        new_agent_runner=partial(_agent_runner, sandbox, settings.concurrency),
+        open_agent=partial(_open_agent, sandbox, settings.concurrency),
         prices=prices,
         budget=Budget(limit, prices),
         activity=InFlight(),
@@ -73,11 +74,11 @@ def _agent_sandbox(level: Level) -> Sandbox:
     return agent_sandbox(level)
 
 
-def _agent_runner(sandbox: Callable[[], Sandbox], concurrency: int) -> AgentRunner:
+def _open_agent(sandbox: Callable[[], Sandbox], concurrency: int, client: Client) -> Client:
     # Imported here: most runs have no agents.
-    from pytest_upskill.agents.loop import LoopRunner
+    from pytest_upskill.agents.loop import LoopClient
 
-    return LoopRunner(sandbox, concurrency)
+    return LoopClient(client, sandbox, concurrency)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:

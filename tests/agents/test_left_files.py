@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.agents.left_files import TooMuchLeft, read_left_files
+from pytest_upskill.agents.tally import TooMuchLeft, read_left_files
 from pytest_upskill.sandbox.workspace import workspace
 
 
@@ -48,7 +48,7 @@ def test_pipes_links_and_odd_names_are_left_out(tmp_path: Path) -> None:
 def test_more_entries_than_are_looked_at_are_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.left_files._MAX_ENTRIES", 2)
+    monkeypatch.setattr("pytest_upskill.agents.tally._MAX_ENTRIES", 2)
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
 
     with pytest.raises(TooMuchLeft, match="more than 2 entries"):

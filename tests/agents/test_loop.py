@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.loop import LoopRunner
+from pytest_upskill.agents.loop import LoopClient
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
@@ -57,11 +58,12 @@ def work(
     limits: RunLimits | None = None,
 ) -> Completion:
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
-    runner = LoopRunner(lambda: sandbox, 1, limits)
-    try:
-        return asyncio.run(runner.complete(request, client))
-    finally:
-        runner.close()
+
+    async def answer() -> Completion:
+        async with aclosing(LoopClient(client, lambda: sandbox, 1, limits)) as agent:
+            return await agent.complete(request)
+
+    return asyncio.run(answer())
 
 
 def run_of(*steps: Step, sandbox: Sandbox, **more: Any) -> AgentRun:
@@ -259,13 +261,12 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
 
     async def both() -> None:
-        await asyncio.gather(*(runner.complete(asked, client) for client in clients))
+        agents = [LoopClient(client, lambda: sandbox, 1) for client in clients]
+        await asyncio.gather(*(agent.complete(asked) for agent in agents))
+        for agent in agents:
+            await agent.aclose()
 
-    runner = LoopRunner(lambda: sandbox, 2)
-    try:
-        asyncio.run(both())
-    finally:
-        runner.close()
+    asyncio.run(both())
 
     for client in clients:
         (seen,) = results(client)

@@ -109,9 +109,9 @@ def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(
 
 def _client(cli: Cli, upstream: Recorded) -> CliClient:
     return CliClient(
-        cli,
-        cli.find(),
-        upstream,
+        cli=cli,
+        installed=cli.find(),
+        upstream=upstream,
         budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(2),
         sandbox=Sandbox("bwrap"),

@@ -187,9 +187,9 @@ def conversation(program: Program) -> list[Mapping[str, Any]]:
     steps: list[Step] = [(str(call["name"]), call["input"]), "Sent."]
     upstream = Recorded(steps, cli.wire)
     client = Furnished(
-        cli,
-        installed,
-        upstream,
+        cli=cli,
+        installed=installed,
+        upstream=upstream,
         budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(1),
         sandbox=Sandbox("bwrap"),
