@@ -6,7 +6,6 @@ inputs of cases leave them out, because they hold the answers.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath, PurePosixPath
@@ -15,7 +14,7 @@ from pytest_upskill import CASE_FILES, CASE_SUFFIXES, LABELS_FILE, STATE
 from pytest_upskill.cases.skill import HiddenFiles
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text, start_of
-from pytest_upskill.project.files import MAX_TEXT_BYTES
+from pytest_upskill.project.files import MAX_TEXT_BYTES, real_name
 
 CASE_FOLDERS = frozenset(
     {"evals", "eval", "evaluations", "tests", "test", "testing", "benchmark", "benchmarks"}
@@ -131,8 +130,7 @@ def _is_case_name(name: str, hidden: HiddenFiles) -> bool:
 
 def _names(root: Path, name: str) -> set[str]:
     """Return the names of a file: the given one, and the one without links and dots."""
-    real = os.path.relpath(os.path.realpath(root / name), os.path.realpath(root))
-    return {name, PurePath(real).as_posix()}
+    return {name, real_name(root / name, root)}
 
 
 def has_shape_of_cases(path: Path) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 
 from pytest_upskill.cases.case_files import reads_as_cases
 from pytest_upskill.cases.skill import Case, HiddenFiles
 from pytest_upskill.cases.source.files import Unreadable, read_folder, read_text_inside, stay_inside
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.project.files import is_inside
+from pytest_upskill.project.files import is_inside, real_name
 
 MAX_FILES = 100
 """Maximum number of files in a folder that is sent to a model."""
@@ -53,9 +54,14 @@ class CaseInputs:
         self.read: set[str] = set()
         self._homes = [folder] if of_cases is None else [folder, of_cases]
         self._hidden = hidden or HiddenFiles(folder=folder)
-        in_folder = os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208  names only
+        self._in_context = in_context
+
+    @cached_property
+    def _own(self) -> frozenset[Path]:
+        """The skill's own files and folders."""
+        in_folder = os.listdir(self.folder) if self.folder.is_dir() else []  # noqa: PTH208  names
         own = [name for name in in_folder if name.casefold() in _OF_SKILL]
-        self._own = {_real(folder / name) for name in (*own, *in_context)}
+        return frozenset(_real(self.folder / name) for name in (*own, *self._in_context))
 
     def texts(self, name: str) -> Mapping[str, str]:
         """Read the file or all files of the folder that a case names, sorted by name.
@@ -134,16 +140,15 @@ class CaseInputs:
 
     def _note(self, files: Iterable[Path]) -> None:
         """Remember which files of the skill's folder are inputs."""
-        top = os.path.realpath(self.folder)
-        self.read.update(
-            Path(os.path.relpath(os.path.realpath(file), top)).as_posix() for file in files
-        )
+        self.read.update(real_name(file, self.folder) for file in files)
 
 
 def without_copies(case: Case, skill_text: str) -> tuple[Case, Sequence[str]]:
     """Return a case without the files that are copies of a ``SKILL.md``, and their names."""
-    lines = skill_text.split()
     given = {**case.files, **{each.name: each.text for each in case.workspace if not each.binary}}
+    if not given:
+        return case, ()
+    lines = skill_text.split()
     copies = [name for name, text in given.items() if text.split() == lines]
     if not copies:
         return case, ()
@@ -160,13 +165,10 @@ def answers_in(folder: Path, beside: Path, names: Iterable[str]) -> frozenset[st
         beside: Folder of the case file.
         names: Names relative to either folder; other texts are ignored.
     """
-    top = os.path.realpath(folder)
     paths = (os.path.join(above, name) for name in names for above in (beside, folder))  # noqa: PTH118  may be no path
-    found = {os.path.relpath(os.path.realpath(path), top) for path in paths if os.path.isfile(path)}  # noqa: PTH113
+    found = {real_name(Path(path), folder) for path in paths if os.path.isfile(path)}  # noqa: PTH113
     return frozenset(
-        PurePath(name).as_posix()
-        for name in found
-        if PurePath(name.casefold()).parts[0] not in {"..", *_OF_SKILL}
+        name for name in found if PurePath(name.casefold()).parts[0] not in {"..", *_OF_SKILL}
     )
 
 

@@ -61,6 +61,7 @@ class CaseDiscovery:
         self._search = _SkillSearch(root)
         self._skills_with_cases: dict[Path, set[Path]] = {}
         """The folders of the skills that have cases in or below a folder."""
+        self._owning: dict[Path, Path | None] = {}
 
     def is_case_file(self, path: Path) -> bool:
         """Return whether a file holds cases of a skill.
@@ -100,6 +101,11 @@ class CaseDiscovery:
         6. The file's folder has the skill's name.
         7. It is the only skill nearby.
         """
+        if case_file not in self._owning:
+            self._owning[case_file] = self._find_owning(case_file)
+        return self._owning[case_file]
+
+    def _find_owning(self, case_file: Path) -> Path | None:
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
         for pattern, skill in self._owners:

@@ -7,8 +7,10 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pytest_upskill.cases.case_files import has_shape_of_cases, is_hidden_by_name, is_installed
@@ -196,8 +198,13 @@ def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
     # Links in code are examples. They are excluded last, because parsing Markdown is slow.
     from markdown_it import MarkdownIt
 
-    blocks = MarkdownIt("commonmark").parse(text[start:])
-    inline = chain.from_iterable(block.children or () for block in blocks)
+    # Of the blocks, only those with a link are parsed further.
+    references: dict[str, Any] = {}
+    blocks = MarkdownIt("commonmark").disable("inline").parse(text[start:], references)
+    parse_inline = partial(MarkdownIt("commonmark").parseInline, env=references)
+    texts = (block.content for block in blocks if block.type == "inline" and "](" in block.content)
+    parsed = chain.from_iterable(map(parse_inline, texts))
+    inline = chain.from_iterable(block.children or () for block in parsed)
     linked = {_local(str(token.attrGet("href") or "")) for token in inline}
     yield from ((name, at) for name, at in missing.items() if name in linked)
 
