@@ -17,13 +17,14 @@ from pytest_upskill.session.options import OPTIONS, Option
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options and ini keys."""
-    for option in OPTIONS:
-        if option.on_command_line:
-            group = parser.getgroup(f"upskill {option.group}", f"agent skills: {option.group}")
-            group.addoption(option.flag, help=_help(option), **_arguments(option))
-        if option.in_ini:
-            text = f"As {option.flag}." if option.on_command_line else _help(option)
-            parser.addini(option.key, text, type=option.kind, default=_ini_default(option))
+    for name, options in OPTIONS.items():
+        group = parser.getgroup(f"upskill {name}", f"agent skills: {name}")
+        for option in options:
+            if option.on_command_line:
+                group.addoption(option.flag, help=_help(option), **_arguments(option))
+            if option.in_ini:
+                text = f"As {option.flag}." if option.on_command_line else _help(option)
+                parser.addini(option.key, text, type=option.kind, default=_ini_default(option))
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -98,7 +99,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
     """Return the collector of a file with cases, which runs or lints them."""
-    if parent.config.getoption("upskill_lint"):
+    if parent.config.getoption("upskill_lint") and file.name != "SKILL.md":
         from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file)
@@ -145,10 +146,6 @@ class NamedFiles:
         collectors = yield
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
-        if file_path.name == "SKILL.md":
-            from pytest_upskill.session.collectors import NamedSkill
-
-            return [NamedSkill.from_parent(parent, path=file_path)]
         return [_collector(file_path, parent)]
 
 

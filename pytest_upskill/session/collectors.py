@@ -36,10 +36,15 @@ _CASES = pytest.StashKey[int]()
 
 
 class SkillFile(pytest.File):
-    """A case file of one or more skills."""
+    """A case file of one or more skills, or a ``SKILL.md`` that is named instead of its folder."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Make an item for each trial; in a file for several skills, a collector for each skill."""
+        if self.name == "SKILL.md":
+            folder = shown(self.path.parent, self.config)
+            raise self.CollectError(
+                f"{self.name} contains no cases: name its folder instead, {folder}"
+            )
         if SETTINGS not in self.config.stash:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
         extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].languages)
@@ -196,15 +201,6 @@ class UnsafeFolder(pytest.Directory):
             f"{self.nodeid}: the folder's name contains control characters, a CI runner's command "
             f"or the separator of pytest's node ids, '::': rename it"
         )
-
-
-class NamedSkill(pytest.File):
-    """A ``SKILL.md`` named on the command line instead of its folder."""
-
-    def collect(self) -> Iterator[TrialItem]:
-        """Raise a collect error that names the folder to run."""
-        folder = shown(self.path.parent, self.config)
-        raise self.CollectError(f"{self.name} contains no cases: name its folder instead, {folder}")
 
 
 def _count(file: SkillFile, cases: int) -> None:

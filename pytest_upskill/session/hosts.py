@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -142,11 +143,10 @@ def _hosts_without_plugin(
         endpoint_of = endpoints(models, environ, resources.redactor)
     except KeyProblem as error:
         raise pytest.UsageError(str(error)) from None
-    host_of = program_hosts(endpoint_of, settings, resources)
+    slots = asyncio.Semaphore(_program_slots())
+    host_of: dict[Model, Host] = {}
     shared: dict[Endpoint, Host] = {}
     for model, endpoint in endpoint_of.items():
-        if model in host_of:
-            continue
         host = Host(
             name=model.address,
             url=endpoint.url,
@@ -158,7 +158,13 @@ def _hosts_without_plugin(
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
-        host_of[model] = shared.setdefault(endpoint, host)
+        if not model.runs_program:
+            host_of[model] = shared.setdefault(endpoint, host)
+            continue
+        open_client = partial(_open_program, settings, resources, slots, model, endpoint)
+        host_of[model] = replace(
+            host, open=open_client, runs_agents=True, timeout=math.inf, caches_prompts=False
+        )
     return host_of
 
 
@@ -193,36 +199,6 @@ def model_problems(model: Model) -> list[str]:
 _PROGRAMS_PER_CORE = 2
 _PROGRAM_MEMORY = 400 << 20
 """Memory of one program in bytes, an upper bound of what was observed."""
-
-
-def program_hosts(
-    endpoints: Mapping[Model, Endpoint], settings: Settings, resources: Resources
-) -> dict[Model, Host]:
-    """Return the hosts of the models that a program uses as an agent.
-
-    Args:
-        endpoints: The endpoint of each model, with and without an agent.
-        settings: Values of all options.
-        resources: Budget, prices and other resources of this process.
-    """
-    models = [model for model in endpoints if model.runs_program]
-    if not models:
-        return {}
-    open_client = partial(_open_program, settings, resources, asyncio.Semaphore(_program_slots()))
-    return {
-        model: Host(
-            name=model.address,
-            url=endpoints[model].url,
-            url_variable=url_variable(model),
-            open=partial(open_client, model, endpoints[model]),
-            records_answers=True,
-            runs_agents=True,
-            fetch_served_models=(
-                partial(served_models, endpoints[model]) if is_custom(model) else None
-            ),
-        )
-        for model in models
-    }
 
 
 def agent_problems(

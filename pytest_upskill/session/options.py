@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import pytest
 
 Kind = Literal["string", "int", "float", "bool", "args", "linelist"]
-Group = Literal["run", "gate", "triggers", "costs and recordings", "reports"]
 
 
 class Option(NamedTuple):
@@ -21,7 +20,6 @@ class Option(NamedTuple):
 
     Attributes:
         name: Name without the prefixes ``--upskill-`` and ``upskill_``.
-        group: Heading in ``--help``.
         help: Help text, a sentence without the default.
         metavar: Placeholder for the value in ``--help``.
         kind: Type of the ini key; a ``bool`` is a flag on the command line.
@@ -32,7 +30,6 @@ class Option(NamedTuple):
     """
 
     name: str
-    group: Group
     help: str
     metavar: str | None = None
     kind: Kind = "string"
@@ -52,10 +49,9 @@ class Option(NamedTuple):
         return f"upskill_{(self.plural or self.name).replace('-', '_')}"
 
 
-OPTIONS = (
+_RUN = (
     Option(
         "models",
-        "run",
         "Run the cases of skills on these models, with and without the skill: an alias (haiku, "
         "sonnet, opus, kimi), offline, or [label=][agent:][host:]model[@base_url].",
         "MODEL[,MODEL...]",
@@ -63,13 +59,11 @@ OPTIONS = (
     ),
     Option(
         "base-url",
-        "run",
         "Base URL of an OpenAI-compatible server, for models that name no host.",
         "URL",
     ),
     Option(
         "param",
-        "run",
         "Send this parameter with every request: temperature, top_p, seed, stop, effort, "
         "max_tokens or body.NAME=JSON. The prefix LABEL: restricts it to one model, judge: to the "
         "judge. May be repeated.",
@@ -79,64 +73,53 @@ OPTIONS = (
     ),
     Option(
         "judge",
-        "run",
         "Model that decides the 'judge' statements of cases; without it, they are ungraded.",
         "MODEL",
     ),
-    Option("runs", "run", "Number of runs of each case in each arm.", "N", "int", 1),
+    Option("runs", "Number of runs of each case in each arm.", "N", "int", 1),
     Option(
         "changed-since",
-        "run",
         "Run only skills whose folder has changed since the branch left this git ref.",
         "REF",
     ),
     Option(
         "shard",
-        "run",
         "Run only shard K of N; 'pytest-upskill report' merges the reports of all shards.",
         "K/N",
     ),
-    Option(
-        "concurrency", "run", "Maximum number of requests in flight at one host.", "N", "int", 20
-    ),
-    Option("max-tokens", "run", "Maximum number of output tokens of one answer.", "N", "int", 8192),
-    Option("timeout", "run", "Seconds to wait for the reply to a request.", "SECONDS", "int", 120),
+    Option("concurrency", "Maximum number of requests in flight at one host.", "N", "int", 20),
+    Option("max-tokens", "Maximum number of output tokens of one answer.", "N", "int", 8192),
+    Option("timeout", "Seconds to wait for the reply to a request.", "SECONDS", "int", 120),
     Option(
         "early-stop",
-        "run",
         "Request answers in rounds; stop a skill on a model as soon as its verdict is clear.",
         kind="bool",
     ),
     Option(
         "sandbox",
-        "run",
         "How to confine compilers and the code of answers: auto, bwrap, landlock, limits or off.",
         "LEVEL",
         default="auto",
     ),
     Option(
         "require-compilers",
-        "run",
         "Report a missing compiler as an error instead of skipping the case.",
         kind="bool",
     ),
     Option(
         "lint",
-        "run",
         "Report problems in skills and cases; send no requests.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "write-schema",
-        "run",
         "Write the JSON Schema of skill_meta.json to PATH, for editors; run nothing.",
         "PATH",
         in_ini=False,
     ),
     Option(
         "case-files",
-        "run",
         "Additional case files, such as '*-checks.json', or 'cases/csv.yaml=skills/csv' to name "
         "the skill that a file belongs to.",
         kind="args",
@@ -144,7 +127,6 @@ OPTIONS = (
     ),
     Option(
         "max-cases",
-        "run",
         "Maximum number of cases in a run.",
         kind="int",
         default=20000,
@@ -152,55 +134,51 @@ OPTIONS = (
     ),
     Option(
         "aliases",
-        "run",
         "Your own names for models, as in 'name = model'.",
         kind="linelist",
         on_command_line=False,
     ),
+)
+_GATE = (
     Option(
         "min-pass-rate",
-        "gate",
         "Share of a case's runs that must pass, from 0 to 1 (default: more than half of them).",
         "RATE",
         "float",
     ),
     Option(
         "min-mean-pass-rate",
-        "gate",
         "Fail the gate if the mean pass rate of a skill's cases is smaller, from 0 to 1.",
         "RATE",
         "float",
     ),
     Option(
         "min-lift",
-        "gate",
         "Fail the gate if the lift is smaller; 0.2 is 20 points.",
         "LIFT",
         "float",
     ),
     Option(
         "fail-on",
-        "gate",
         "Fail the gate on any of these: hurts, regression, no-effect, too-few-runs, uncalibrated.",
         "WORDS",
         default="hurts,regression",
     ),
     Option(
         "compare",
-        "gate",
         "Fail the gate if the skill is worse than its committed baseline, or than at this git ref.",
         "baseline|REF",
     ),
     Option(
         "baseline-update",
-        "gate",
         "Write the results of each case to .upskill/baselines, for you to commit.",
         kind="bool",
         in_ini=False,
     ),
+)
+_TRIGGERS = (
     Option(
         "min-recall",
-        "triggers",
         "Fail the trigger gate if the skill is chosen for a smaller share of the queries that "
         "should trigger it.",
         "RATE",
@@ -208,7 +186,6 @@ OPTIONS = (
     ),
     Option(
         "max-false-triggers",
-        "triggers",
         "Fail the trigger gate if the skill is chosen for a larger share of the queries that "
         "should not trigger it.",
         "RATE",
@@ -216,36 +193,33 @@ OPTIONS = (
     ),
     Option(
         "catalogue",
-        "triggers",
         "Catalogue file, with the names and descriptions of all skills (default: "
         ".upskill/catalogue.json if it exists, otherwise the skills next to the one under test).",
         on_command_line=False,
     ),
     Option(
         "catalogue-update",
-        "triggers",
         "Write the names and descriptions of the skills to the catalogue file, for you to commit; "
         "run nothing.",
         kind="bool",
         in_ini=False,
     ),
+)
+_COSTS = (
     Option(
         "max-cost",
-        "costs and recordings",
         "Maximum cost in dollars; no request that could exceed it is sent.",
         "USD",
         "float",
     ),
     Option(
         "dry-run",
-        "costs and recordings",
         "Show how many answers would be requested and their maximum cost; send no requests.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "cache",
-        "costs and recordings",
         "Use recordings and request the rest (auto), request everything again (refresh), use "
         "recordings only (replay), or request everything and record nothing (off).",
         "MODE",
@@ -253,13 +227,11 @@ OPTIONS = (
     ),
     Option(
         "cache-dir",
-        "costs and recordings",
         "Folder of recordings (default: .upskill/cache at the root of the repository).",
         "DIR",
     ),
     Option(
         "cache-prune",
-        "costs and recordings",
         "Delete the recordings that no trial uses; run nothing. With --upskill-dry-run, only list "
         "them.",
         kind="bool",
@@ -267,46 +239,49 @@ OPTIONS = (
     ),
     Option(
         "prices",
-        "costs and recordings",
         "Your own prices in dollars per million tokens, as in 'label = IN/OUT' or 'label = IN/OUT "
         "cached RATE'.",
         kind="linelist",
         on_command_line=False,
     ),
-    Option("json", "reports", "Write all results to PATH as JSON.", "PATH"),
+)
+_REPORTS = (
+    Option("json", "Write all results to PATH as JSON.", "PATH"),
     Option(
         "md",
-        "reports",
         "Write a summary to PATH as Markdown, for example for a comment on a pull request.",
         "PATH",
     ),
-    Option(
-        "html", "reports", "Write one self-contained HTML file with charts and answers.", "PATH"
-    ),
-    Option("benchmark-json", "reports", "Write benchmark.json in skill-creator's format.", "PATH"),
+    Option("html", "Write one self-contained HTML file with charts and answers.", "PATH"),
+    Option("benchmark-json", "Write benchmark.json in skill-creator's format.", "PATH"),
     Option(
         "log-runs",
-        "reports",
         "Add this run, without its answers, to the history that 'pytest-upskill runs' shows.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "runs-dir",
-        "reports",
         "Folder of the history, to which every run is then added (default with "
         "--upskill-log-runs: .upskill/runs).",
         on_command_line=False,
     ),
     Option(
         "junit-properties",
-        "reports",
         "Also write the JUnit properties under the names that datadog or codecov read.",
         "WORDS",
     ),
 )
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "run": _RUN,
+    "gate": _GATE,
+    "triggers": _TRIGGERS,
+    "costs and recordings": _COSTS,
+    "reports": _REPORTS,
+}
+"""The options by their heading in ``--help``."""
 
-DEFAULTS = {option.key: option.default for option in OPTIONS}
+DEFAULTS = {option.key: option.default for group in OPTIONS.values() for option in group}
 """Defaults by ini key."""
 
 

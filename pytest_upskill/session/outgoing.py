@@ -15,7 +15,6 @@ from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.session.collectors import (
-    NamedSkill,
     SkillCases,
     SkillFile,
     UnsafeFolder,
@@ -23,7 +22,7 @@ from pytest_upskill.session.collectors import (
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.trials.result import TrialRecord
 
-_COLLECTORS = (NamedSkill, SkillCases, SkillFile, UnsafeFolder)
+_COLLECTORS = (SkillCases, SkillFile, UnsafeFolder)
 _SDKS = frozenset({"httpcore2", "httpx2", *(host.wire for host in HOSTS)})
 """Loggers that log what servers sent."""
 
