@@ -24,10 +24,11 @@ from pytest_upskill.commands.command import (
     say,
 )
 from pytest_upskill.commands.skill_folder import own_cases
+from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import lift
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import RUNS, project_folder
-from pytest_upskill.report.history.points import Subject, read_history
+from pytest_upskill.report.history.runs import Series, read_history
 from pytest_upskill.report.history.terminal import rate
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
@@ -89,13 +90,13 @@ def _list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
-def _read_usual_history() -> Sequence[Subject]:
+def _read_usual_history() -> Sequence[Series]:
     """Return the history in the usual folder; nothing if there is none."""
     folder = project_folder(Path.cwd()) / STATE / RUNS
-    return read_history(folder).subjects if folder.is_dir() else ()
+    return read_history(folder).series if folder.is_dir() else ()
 
 
-def _describe(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[str]]:
+def _describe(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[str]]:
     """Return the name of a skill, its description, and lines about its cases and verdicts."""
     try:
         skill = load_skills(folder / "SKILL.md")[0]
@@ -111,16 +112,17 @@ def _describe(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[
     return skill.name, " ".join(description.split()), lines
 
 
-def _latest_verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
+def _latest_verdicts(case_files: Collection[Path], history: Sequence[Series]) -> Iterator[str]:
     """Yield the verdicts of the latest runs of a skill's case files."""
     project = project_folder(Path.cwd())
-    for subject in history:
-        if (series := subject.lift) and (project / series.last.path).resolve() in case_files:
-            cell, date = series.last.cell, series.last.date
-            yield f"{subject.model}: {cell.verdict}, lift {lift(cell)} on {date:%Y-%m-%d}"
-        if (chosen := subject.triggers) and (project / chosen.last.path).resolve() in case_files:
-            recall, date = chosen.last.cell.recall, chosen.last.date
-            yield f"{subject.model}: recall {rate(recall)} on {date:%Y-%m-%d}"
+    for series in history:
+        if (project / series.last.path).resolve() in case_files:
+            cell, date = series.last.gate.cell, series.last.date
+            if isinstance(cell, Cell):
+                found = f"{cell.verdict}, lift {lift(cell)}"
+            else:
+                found = f"recall {rate(cell.recall)}"
+            yield f"{series.model}: {found} on {date:%Y-%m-%d}"
 
 
 def _cases_line(skill: Skill) -> str:

@@ -22,8 +22,8 @@ from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import closest
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.csv import write_csv
-from pytest_upskill.report.history.html import write_history_html
-from pytest_upskill.report.history.points import History, read_history
+from pytest_upskill.report.history.page import write_history_html
+from pytest_upskill.report.history.runs import History, read_history
 from pytest_upskill.report.history.terminal import BLOCKS, lines
 
 _LAST = 10
@@ -93,7 +93,7 @@ def _read_runs(folder: Path | None) -> History:
     if not folder.is_dir():
         raise CommandError(f"no runs yet: there is no folder {folder}: {cure}")
     history = read_history(folder)
-    if not history.subjects and not history.partial:
+    if not history.series and not history.partial:
         problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
         raise CommandError(f"no runs in {folder}{problems}: {cure}")
     return history
@@ -105,8 +105,8 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
     Raises:
         CommandError: There is no such skill or model in it.
     """
-    known_skills = {subject.skill for subject in history.subjects}
-    known_models = {subject.model for subject in history.subjects}
+    known_skills = {series.skill for series in history.series}
+    known_models = {series.model for series in history.series}
     for what, chosen, known in (("skill", skills, known_skills), ("model", models, known_models)):
         for name in chosen:
             if name not in known:
@@ -114,13 +114,13 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
                 hint = f"did you mean {close!r}?" if close else f"it has {', '.join(sorted(known))}"
                 raise CommandError(f"the history has no {what} {name!r}: {hint}")
     kept = [
-        subject
-        for subject in history.subjects
-        if (not skills or subject.skill in skills) and (not models or subject.model in models)
+        series
+        for series in history.series
+        if (not skills or series.skill in skills) and (not models or series.model in models)
     ]
-    if not kept and history.subjects:
+    if not kept and history.series:
         raise CommandError("no run has these skills on these models: leave out -s or -m")
-    return replace(history, subjects=tuple(kept))
+    return replace(history, series=tuple(kept))
 
 
 def _write(path: Path, text: str) -> None:

@@ -73,7 +73,7 @@ class Files:
             self._write(session, file, partial(write, report, name, file))
         if (folder := self._settings.runs_dir) and (report.gates or report.trigger_gates):
             # Imported here: most runs are in no history.
-            from pytest_upskill.report.history.log import log_run
+            from pytest_upskill.report.history.runs import log_run
 
             self._write(session, folder, partial(log_run, report, folder))
         self._problems += write_for_github(report, os.environ)

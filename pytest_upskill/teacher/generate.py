@@ -20,7 +20,7 @@ from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.project import RUNS
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.report.history.log import log_run
+from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.teacher.additions import listed_code
 from pytest_upskill.teacher.cases import Demand, keep_cases, plan_parts
 from pytest_upskill.teacher.confirmation import Confirmation, Contest, confirm, look_trials

@@ -17,7 +17,7 @@ from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.figures.wording import cell_sentence, lift
 from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.report.files.phrases import mean_lift
-from pytest_upskill.report.history.points import Point, difference
+from pytest_upskill.report.history.runs import Point, difference
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import TriggerGate
+from pytest_upskill.figures.gate import C, TriggerGate
 from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.git import Revision
-from pytest_upskill.report.history.log import log_run
-from pytest_upskill.report.history.points import Group, Series, read_history
+from pytest_upskill.report.history.runs import Series, log_run, read_history
 from pytest_upskill.trials.result import TrialResult
 from tests.reporting import report
 
@@ -44,7 +43,7 @@ def log(
     )
 
 
-def changed(cell: Group, change: Change) -> Group:
+def changed(cell: C, change: Change) -> C:
     return replace(cell, trials=tuple(map(change, cell.trials)))
 
 
@@ -59,6 +58,6 @@ def served(model: str) -> Change:
     return change
 
 
-def only() -> Series[Cell]:
+def only() -> Series:
     (series,) = read_history(Path(".upskill/runs")).series
     return series

@@ -13,8 +13,7 @@ from pytest_upskill.figures.gate import TriggerGate
 from pytest_upskill.models import AgentRun, Completion, ToolUse
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.files.json import read_json, write_json
-from pytest_upskill.report.history.log import without_answers
-from pytest_upskill.report.history.points import read_history
+from pytest_upskill.report.history.runs import read_history, without_answers
 from pytest_upskill.trials.result import TrialResult
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.commands.main import main
-from pytest_upskill.report.history.points import read_history
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.report.history.runs import read_history
 from pytest_upskill.teacher.draft import read_draft
 from pytest_upskill.teacher.reply import Refused
 from tests.loopback import Received, Reply
@@ -77,12 +78,12 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert decision["decision"] == "accepted"
     assert [each["id"] for each in cases if each.get("train")] == decision["train"]
     assert decision["figures"]["s"]["lift"] > 0.8
-    (subject,) = read_history(depot.folder / ".upskill" / "runs").subjects
-    assert (subject.title, subject.model) == ("bay-codes", "s")
-    series = subject.lift
-    assert series is not None
-    assert series.last.cell.path == "skills/bay-codes/skill_meta.json"
-    lift = series.last.cell.lift
+    (series,) = read_history(depot.folder / ".upskill" / "runs").series
+    assert (series.title, series.model) == ("bay-codes", "s")
+    cell = series.last.gate.cell
+    assert isinstance(cell, Cell)
+    assert cell.path == "skills/bay-codes/skill_meta.json"
+    lift = cell.lift
     assert lift is not None
     assert lift.estimate == pytest.approx(decision["figures"]["s"]["lift"])
 

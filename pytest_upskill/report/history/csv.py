@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from pytest_upskill.figures.figure import Scalar, figures
 from pytest_upskill.project.messages import safe_line
-from pytest_upskill.report.history.points import Group, History, Point, Series
+from pytest_upskill.report.history.runs import History, Point, Series
 
 _FORMULA = re.compile(r"(^|[;,\t])(?=\s*[=+@-])")
 """Before what a spreadsheet would calculate, also if it separates fields by semicolons."""
@@ -21,7 +21,6 @@ def write_csv(history: History) -> str:
     A row has the figures of one kind: the lift, or how often the skill was chosen.
     """
     rows = [row for series in history.series for row in _rows(series)]
-    rows += [row for series in history.triggers for row in _rows(series)]
     columns = dict.fromkeys(name for row in rows for name in row)
     stream = io.StringIO()
     writer = csv.DictWriter(
@@ -32,7 +31,7 @@ def write_csv(history: History) -> str:
     return stream.getvalue()
 
 
-def _rows(series: Series[Group]) -> Iterator[Mapping[str, Scalar]]:
+def _rows(series: Series) -> Iterator[Mapping[str, Scalar]]:
     """Yield the row of each point of a series."""
     breaks = series.breaks
     for index, point in enumerate(series.points):
@@ -42,9 +41,9 @@ def _rows(series: Series[Group]) -> Iterator[Mapping[str, Scalar]]:
         yield {name: _harmless(value) for name, value in row.items()}
 
 
-def _origin(point: Point[Group]) -> dict[str, Scalar]:
+def _origin(point: Point) -> dict[str, Scalar]:
     """Return what a point is about, and where it is from."""
-    cell, revision = point.cell, point.revision
+    cell, revision = point.gate.cell, point.revision
     return {
         "date": f"{point.date:%Y-%m-%dT%H:%M:%SZ}",
         "commit": revision.commit if revision else "",

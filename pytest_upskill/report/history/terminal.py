@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 from pytest_upskill.figures.arm import ArmFigures
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.trigger_cell import Rate, TriggerCell
 from pytest_upskill.figures.wording import lift, percent, points
-from pytest_upskill.report.history.points import Group, History, Point, Series
+from pytest_upskill.report.history.runs import History, Point, Series
 
 Metric = Literal["success", "tokens"]
 
@@ -36,61 +36,50 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
         last: Number of runs to list, the latest ones.
         blocks: Whether the terminal can show block characters.
     """
-    title = None
-    for subject in history.subjects:
-        if subject.title != title:
-            title = subject.title
+    title = model = None
+    for series in history.series:
+        if series.title != title:
+            title, model = series.title, None
             yield from (f"skill: {title}", "")
-        yield subject.model
-        if series := subject.lift:
-            yield from _bars(series.last.cell, metric, blocks=blocks)
-            yield ""
-            yield from _table(series, last, lambda cell: _lift_row(cell, metric))
-            yield ""
-        if chosen := subject.triggers:
-            yield from _trigger_bars(chosen.last.cell, blocks=blocks)
-            yield ""
-            yield from _table(chosen, last, _trigger_row)
-            yield ""
-    if history.series:
+        if series.model != model:
+            model = series.model
+            yield model
+        yield from _bars(series.last.gate.cell, metric, blocks=blocks)
+        yield ""
+        yield from _table(series, last, metric)
+        yield ""
+    cells = [series.last.gate.cell for series in history.series]
+    if any(isinstance(cell, Cell) for cell in cells):
         yield LEGEND
-    if history.triggers:
+    if any(isinstance(cell, TriggerCell) for cell in cells):
         yield from TRIGGER_LEGEND
-    if any(map(_is_dirty, history.series)) or any(map(_is_dirty, history.triggers)):
+    if any(point.commit.endswith("*") for series in history.series for point in series.points):
         yield STAR
 
 
-def _is_dirty(series: Series[Group]) -> bool:
-    return any(point.commit.endswith("*") for point in series.points)
-
-
-def _bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
-    """Yield the published picture: a bar without the skill and one with it."""
-    arms = {"baseline": cell.without_skill, "with skill": cell.with_skill}
-    values = {name: _value(arm, metric) for name, arm in arms.items()}
+def _bars(cell: Cell | TriggerCell, metric: Metric, *, blocks: bool) -> Iterator[str]:
+    """Yield the published picture: a bar without the skill and one with it; or two rates."""
+    if isinstance(cell, TriggerCell):
+        metric, change = "success", ""
+        rates = {"recall": cell.recall, "false": cell.false_triggers}
+        values = {name: each.estimate if each else None for name, each in rates.items()}
+    else:
+        arms = {"baseline": cell.without_skill, "with skill": cell.with_skill}
+        values = {name: _value(arm, metric) for name, arm in arms.items()}
+        change = _change(values["baseline"], values["with skill"], metric)
+        if change and cell.correction and metric == "success":
+            change = f"({points(cell.correction.lift)}%, judged {change[1:-1]})"
     most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
-    change = _change(values["baseline"], values["with skill"], metric)
-    if change and cell.correction and metric == "success":
-        change = f"({points(cell.correction.lift)}%, judged {change[1:-1]})"
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
         yield f"  {name:10} {bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
 
 
-def _trigger_bars(cell: TriggerCell, *, blocks: bool) -> Iterator[str]:
-    """Yield a bar for the recall, and one for false triggers."""
-    for name, found in (("recall", cell.recall), ("false", cell.false_triggers)):
-        value = None if found is None else found.estimate
-        yield f"  {name:10} {bar(value, 1.0, blocks)}  {_figure(value, 'success'):>4}"
-
-
-def _table(
-    series: Series[Group], last: int, figures_of: Callable[[Group], tuple[str, ...]]
-) -> Iterator[str]:
+def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
     breaks = series.breaks
     shown = list(enumerate(series.points))[-last:]
-    several = len(series.branches) > 1
-    rows = [(*_when(point, several), *figures_of(point.cell)) for _, point in shown]
+    several = len({point.branch for point in series.points if point.branch}) > 1
+    rows = [(*_when(point, several), *_figures(point.gate.cell, metric)) for _, point in shown]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for (index, _), row in zip(shown, rows, strict=True):
         if why := breaks.get(index):
@@ -102,7 +91,7 @@ def _table(
         yield f"  and {hidden} earlier: --last {len(series.points)} shows them"
 
 
-def _when(point: Point[Group], several: bool) -> tuple[str, str, str]:
+def _when(point: Point, several: bool) -> tuple[str, str, str]:
     """Return date, commit, and the branch where there are several."""
     branch = point.branch if several else ""
     return (
@@ -112,15 +101,13 @@ def _when(point: Point[Group], several: bool) -> tuple[str, str, str]:
     )
 
 
-def _lift_row(cell: Cell, metric: Metric) -> tuple[str, ...]:
+def _figures(cell: Cell | TriggerCell, metric: Metric) -> tuple[str, ...]:
+    if isinstance(cell, TriggerCell):
+        return f"recall {rate(cell.recall)}", f"false {rate(cell.false_triggers)}"
     values = (_value(arm, metric) for arm in (cell.without_skill, cell.with_skill))
     unit = "%" if metric == "success" else ""
     figures = "->".join(_figure(value, metric).removesuffix("%") for value in values) + unit
     return figures, lift(cell), cell.verdict
-
-
-def _trigger_row(cell: TriggerCell) -> tuple[str, ...]:
-    return f"recall {rate(cell.recall)}", f"false {rate(cell.false_triggers)}"
 
 
 def rate(value: Rate | None) -> str:

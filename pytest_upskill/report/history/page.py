@@ -1,4 +1,4 @@
-"""Coordinates of the chart of a series, which the HTML template draws; lengths in SVG units."""
+"""The history as one static page without network access or scripts, and its charts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from markupsafe import Markup
+
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trigger_cell import Rate, TriggerCell
+from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.figures.wording import lift, percent
 from pytest_upskill.report.files.charts import Tick
-from pytest_upskill.report.history.points import Group, Point, Series
+from pytest_upskill.report.files.html import environment, style
+from pytest_upskill.report.history.runs import History, Point, Series
 from pytest_upskill.report.history.terminal import rate
+from pytest_upskill.stats import Estimate
 
 WIDTH = 720
 LEFT, RIGHT = 54, 684
@@ -25,6 +29,21 @@ _RADIUS = 3.5
 """Of a dot where there is room."""
 _LABELS = 9
 """Maximum number of commits below the chart."""
+
+
+def write_history_html(history: History) -> str:
+    """Return the history as a page: a chart and a table for each skill on each model."""
+    css, digest = style()
+    template = environment().get_template("history.html")
+    return template.render(
+        history=history,
+        chart=chart,
+        sides=(LEFT, RIGHT, WIDTH),
+        lift=lift,
+        interval=rate,
+        css=Markup(css),  # noqa: S704  the package's own file
+        css_digest=digest,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,34 +91,23 @@ class Chart:
     ticks: Sequence[Tick]
 
 
-def chart(series: Series[Cell]) -> Chart:
-    """Return pass rates above, and the lift with its interval below."""
-    signed = [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
-    return _chart(series, _dots, _describe, bottom=_LIFTS[1], ticks=[*_rate_ticks(), *signed])
+def chart(series: Series) -> Chart:
+    """Return pass rates, with the lift below; or recall and false triggers.
 
-
-def trigger_chart(series: Series[TriggerCell]) -> Chart:
-    """Return recall and false triggers with their intervals."""
-    return _chart(series, _trigger_dots, _describe_triggers, bottom=_RATES[1], ticks=_rate_ticks())
-
-
-def _chart(
-    series: Series[Group],
-    dots_of: Callable[[Group], Iterator[Dot]],
-    description_of: Callable[[Group], str],
-    *,
-    bottom: int,
-    ticks: Sequence[Tick],
-) -> Chart:
-    """Return a chart; lines are interrupted where a comparison would mislead."""
+    Lines are interrupted where a comparison would mislead.
+    """
+    bottom, ticks = _RATES[1], [(_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)]
+    if isinstance(series.last.gate.cell, Cell):
+        bottom = _LIFTS[1]
+        ticks += [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
     count = len(series.points)
     step = (RIGHT - LEFT) / count
     every = -(-count // _LABELS)
     marks = [
         Mark(
             x=LEFT + step * (index + 0.5),
-            title=f"{_when(point)}: {description_of(point.cell)}",
-            dots=list(dots_of(point.cell)),
+            title=_title(point),
+            dots=list(_dots(point.gate.cell)),
             label="" if (count - 1 - index) % every else point.commit or f"{point.date:%m-%d}",
         )
         for index, point in enumerate(series.points)
@@ -125,47 +133,40 @@ def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
             yield Line(color=color, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
 
 
-def _dots(cell: Cell) -> Iterator[Dot]:
+def _dots(cell: Cell | TriggerCell) -> Iterator[Dot]:
+    if isinstance(cell, TriggerCell):
+        if false := cell.false_triggers:
+            yield _interval("c1", false, _rate_y, hollow=True)
+        if recall := cell.recall:
+            yield _interval("c2", recall, _rate_y)
+        return
     if without := cell.without_skill:
         yield Dot(color="c1", hollow=True, y=_rate_y(without.pass_rate))
     if with_ := cell.with_skill:
         yield Dot(color="c2", y=_rate_y(with_.pass_rate))
     if deciding := cell.deciding_lift:
-        y, low, high = map(_lift_y, (deciding.estimate, deciding.low, deciding.high))
-        yield Dot(color="c0", y=y, low=low, high=high)
+        yield _interval("c0", deciding, _lift_y)
 
 
-def _trigger_dots(cell: TriggerCell) -> Iterator[Dot]:
-    if false := cell.false_triggers:
-        yield _rate_dot(false, "c1", hollow=True)
-    if recall := cell.recall:
-        yield _rate_dot(recall, "c2")
-
-
-def _rate_dot(value: Rate, color: str, *, hollow: bool = False) -> Dot:
-    y, low, high = map(_rate_y, (value.estimate, value.low, value.high))
+def _interval(
+    color: str, value: Estimate, place_of: Callable[[float], float], *, hollow: bool = False
+) -> Dot:
+    y, low, high = map(place_of, (value.estimate, value.low, value.high))
     return Dot(color=color, hollow=hollow, y=y, low=low, high=high)
 
 
-def _when(point: Point[Group]) -> str:
-    where = "".join(f", {each}" for each in (point.commit, point.branch) if each)
-    return f"{point.date:%Y-%m-%d %H:%M} UTC{where}"
-
-
-def _describe(cell: Cell) -> str:
+def _title(point: Point) -> str:
+    cell, where = point.gate.cell, filter(None, (point.commit, point.branch))
+    when = ", ".join((f"{point.date:%Y-%m-%d %H:%M} UTC", *where))
+    if isinstance(cell, TriggerCell):
+        recall, false = rate(cell.recall), rate(cell.false_triggers)
+        return f"{when}: recall {recall}, false triggers {false}"
     with_, without = (
         "n/a" if arm is None else f"{percent(arm.pass_rate)} %"
         for arm in (cell.with_skill, cell.without_skill)
     )
-    return f"{without} without, {with_} with the skill, lift {lift(cell)}, {cell.verdict}"
-
-
-def _describe_triggers(cell: TriggerCell) -> str:
-    return f"recall {rate(cell.recall)}, false triggers {rate(cell.false_triggers)}"
-
-
-def _rate_ticks() -> list[Tick]:
-    return [(_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)]
+    figures = f"{without} without, {with_} with the skill, lift {lift(cell)}"
+    return f"{when}: {figures}, {cell.verdict}"
 
 
 def _rate_y(value: float) -> float:
