@@ -147,9 +147,11 @@ def refuse_way_out(path: Path) -> Path:
     Raises:
         OSError: ``strerror`` has the target of the link.
     """
-    if target := leads_out(path.absolute()):
+    target = os.path.realpath(path)
+    # Most paths have no link, and recordings are many.
+    if target != os.path.abspath(path) and leads_out(path.absolute()):  # noqa: PTH100
         raise OSError(errno.ELOOP, f"a link leads out of the project, to {target}")
-    return Path(os.path.realpath(path))
+    return Path(target)
 
 
 def leads_out(path: Path, root: Path | None = None) -> Path | None:
