@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from pytest_upskill.checks import Compile
+from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile import Compilers
 
 pytest_plugins = ["pytester"]

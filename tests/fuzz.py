@@ -20,8 +20,10 @@ from pytest_upskill.cases.evals.reader import parse_evals, read_evals
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks import CheckError, NotRegex, Regex, ValueAtPath, compile_pattern
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks, choose_units
+from pytest_upskill.checks.structure import ValueAtPath
+from pytest_upskill.checks.text import NotRegex, Regex, compile_pattern
 from pytest_upskill.grading.judge import read_judgement
 from pytest_upskill.models import Completion
 from tests.evals import skill

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.checks import CheckResult, Sandboxed
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.files import Files
 from pytest_upskill.grading.grade import Answer

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from pytest_upskill.answers.resources import Workplace
 from pytest_upskill.answers.source import CompletionSource
-from pytest_upskill.checks import CheckError, Judge
-from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, meaning_of
+from pytest_upskill.checks import CheckError
+from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, Judge, meaning_of
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.judge import Reader, judge_request
 from pytest_upskill.models import Model

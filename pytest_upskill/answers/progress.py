@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_upskill.checks import Compile, Run
+from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.wording import money
 from pytest_upskill.grading.grade import Answer
 

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.checks import AnyCheck, Check, CheckError, Contains, NotContains, Run
+from pytest_upskill.checks import AnyCheck, CheckError
+from pytest_upskill.checks.builds import Run
 from pytest_upskill.checks.python_tests import find_tests
+from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.text import Contains, NotContains
 
 MAX_LINES = 500
 MAX_TOKENS = 5000

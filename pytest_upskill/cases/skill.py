@@ -6,15 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_upskill.checks import (
-    AnyCheck,
-    FileExists,
-    InFile,
-    Judge,
-    ProcessCheck,
-    Sandboxed,
-    WorkspaceFile,
-)
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck, WorkspaceFile
+from pytest_upskill.checks.judge import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Literal, get_args
 
 from pytest_upskill.cases.skill import Case, Trigger
-from pytest_upskill.checks import Judge
+from pytest_upskill.checks.judge import Judge
 
 Mark = Literal["agent", "vacuous"]
 """Why an author excludes a statement: it needs an agent, or every answer satisfies it."""

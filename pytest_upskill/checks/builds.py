@@ -12,13 +12,15 @@ from pytest_upskill.checks.result import Key
 
 C_FAMILY = frozenset({"c", "cpp", "cuda"})
 """Languages that include headers."""
+Figure = Literal["max_registers", "max_spill_bytes", "max_shared_bytes"]
+Listing = Literal["ptx_contains", "sass_contains"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtMost:
     """A limit on the registers per thread, or on the bytes of memory, of every kernel."""
 
-    name: Literal["max_registers", "max_spill_bytes", "max_shared_bytes"]
+    name: Figure
     most: int
 
 
@@ -26,7 +28,7 @@ class AtMost:
 class Instruction:
     """A text that the PTX or the SASS of the build must contain."""
 
-    name: Literal["ptx_contains", "sass_contains"]
+    name: Listing
     text: str
 
 

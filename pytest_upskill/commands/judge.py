@@ -16,7 +16,7 @@ from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import InstallError, with_files
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks import Judge
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.commands.command import (
     PASSED,
     Command,

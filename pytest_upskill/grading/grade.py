@@ -11,17 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import (
-    Check,
-    CheckError,
-    CheckResult,
-    Custom,
-    FileExists,
-    InFile,
-    Judge,
-    Sandboxed,
-)
-from pytest_upskill.checks.result import MAX_MESSAGE, cut, failed
+from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.extensions import Custom
+from pytest_upskill.checks.files import FileExists, InFile
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.result import MAX_MESSAGE, Check, cut, failed
 from pytest_upskill.grading.workspace import files_after, for_reports, process_results
 from pytest_upskill.models import Completion
 from pytest_upskill.trials.conversation import Choice

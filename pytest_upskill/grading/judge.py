@@ -17,8 +17,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_upskill.checks import CheckError, CheckResult, Judge
-from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, NO_EVIDENCE, REFERENCE, UNUSABLE
+from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks.judge import (
+    INSTRUCTIONS,
+    MESSAGE,
+    NO_EVIDENCE,
+    REFERENCE,
+    UNUSABLE,
+    Judge,
+)
 from pytest_upskill.checks.result import quoted
 from pytest_upskill.models import Completion, Model, Request
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import CheckResult, ProcessCheck, WorkspaceFile
-from pytest_upskill.checks.files import Files
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.files import Files, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.result import failed, passed
 from pytest_upskill.models import AgentRun, Completion
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import CheckError, CheckResult, Custom
+from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import RUNNABLE
-from pytest_upskill.checks.extensions import Extensions, describe_exception
+from pytest_upskill.checks.extensions import Custom, Extensions, describe_exception
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.models import clean
 

@@ -18,7 +18,8 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.answers.cache import changed_recordings
-from pytest_upskill.checks import CheckResult, Compile, Run
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.figure import figures
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.wording import ANSWER, quoted_lines

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import CheckError, Contains, ContainsAny, Regex, ValueAtPath
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks
+from pytest_upskill.checks.structure import ValueAtPath
+from pytest_upskill.checks.text import Contains, ContainsAny, Regex
 
 WORDS = 8
 """So many words in a row are the same in two texts only if one copies the other."""

@@ -15,9 +15,9 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks import Check as TextCheck
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.skill import GateRule, Trigger
-from pytest_upskill.checks import CheckResult, Judge
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.models import Completion, is_language_model
 from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.conversation import Choice

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_upskill.cases.skill import Case, GateRule
-from pytest_upskill.checks import Contains, WorkspaceFile
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.text import Contains
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import decide_gate
 from pytest_upskill.figures.thresholds import Thresholds

@@ -14,8 +14,9 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import InstallError, with_files
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks import CheckResult, FileExists, WorkspaceFile
+from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.compile import Compilers
+from pytest_upskill.checks.files import FileExists, WorkspaceFile
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import files_after, with_changes
 from pytest_upskill.models import AgentRun, Completion, ToolUse, parse_model

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import Contains, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.text import Contains, NotContains, NotRegex, Regex
 from tests.evals import SAYS_HI, read, read_one
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import FileExists, InFile, ProcessCheck, WorkspaceFile
+from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck, WorkspaceFile
 from tests.evals import read_one
 
 

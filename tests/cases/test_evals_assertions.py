@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.evals.triggers import TRIGGER_CASE
-from pytest_upskill.checks import Contains, ContainsAny, JsonSchema, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.structure import JsonSchema
+from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 from tests.evals import read_one
 
 

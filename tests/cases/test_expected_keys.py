@@ -10,7 +10,10 @@ import pytest
 
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks import AnyCheck, AtMost, Compile, Instruction, Judge, Run, ValueAtPath
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.structure import ValueAtPath
 
 
 def checks(expected: dict[str, Any]) -> tuple[AnyCheck, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import Judge
+from pytest_upskill.checks.judge import Judge
 from tests.conftest import WriteSkill
 
 KIND = "The answer is kind."

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cases.load import SkillError, load_skills
-from pytest_upskill.checks import JsonSchema
+from pytest_upskill.checks.structure import JsonSchema
 
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
 CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'

@@ -10,15 +10,9 @@ import pytest
 
 from pytest_upskill.cases.skill import Case, GateRule
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.checks import (
-    Compile,
-    Contains,
-    ContainsAny,
-    JsonSchema,
-    NotContains,
-    NotRegex,
-    Regex,
-)
+from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.structure import JsonSchema
+from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 
 LONG = "Write a CUDA kernel that adds two vectors of floats, please"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.checks import AtMost, Compile
+from pytest_upskill.checks.builds import AtMost, Compile
 from pytest_upskill.checks.compile import Built, Compilers
 from pytest_upskill.checks.compile.built_once import BuildCache
 from tests.compiling import build, fenced

@@ -12,19 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.checks import (
-    Check,
-    CheckError,
-    CheckResult,
-    Contains,
-    ContainsAny,
-    JsonSchema,
-    NotContains,
-    NotRegex,
-    Regex,
-    ValueAtPath,
-)
+from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.cpu_limit import call_limited
+from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
+from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 
 ANSWER = "Here is the function:\n\ndef clean(text):\n    return text.strip()\n"
 SEEN = "the answer (64 characters; begins 'Here is the function:\\n\\ndef clean(text):…')"

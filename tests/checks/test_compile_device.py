@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.checks import AtMost, CheckResult, Compile, Instruction
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from tests.compiling import fenced
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from pytest_upskill.checks import AtMost, Compile, Instruction
+from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.compile.cuda.device_code import ptx_instructions, read_functions
 from tests.compiling import build, fenced

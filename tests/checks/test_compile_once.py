@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_upskill.checks import Compile, Sandboxed
-from pytest_upskill.checks import Run as RunCode
+from pytest_upskill.checks.builds import Compile, Sandboxed
+from pytest_upskill.checks.builds import Run as RunCode
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.compile.built_once import SingleFlight
 from tests.compiling import SLOW, build, fenced

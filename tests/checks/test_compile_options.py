@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import LANGUAGES, canonical
-from pytest_upskill.checks.builds import check_arch, check_file, check_flags
+from pytest_upskill.checks.builds import Compile, check_arch, check_file, check_flags
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 
 

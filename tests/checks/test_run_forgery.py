@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.checks import CheckResult, Run
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.builds import Run
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.limits import Level
 from tests.compiling import python, run

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from pytest_upskill.checks import CheckResult, ValueAtPath
-from pytest_upskill.checks.structure import parse_path
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.structure import ValueAtPath, parse_path
 
 BUILD = """Put this into `build.toml`:
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks import Contains
+from pytest_upskill.checks.text import Contains
 from pytest_upskill.figures.arm import PerPass
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.checks import CheckResult, Judge
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import decide_gate, decide_gates
 from pytest_upskill.figures.thresholds import FailOn, Thresholds

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.load import load_skills
-from pytest_upskill.checks import Judge, Regex
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.text import Regex
 from tests.loopback import Received, Reply
 from tests.teaching import Depot, code
 

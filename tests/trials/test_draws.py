@@ -11,7 +11,8 @@ import pytest
 from pytest_upskill.answers.recording import request_fields
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion, Trigger
-from pytest_upskill.checks import Contains, WorkspaceFile
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.text import Contains
 from pytest_upskill.models import parse_model
 from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.trials.trial import Trial, plan, request

@@ -8,20 +8,18 @@ from typing import Any
 
 from pytest_upskill.cases.evals.triggers import TRIGGER_CASE, normalize, type_of
 from pytest_upskill.cases.source.document import shown
-from pytest_upskill.checks import (
-    Check,
+from pytest_upskill.checks.files import FileExists, InFile, is_safe_name
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.structure import JsonSchema
+from pytest_upskill.checks.text import (
     Contains,
     ContainsAny,
-    FileExists,
-    InFile,
-    JsonSchema,
     NotContains,
     NotRegex,
     Regex,
     compile_pattern,
 )
-from pytest_upskill.checks.files import is_safe_name
-from pytest_upskill.checks.judge import Judge
 
 Checks = Sequence[Check | Judge | FileExists | InFile]
 

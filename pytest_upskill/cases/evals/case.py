@@ -27,8 +27,8 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, shown
 from pytest_upskill.cases.source.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
-from pytest_upskill.checks import AnyCheck, FileExists, ProcessCheck, WorkspaceFile
-from pytest_upskill.checks.files import is_safe_name
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
 
 
 class _AnswerChecks(NamedTuple):

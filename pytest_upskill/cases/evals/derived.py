@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.checks import AnyCheck, Check, JsonSchema
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.structure import JsonSchema
 
 Key = Literal["contains", "contains_any", "not_contains"]
 

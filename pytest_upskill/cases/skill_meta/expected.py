@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -25,26 +25,14 @@ from pytest_upskill.cases.skill_meta.values import (
     WorkspaceName,
     wrong_value,
 )
-from pytest_upskill.checks import (
-    AnyCheck,
-    AtMost,
-    Compile,
-    Contains,
-    ContainsAny,
-    Custom,
-    FileExists,
-    InFile,
-    Instruction,
-    JsonSchema,
-    Judge,
-    NotContains,
-    NotRegex,
-    ProcessCheck,
-    Regex,
-    Run,
-    ValueAtPath,
-)
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Listing, Run
+from pytest_upskill.checks.extensions import Custom
+from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Key
+from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
+from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 
 
 class Entry(BaseModel):
@@ -150,15 +138,6 @@ def _present(value: object) -> object:
     return value
 
 
-_LIMITS: tuple[Literal["max_registers", "max_spill_bytes", "max_shared_bytes"], ...] = (
-    "max_registers",
-    "max_spill_bytes",
-    "max_shared_bytes",
-)
-_INSTRUCTIONS: tuple[Literal["ptx_contains", "sass_contains"], ...] = (
-    "ptx_contains",
-    "sass_contains",
-)
 _PROCESS = ("triggered", "read_file", "ran_script")
 """Keys of `Expected` that are reported but decide nothing."""
 
@@ -201,12 +180,12 @@ class CompileEntry(Entry):
         """Make the check."""
         limits = (
             AtMost(name=name, most=most)
-            for name in _LIMITS
+            for name in get_args(Figure)
             if (most := getattr(self, name)) is not None
         )
         instructions = (
             Instruction(name=name, text=text)
-            for name in _INSTRUCTIONS
+            for name in get_args(Listing)
             for text in getattr(self, name)
         )
         return Compile(

@@ -14,11 +14,11 @@ from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.source.json import read_json
-from pytest_upskill.checks import compile_pattern
 from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.structure import parse_path
+from pytest_upskill.checks.text import compile_pattern
 from pytest_upskill.project.messages import did_you_mean
 
 _ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"

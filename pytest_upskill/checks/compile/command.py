@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import Block
+from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile import diagnostics
 from pytest_upskill.checks.compile.built_once import SingleFlight, stamps
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources

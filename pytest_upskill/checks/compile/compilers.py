@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
+from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.blocks import (
     Block,
     blocks,
@@ -18,7 +18,7 @@ from pytest_upskill.checks.blocks import (
     of_file,
     relative_path,
 )
-from pytest_upskill.checks.builds import C_FAMILY
+from pytest_upskill.checks.builds import C_FAMILY, Compile, Run, Sandboxed
 from pytest_upskill.checks.compile.built_once import BuildCache, SingleFlight
 from pytest_upskill.checks.compile.command import Compiler
 from pytest_upskill.checks.compile.cuda.nvcc import Cuda

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_upskill.checks import CheckError, CheckResult, Compile
+from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import Block
+from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import Workspace

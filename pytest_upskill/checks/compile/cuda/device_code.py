@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_upskill.checks import AtMost, CheckResult, Instruction
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.builds import AtMost, Instruction
 from pytest_upskill.checks.compile.toolchain import CannotCompile, homes_of, wheel_programs
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Sandbox

@@ -12,7 +12,8 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from pytest_upskill.checks import AtMost, CheckResult, Compile
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.builds import AtMost, Compile
 from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
 from pytest_upskill.checks.compile.cuda import device_code as cubin
 from pytest_upskill.checks.compile.cuda.device_code import (

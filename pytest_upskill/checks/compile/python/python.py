@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import relative_path
+from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
