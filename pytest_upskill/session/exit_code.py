@@ -47,12 +47,14 @@ class ExitCode:
         self._results = results
         self._selection = selection
         self._is_part = self._settings.shard is not None
+        self._was_interrupted = False
 
     def decide(self, session: pytest.Session) -> None:
         """Set the exit status."""
         if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
             self.report = self._make_report(session)
-            if session.exitstatus in _RAN_TO_THE_END:
+            self._was_interrupted = session.exitstatus not in _RAN_TO_THE_END
+            if not self._was_interrupted:
                 session.exitstatus = self._status(self.report)
         if any(update.refused for update in self._results.baselines):
             fail_unwritten(session)
@@ -64,8 +66,8 @@ class ExitCode:
             quiet: Whether the notes about the cells are not printed. Then each missing comparison
                 is a line here, as it must not look like one that found no regression.
         """
-        if self.report is None:
-            return
+        if self.report is None or self._was_interrupted:
+            return  # pytest says why
         code = ""
         if outcome(self.report, is_part=self._is_part) == "undecided":
             code = f"exit code {NOT_MEASURED}: "

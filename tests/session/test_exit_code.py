@@ -146,3 +146,16 @@ def test_the_reason_names_the_error_where_pytest_prints_none(run_once: Run, scri
     result.stdout.fnmatch_lines(
         ["exit code 75: 1 trial without a usable reply: haiku: HTTP 400 ok"]
     )
+
+
+def test_a_run_that_is_refused_is_said_to_have_no_other_exit_code(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill()
+    monkeypatch.setenv("UPSKILL_API_KEY", "k")
+
+    result = run_once("--upskill-models=a=s@http://127.0.0.1:1/v1,b=s@http://127.0.0.1:2/v1")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.no_fnmatch_line("*exit code*")
+    result.stderr.fnmatch_lines(["ERROR: UPSKILL_API_KEY is ambiguous, *"])
