@@ -107,7 +107,7 @@ def lift(cell: Cell) -> str:
 def tipping_point(cell: Cell) -> str:
     """Return how wrong an uncalibrated judge would have to be; empty without such a verdict."""
     least = cell.judged.tipping_point if cell.judged else None
-    if least is None:
+    if least is None or cell.doubt:
         return ""
     favors = "favors" if cell.verdict == "helps" else "disfavors"
     return f"holds unless the judge {favors} the skill by more than {points(least)[1:]} points"

@@ -138,6 +138,19 @@ def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> Non
     assert "unless the judge disfavors the skill by more than 42 points" in cell_sentence(hurts)
 
 
+def test_a_verdict_that_cut_answers_leave_open_has_no_tipping_point() -> None:
+    with_, without = cell(40, 10).trials
+    cut = tuple(
+        replace(run, completion=replace(run.completion, stop_reason="max_tokens"))
+        for run in without.runs
+    )
+
+    found = cell(0, 0, trials=(with_, replace(without, runs=cut)))
+
+    assert found.verdict == "too few runs"
+    assert "unless the judge" not in cell_sentence(found)
+
+
 def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() -> None:
     lenient = labels((True, True))
     judged, corrected = cell(40, 20), cell(40, 20, labels=lenient)
