@@ -19,7 +19,6 @@ from pytest_upskill.commands.command import (
     PROGRAM,
     Command,
     CommandError,
-    can_print,
     cut,
     say,
 )
@@ -34,9 +33,6 @@ from pytest_upskill.report.history.terminal import rate
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched."""
 _LEAST_WIDTH = 40
-_TREE = ("\u251c\u2500\u2500 ", "\u2514\u2500\u2500 ", "\u2502   ")
-_ASCII_TREE = ("|-- ", "`-- ", "|   ")
-"""Marks of a tree: an entry, the last one, and the line past an entry."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,27 +49,20 @@ def _run(options: argparse.Namespace) -> int:
     folders = sorted(_find_skill_folders(top))
     if not folders:
         raise CommandError(f"no skill in {top}: a skill is a folder with a SKILL.md; -d names one")
-    say(str(top), *_tree_lines(top, folders, verbose=options.verbose))
+    say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
     return PASSED
 
 
-def _tree_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
-    marks = _TREE if can_print("".join(_TREE)) else _ASCII_TREE
-    inner, last, past = marks
+def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
     width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
     history = _read_usual_history()
     for folder in folders:
         name, description, lines = _describe(folder, history)
-        if description:
-            lines.insert(0, cut(safe_line(description), width - 2 * len(past)))
-        if verbose:
-            lines += _list_files(folder)
         where = folder.relative_to(top).as_posix()
-        fork, stem = (last, " " * len(past)) if folder == folders[-1] else (inner, past)
-        yield fork + (name if where in {name, "."} else f"{name} ({where})")
-        for index, line in enumerate(lines, 1):
-            mark = last if index == len(lines) else inner
-            yield stem + mark + line
+        yield f"  {name}" if where in {name, "."} else f"  {name} ({where})"
+        if description:
+            yield f"    {cut(safe_line(description), width - 4)}"
+        yield from (f"    {line}" for line in [*lines, *(_list_files(folder) if verbose else ())])
 
 
 def _find_skill_folders(top: Path) -> Iterator[Path]:

@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     description="Merge reports of several runs, and decide the gate of each skill and model.",
-    epilog="The thresholds are those of the runs. pytest --help describes the --upskill options.",
+    epilog="Gates are decided by the thresholds of the runs.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -12,15 +12,17 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
 from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.holdout import Acceptance, decide_acceptance, question_digest
-from pytest_upskill.teacher.ledger import (
+from pytest_upskill.teacher.holdout import (
     STRIDE,
+    Acceptance,
     Comparison,
     Ledger,
     Look,
     RecordedLook,
+    decide_acceptance,
     look_number_of,
     next_look_number,
+    question_digest,
     recorded_looks,
 )
 from pytest_upskill.teacher.outcome import CommandOutcome, comparison_lines, figures_of

@@ -24,8 +24,6 @@ from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.teacher.additions import listed_code
 from pytest_upskill.teacher.cases import Demand, keep_cases, plan_parts
 from pytest_upskill.teacher.confirmation import Confirmation, Contest, confirm, look_trials
-from pytest_upskill.teacher.draft import MAX_BYTES, Draft, check_name, draft_prompt, read_draft
-from pytest_upskill.teacher.edits import byte_limit
 from pytest_upskill.teacher.engine import Engine, Part, check_models, pad_skill_block, plan_lines
 from pytest_upskill.teacher.files import Drafts, display_path, with_cases, with_train_marks
 from pytest_upskill.teacher.holdout import MIN_HELD_OUT, split_cases
@@ -41,6 +39,14 @@ from pytest_upskill.teacher.search import (
     train_trials,
 )
 from pytest_upskill.teacher.sources import Source, marked_sources, source_of
+from pytest_upskill.teacher.versions import (
+    MAX_BYTES,
+    Draft,
+    byte_limit,
+    check_name,
+    draft_prompt,
+    read_draft,
+)
 from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2

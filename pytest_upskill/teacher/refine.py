@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,7 +24,6 @@ from pytest_upskill.teacher.confirmation import (
     look_trials,
     upcoming_look_number,
 )
-from pytest_upskill.teacher.edits import byte_limit
 from pytest_upskill.teacher.engine import Engine, Part, check_models, pad_skill_block, plan_lines
 from pytest_upskill.teacher.files import Change, Drafts, check_clean, encoded_like, with_train_marks
 from pytest_upskill.teacher.holdout import (
@@ -44,6 +42,7 @@ from pytest_upskill.teacher.search import (
     skill_version,
     train_trials,
 )
+from pytest_upskill.teacher.versions import byte_limit
 from pytest_upskill.trials.trial import runs_of
 
 
@@ -103,7 +102,7 @@ class _Refinement:
             self.engine.say(reason)
             return replace(outcome, decision="not shown", reason=reason)
         new = result.best.text
-        self._write_versions(new)
+        self.drafts.write("SKILL.md", new)
         confirmed = confirm(self.engine, self._contest(new))
         outcome = confirmed.add_to(outcome, explain(confirmed))
         self.engine.say(outcome.reason)
@@ -149,14 +148,6 @@ class _Refinement:
         task = self.task
         new, old = skill_version(task.skill, text), skill_version(task.skill, task.text)
         return Contest(new=new, old=old, cases=task.holdout, runs=self.runs)
-
-    def _write_versions(self, text: str) -> None:
-        """Write both versions and their difference into the drafts."""
-        self.drafts.write("SKILL.md", text)
-        self.drafts.write("old-SKILL.md", self.task.text)
-        old, new = self.task.text.splitlines(), text.splitlines()
-        diff = difflib.unified_diff(old, new, "a/SKILL.md", "b/SKILL.md", lineterm="")
-        self.drafts.write("candidate.diff", "".join(f"{line}\n" for line in diff))
 
     def _offer(self, text: str) -> bool:
         """Show the change, and return whether the user agreed and it was written."""

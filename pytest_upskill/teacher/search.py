@@ -10,7 +10,10 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import read_bundle
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import Completion
-from pytest_upskill.teacher.edits import (
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.files import Drafts
+from pytest_upskill.teacher.reply import Refused, complete_text
+from pytest_upskill.teacher.versions import (
     Failure,
     apply_edits,
     byte_limit,
@@ -18,9 +21,6 @@ from pytest_upskill.teacher.edits import (
     read_edits,
     refine_prompt,
 )
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.files import Drafts
-from pytest_upskill.teacher.reply import Refused, complete_text
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial
 

@@ -137,18 +137,7 @@ _RANKS: Mapping[Kind, tuple[int, int]] = MappingProxyType(
 """Rank and most characters of each kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """A source after cutting."""
-
-    text: str
-    left_out: Mapping[str, int]
-    """How many events of each kind are left out."""
-    shortened: int
-    """How many events lost their middle."""
-
-
-def cut(events: Sequence[Event], budget: int) -> Cut:
+def cut(events: Sequence[Event], budget: int) -> tuple[str, Mapping[str, int], int]:
     """Cut events to a budget of characters, and keep what is most informative.
 
     1. What the user said, errors and the sections of documents come before the agent's words and
@@ -156,6 +145,9 @@ def cut(events: Sequence[Event], budget: int) -> Cut:
     2. Of equals, the latest come first: what worked in the end.
     3. A long one loses its middle: `WHOLE` characters of the first kind stay, fewer of the others.
     4. What stays keeps its order.
+
+    Returns:
+        The text, how many events of each kind are left out, and how many lost their middle.
     """
     remaining, kept, shortened = budget, dict[int, str](), 0
     order = sorted(range(len(events)), key=lambda at: (_RANKS[events[at].kind][0], -at))
@@ -169,12 +161,8 @@ def cut(events: Sequence[Event], budget: int) -> Cut:
         shortened += len(event.text) > room
         kept[at] = text
         remaining -= len(text) + 2
-    omitted = Counter(event.kind for at, event in enumerate(events) if at not in kept)
-    return Cut(
-        text="\n\n".join(kept[at] for at in sorted(kept)),
-        left_out=MappingProxyType({str(kind): count for kind, count in omitted.items()}),
-        shortened=shortened,
-    )
+    omitted = Counter[str](event.kind for at, event in enumerate(events) if at not in kept)
+    return "\n\n".join(kept[at] for at in sorted(kept)), omitted, shortened
 
 
 def _without_middle(text: str, most: int) -> str:
@@ -294,15 +282,16 @@ def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
     kind, events = events_of(text)
     # The events, not the file: JSON escapes quotation marks, which the patterns do not expect.
     clean = [(event.kind, *redact(event.text)) for event in events]
-    kept = cut([Event(kind=of, text=redacted) for of, redacted, _ in clean], budget)
+    redacted = [Event(kind=of, text=without_secrets) for of, without_secrets, _ in clean]
+    kept, left_out, shortened = cut(redacted, budget)
     return Source(
         name=name,
         kind=kind,
-        text=kept.text,
+        text=kept,
         characters=len(text),
         removed=sum((each for *_, each in clean), Counter[str]()),
-        left_out=kept.left_out,
-        shortened=kept.shortened,
+        left_out=left_out,
+        shortened=shortened,
     )
 
 

@@ -11,8 +11,14 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.models import Completion
 from pytest_upskill.teacher.additions import marked_diff
-from pytest_upskill.teacher.edits import Edit, apply_edits, byte_limit, check_candidate, read_edits
 from pytest_upskill.teacher.reply import Refused, complete_text
+from pytest_upskill.teacher.versions import (
+    Edit,
+    apply_edits,
+    byte_limit,
+    check_candidate,
+    read_edits,
+)
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"

@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.teacher.holdout import (
-    alpha_of_look,
-    decide_acceptance,
-    is_held_out,
-    power,
-    split_cases,
-)
-from pytest_upskill.teacher.ledger import (
     Comparison,
     Ledger,
     Look,
     RecordedLook,
+    alpha_of_look,
+    decide_acceptance,
+    is_held_out,
     look_number_of,
     next_look_number,
+    power,
+    split_cases,
 )
 
 BETTER = [CaseCounts(10, 10, 3, 10)] * 8

@@ -1,20 +1,133 @@
-"""Edits of a ``SKILL.md``: the request for them, and the reasons to refuse them."""
+"""The versions of a skill that a teacher writes: its draft, and edits of a ``SKILL.md``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import TypeAdapter
+import yaml
+from pydantic import Field, TypeAdapter
 
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.additions import copies_words, refused_parts
 from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
-from pytest_upskill.teacher.sources import MATERIAL, marked
+from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
+
+MAX_BYTES = 12_000
+"""Size of a draft: about 3,000 tokens, which every use of the skill costs."""
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_WRITE = """\
+You write an agent skill: a SKILL.md that a smaller model reads before it answers, for this task:
+
+TASK
+
+NAMED
+Write what a capable model does not know by itself or gets wrong: facts, names, values, orders of \
+steps, pitfalls, a short example where it saves words. Leave out what every model knows. Take \
+facts from the sources below, if there are any, and invent none. The description says what the \
+skill does and when to use it. No URL that is not in the sources, no command that runs on loading. \
+At most LIMIT bytes.
+
+Reply with one fenced JSON block:
+
+```json
+{"name": "lower-case-words", "description": "… Use when …", "body": "# Title\\n\\nMarkdown …"}
+```
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A skill that a teacher has written."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+    body: Annotated[str, Field(min_length=1)]
+
+    @property
+    def text(self) -> str:
+        """The ``SKILL.md``."""
+        front = yaml.safe_dump(
+            {"name": self.name, "description": " ".join(self.description.split())},
+            sort_keys=False,
+            allow_unicode=True,
+            width=1_000_000,
+        )
+        return f"---\n{front}---\n\n{self.body.strip()}\n"
+
+
+_DRAFT = TypeAdapter(Draft)
+
+
+def check_name(name: str) -> None:
+    """Check that a skill may have a name.
+
+    Raises:
+        WorkError: It may not.
+    """
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
+        raise WorkError(
+            f"--output: {name!r} cannot be the name of a skill: end with lower-case words and "
+            "hyphens, as in skills/csv-files"
+        )
+
+
+def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refused: str = "") -> str:
+    """Return the prompt for a skill; the teacher sees task and sources, but no cases.
+
+    Args:
+        task: What the skill is for.
+        sources: The sources of its knowledge.
+        name: The name that it must have; "" for any.
+        refused: Why an earlier draft was refused; "" for the first.
+    """
+    named = f"Its name is {name}.\n" if name else ""
+    ask = _WRITE.replace("LIMIT", f"{MAX_BYTES:,}").replace("NAMED", named).replace("TASK", task)
+    parts = [ask]
+    if shown := marked_sources(sources):
+        parts.append(MATERIAL + shown)
+    if refused:
+        parts.append(f"An earlier draft of yours was refused: {refused}")
+    return "\n\n".join(parts)
+
+
+def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
+    """Read the draft of a reply.
+
+    Args:
+        reply: The text of the reply.
+        known: Task and sources; the draft may repeat their URLs.
+        name: The name that it must have; "" for any.
+
+    Raises:
+        Refused: There is none, or something in it is not allowed.
+    """
+    draft = validate_as(_DRAFT, read_json_reply(reply), "draft")
+    for problem in _draft_problems(draft, known, name):
+        raise Refused(problem)
+    return draft
+
+
+def _draft_problems(draft: Draft, known: str, name: str) -> Iterator[str]:
+    if not _NAME.fullmatch(draft.name):
+        yield f"the name {draft.name!r} is not lower-case words with hyphens"
+    if name and draft.name != name:
+        yield f"the name is {draft.name!r}, not {name!r}"
+    if (size := len(draft.text.encode())) > MAX_BYTES:
+        yield f"{size:,} bytes, more than the {MAX_BYTES:,} allowed"
+    yield from refused_parts(draft.text, known=known)
+    try:
+        read_skill_text(draft.text, folder=draft.name)
+    except BadFile as error:
+        yield f"not a valid SKILL.md: {error.problems[0].what}"
+
 
 _LONGEST_ANSWER = 1500
 _REFINE = """\
@@ -143,7 +256,7 @@ def check_candidate(new: str, old: str, cases: Sequence[Case], *, limit: int) ->
     Raises:
         Refused: Something in it is not allowed.
     """
-    for problem in _problems(new, old, cases, limit):
+    for problem in _edit_problems(new, old, cases, limit):
         raise Refused(problem)
 
 
@@ -157,7 +270,7 @@ def estimate_tokens(text: str) -> int:
     return len(text.encode()) // BYTES_PER_TOKEN
 
 
-def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator[str]:
+def _edit_problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator[str]:
     try:
         read = read_skill_text(new, folder="")
     except BadFile as error:
