@@ -14,6 +14,8 @@ from pathlib import Path
 from pytest_upskill import STATE
 
 _SECONDS = 60
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+"""Run no program that settings name, and take no committed folder for a bare repository."""
 _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"
 """Pathspec without recordings, baselines and history, which runs themselves write."""
@@ -247,8 +249,7 @@ def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedP
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     try:
         done = subprocess.run(  # noqa: S603 - the arguments are ours, and a ref is no option
-            # Do not run a program that the repository's settings name.
-            ["git", "-c", "core.fsmonitor=false", *args],  # noqa: S607 - the git of the user
+            ["git", *_SAFE, *args],  # noqa: S607 - the git of the user
             cwd=folder,
             env={
                 **environment,
@@ -268,6 +269,8 @@ def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedP
         raise GitError(f"git {args[0]} took over {_SECONDS} s in {folder}") from None
     if b"dubious ownership" in done.stderr:
         raise GitError(f"git does not trust {folder}: git config --global --add safe.directory ...")
+    if b"safe.bareRepository" in done.stderr:
+        raise GitError(f"{folder} is a bare git repository inside of another: remove its HEAD file")
     return done
 
 

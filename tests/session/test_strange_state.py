@@ -9,6 +9,7 @@ import pytest
 
 from pytest_upskill.project.files import leads_out
 from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
 
 RUN = ("--upskill-models", "offline", "--upskill-runs", "2")
 
@@ -72,3 +73,32 @@ def test_a_report_is_not_written_through_a_link_out_of_the_project(
 
     result.stdout.fnmatch_lines(["*r.json*a link leads out of the project*"])
     assert victim.read_text("utf-8") == "mine"
+
+
+def test_a_skill_that_is_a_repository_itself_runs_no_program_of_its_settings(
+    pytester: pytest.Pytester, run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill()
+    commit_all(pytester.path)
+    git(pytester.path, "branch", "base")
+    git(folder, "init", "--quiet", "--bare", "inner")
+    for path in (folder / "inner").iterdir():
+        path.rename(folder / path.name)
+    (folder / "config").write_text(
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n"
+        '[filter "x"]\n\tclean = touch ran; cat\n',
+        "utf-8",
+    )
+    (folder / ".gitattributes").write_text("* filter=x\n", "utf-8")
+    inner = ("--git-dir", str(folder), "--work-tree", str(folder), "-c", "filter.x.clean=cat")
+    git(folder, *inner, "add", "SKILL.md")
+    git(folder, *inner, "commit", "--quiet", "--message", "x")
+    git(folder, *inner, "branch", "--force", "base")
+    (folder / "SKILL.md").write_text(
+        f"{(folder / 'SKILL.md').read_text('utf-8')}\nMore.\n", "utf-8"
+    )
+
+    result = run_once(*RUN, "--upskill-compare", "base")
+
+    assert not (folder / "ran").exists()
+    result.stdout.fnmatch_lines(["*is a bare git repository inside of another*"])
