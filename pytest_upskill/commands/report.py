@@ -17,10 +17,9 @@ from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.project.messages import counted
 from pytest_upskill.project.project import TRIGGER_BASELINES
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
-from pytest_upskill.report.files.write import REPORTS, write
+from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.merge import merge
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.outcome import (
@@ -31,7 +30,7 @@ from pytest_upskill.report.outcome import (
     unmeasured_trials,
     why_undecided,
 )
-from pytest_upskill.report.terminal.table import (
+from pytest_upskill.report.terminal import (
     LEGEND,
     TRIGGER_LEGEND,
     table,

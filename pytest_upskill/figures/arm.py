@@ -92,6 +92,10 @@ class ArmFigures:
     """Mean cost of a run in dollars; None if a price is unknown."""
     latency_s: float
     """Mean latency of a run in seconds."""
+    tokens_per_pass: float | None
+    """Tokens of all runs for each that passed; None if none did, or if they were not counted."""
+    cost_usd_per_pass: float | None
+    """Dollars of all runs for each that passed, likewise."""
 
 
 def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
@@ -104,20 +108,27 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
     def average(of: Callable[[RunResult], float]) -> float:
         return fmean(fmean(of(run) for run in runs) for runs in valid)
 
+    def total(amounts: Iterable[float | None]) -> float | None:
+        known = list(amounts)
+        return None if None in known else sum(amount or 0 for amount in known)
+
     rates = [Fraction(sum(run.passed for run in runs), len(runs)) for runs in valid]
     completions = [run.completion for runs in valid for run in runs]
-    counted = all(completion.tokens is not None for completion in completions)
-    priced = all(completion.cost_usd is not None for completion in completions)
+    tokens = total(completion.tokens for completion in completions)
+    dollars = total(completion.cost_usd for completion in completions)
+    passes = sum(run.passed for runs in valid for run in runs)
     return ArmFigures(
-        runs=sum(map(len, valid)),
-        passes=sum(run.passed for runs in valid for run in runs),
+        runs=len(completions),
+        passes=passes,
         # Exact: rounding must not put a rate of 0.7 below a threshold of 0.7.
         pass_rate=float(sum(rates) / len(rates)),
         checks_passed=average(lambda run: run.held),
         checks=average(lambda run: len(run.checks)),
-        tokens=average(lambda run: run.completion.tokens or 0) if counted else None,
-        cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,
+        tokens=None if tokens is None else average(lambda run: run.completion.tokens or 0),
+        cost_usd=None if dollars is None else average(lambda run: run.completion.cost_usd or 0),
         latency_s=average(lambda run: run.completion.latency_s),
+        tokens_per_pass=tokens / passes if tokens is not None and passes else None,
+        cost_usd_per_pass=dollars / passes if dollars is not None and passes else None,
     )
 
 
@@ -191,38 +202,3 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
 def _count(answers: list[bool | None]) -> int | None:
     """Return how many are true, None if one is unknown."""
     return None if None in answers else sum(map(bool, answers))
-
-
-@dataclass(frozen=True, slots=True)
-class PerPass:
-    """An amount that all runs of an arm took, for each that passed."""
-
-    without_skill: float | None
-    """None if no run passed."""
-    with_skill: float | None
-
-
-def tokens_per_pass(pairs: Sequence[Pair]) -> PerPass | None:
-    """Return the tokens of a passed run, failed runs included; None if some are not counted."""
-    return _per_pass(pairs, lambda run: run.completion.tokens)
-
-
-def dollars_per_pass(pairs: Sequence[Pair]) -> PerPass | None:
-    """Return the dollars of a passed run, failed runs included; None if a price is unknown."""
-    return _per_pass(pairs, lambda run: run.completion.cost_usd)
-
-
-def _per_pass(
-    pairs: Sequence[Pair], amount_of: Callable[[RunResult], float | None]
-) -> PerPass | None:
-    arms = [pair.without_skill for pair in pairs], [pair.with_skill for pair in pairs]
-    totals = [[amount_of(run) for trial in arm for run in trial.runs] for arm in arms]
-    if any(amount is None for amounts in totals for amount in amounts):
-        return None
-    sums = [sum(amount or 0 for amount in amounts) for amounts in totals]
-    return PerPass(*(_divide(total, arm) for total, arm in zip(sums, arms, strict=True)))
-
-
-def _divide(total: float, trials: Sequence[TrialResult]) -> float | None:
-    passes = sum(trial.passes for trial in trials)
-    return total / passes if passes else None

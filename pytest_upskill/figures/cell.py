@@ -18,13 +18,10 @@ from pytest_upskill.figures.arm import (
     ArmFigures,
     OldPair,
     Pairs,
-    PerPass,
     agent_figures,
-    dollars_per_pass,
     figures,
     pair_arms,
     token_ratio,
-    tokens_per_pass,
 )
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.trial_group import TrialGroup
@@ -282,16 +279,6 @@ class Cell(TrialGroup):
     def token_ratio(self) -> float | None:
         """Mean tokens of a run with the skill divided by those without; None if not counted."""
         return token_ratio(self.without_skill, self.with_skill)
-
-    @property
-    def tokens_per_pass(self) -> PerPass | None:
-        """Tokens of a passed run of the reported cases."""
-        return tokens_per_pass(self.pairs.reported)
-
-    @property
-    def dollars_per_pass(self) -> PerPass | None:
-        """Dollars of a passed run of the reported cases."""
-        return dollars_per_pass(self.pairs.reported)
 
     @property
     def _lift_shift(self) -> float:

@@ -16,7 +16,7 @@ from pytest_upskill.figures.gate import CellGate
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.trial_group import ARM_NAMES, Endings
 from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.figures.wording import bounds, money, percent, points
+from pytest_upskill.figures.wording import estimate, money, percent, points, rate_text
 from pytest_upskill.stats import Agreement, Estimate
 from pytest_upskill.trials.trial import Arm
 
@@ -45,11 +45,9 @@ class Figure:
     @property
     def text(self) -> str:
         """The value as people read it: rounded, with its unit and its interval."""
-        if not isinstance(self.value, Estimate):
-            return _text(self.value, self.unit)
-        low, high = percent(self.value.low), percent(self.value.high)
-        interval = bounds(self.value) if self.unit == "points" else f"[{low}, {high}]"
-        return f"{_text(self.value.estimate, self.unit)} {interval}"
+        if isinstance(self.value, Estimate):
+            return (estimate if self.unit == "points" else rate_text)(self.value)
+        return _text(self.value, self.unit)
 
     @property
     def scalars(self) -> Mapping[str, Scalar]:
@@ -87,6 +85,8 @@ _ARM: Sequence[Row[ArmFigures]] = (
     ("checks", "mean", "checks per run", lambda arm: arm.checks),
     ("tokens", "tokens", "tokens per run", lambda arm: arm.tokens),
     ("cost_usd", "dollars", "cost per run", lambda arm: arm.cost_usd),
+    ("tokens_per_pass", "tokens", "tokens of all runs per pass", lambda arm: arm.tokens_per_pass),
+    ("cost_usd_per_pass", "dollars", "cost of all per pass", lambda arm: arm.cost_usd_per_pass),
     ("latency_s", "seconds", "latency per run", lambda arm: arm.latency_s),
 )
 
@@ -158,6 +158,11 @@ def figures(gate: CellGate[Cell | TriggerCell]) -> list[Figure]:
         shown = Figure(name="verdict", value=verdict, unit="", help="verdict of the gate")
         listed = [shown, *_lift_figures(cell)]
     return [*listed, *read(_PAST, past if past and past.measured else None)]
+
+
+def trigger_columns(cell: TriggerCell) -> list[str]:
+    """Return recall, false triggers, precision and queries, as in a table."""
+    return [figure.text for figure in read(TRIGGERS[:4], cell)]
 
 
 def read(

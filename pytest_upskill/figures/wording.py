@@ -137,15 +137,8 @@ def trigger_sentence(cell: TriggerCell) -> str:
     return ", ".join(parts) or "no query has a valid run"
 
 
-def share_text(share: float | None) -> str:
-    """Return a share in percent; ``n/a`` if it is unknown."""
-    return "n/a" if share is None else f"{percent(share)}%"
-
-
-def rate_text(rate: Rate | None) -> str:
-    """Return a rate with its interval, ``90% [70, 97]``; ``n/a`` if it is unknown."""
-    if rate is None:
-        return "n/a"
+def rate_text(rate: Estimate) -> str:
+    """Return a rate with its interval, ``90% [70, 97]``."""
     return f"{percent(rate.estimate)}% [{percent(rate.low)}, {percent(rate.high)}]"
 
 

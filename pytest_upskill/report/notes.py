@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
+from pytest_upskill.figures.arm import ArmFigures
 from pytest_upskill.figures.cases import case_lines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
@@ -201,21 +202,24 @@ def _figures(cell: Cell) -> Iterator[str]:
 
 def _pass_sentence(cell: Cell) -> str:
     """Return what a passed run takes: ``a pass takes 812 -> 430 tokens, $0.0010 -> $0.0008``."""
-    tokens, dollars = cell.tokens_per_pass, cell.dollars_per_pass
-    arms: list[str] = []
-    for arm in ("without_skill", "with_skill"):
-        amounts = []
-        if tokens and cell.token_ratio and (count := getattr(tokens, arm)) is not None:
-            amounts.append(f"{count:,.0f} tokens")
-        if dollars and (cost := getattr(dollars, arm)):
-            amounts.append(money(cost))
-        arms.append(" and ".join(amounts))
-    without, with_ = arms
+    arms = (cell.without_skill, cell.with_skill)
+    # Tokens only where both arms count them, so that they can be compared.
+    counted = cell.token_ratio is not None
+    without, with_ = (_amounts_of_a_pass(arm, counted=counted) if arm else "" for arm in arms)
     if not with_:
         return ""
     if not without:
         return f"nothing passed without the skill; with it, a pass takes {with_}"
     return f"a pass takes {without} without the skill, {with_} with it"
+
+
+def _amounts_of_a_pass(arm: ArmFigures, *, counted: bool) -> str:
+    amounts = []
+    if counted and arm.tokens_per_pass is not None:
+        amounts.append(f"{arm.tokens_per_pass:,.0f} tokens")
+    if arm.cost_usd_per_pass:
+        amounts.append(money(arm.cost_usd_per_pass))
+    return " and ".join(amounts)
 
 
 def judge_notes(gate: Gate) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.project.messages import safe_line
-from pytest_upskill.report.junit.properties import trial_properties
+from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.session.settings import SETTINGS, runs_tests

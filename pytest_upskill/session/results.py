@@ -18,7 +18,7 @@ from pytest_upskill.figures.gate import Gate, TriggerGate, decide_gates, skipped
 from pytest_upskill.figures.trial_group import with_places
 from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.messages import safe, safe_line
-from pytest_upskill.report.junit.properties import Properties, gate_properties
+from pytest_upskill.report.junit import Properties, gate_properties
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured

@@ -19,7 +19,7 @@ from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.project.project import RUNS, TRIGGER_BASELINES, project_folder
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.report.junit.properties import DASHBOARDS, Dashboard
+from pytest_upskill.report.junit import DASHBOARDS, Dashboard
 from pytest_upskill.sandbox.limits import LEVELS, Level
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
 from pytest_upskill.session.options import (

@@ -16,7 +16,7 @@ from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
 from pytest_upskill.report.notes import notes, short_notes, undecidable_statements
-from pytest_upskill.report.terminal.table import (
+from pytest_upskill.report.terminal import (
     LEGEND,
     TRIGGER_LEGEND,
     table,

@@ -12,7 +12,7 @@ from pytest_upskill.figures.gate import decide_gate
 from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.models import AgentRun, Completion, ToolUse
-from pytest_upskill.report.junit.properties import trial_properties
+from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import TrialResult
 from tests.planning import planned

@@ -23,7 +23,7 @@ from pytest_upskill.report.files.json import write_json
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.report.junit.properties import gate_properties
+from pytest_upskill.report.junit import gate_properties
 from tests.reporting import counted, report
 
 whole = report(counted([(5, 0), (5, 1)]))

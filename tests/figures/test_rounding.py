@@ -10,7 +10,7 @@ from pytest_upskill.figures.gate import Gate, decide_gate
 from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.figures.wording import percent, points
 from pytest_upskill.report.files.phrases import matrix_parts
-from pytest_upskill.report.terminal.table import table
+from pytest_upskill.report.terminal import table
 from tests.reporting import cell, counted, run, trial
 
 NONE = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset())

@@ -13,7 +13,6 @@ import pytest
 from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.text import Contains
-from pytest_upskill.figures.arm import PerPass
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion
 from pytest_upskill.stats import CaseCounts
@@ -63,7 +62,10 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
     figures = cell(*held_out, *chosen_by)
 
     assert figures.token_ratio == pytest.approx(2)
-    assert figures.tokens_per_pass == PerPass(without_skill=None, with_skill=40)
+    assert figures.without_skill
+    assert figures.without_skill.tokens_per_pass is None
+    assert figures.with_skill
+    assert figures.with_skill.tokens_per_pass == 40
 
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:

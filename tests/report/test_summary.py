@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.report.terminal.table import LEGEND
+from pytest_upskill.report.terminal import LEGEND
 from tests.conftest import QUESTION, Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Reply
 

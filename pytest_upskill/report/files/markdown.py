@@ -11,8 +11,9 @@ from itertools import accumulate
 from pytest_upskill.figures.arm import ArmFigures
 from pytest_upskill.figures.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.figure import trigger_columns
 from pytest_upskill.figures.gate import Gate, TriggerGate
-from pytest_upskill.figures.wording import points, rate_text, share_text
+from pytest_upskill.figures.wording import points
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import (
@@ -159,8 +160,7 @@ def _triggers(report: Report) -> Iterator[Section]:
     """Yield how often each skill is chosen, and what was taken instead."""
     rows = tuple(
         f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
-        f"| {rate_text(gate.cell.recall)} | {rate_text(gate.cell.false_triggers)} "
-        f"| {share_text(gate.cell.precision)} | {gate.cell.queries} | {_outcome(gate)} |\n"
+        f"| {' | '.join(trigger_columns(gate.cell))} | {_outcome(gate)} |\n"
         for gate in report.trigger_gates
     )
     if rows:

@@ -1,8 +1,9 @@
-"""The formats of report files, and writing a report in one of them."""
+"""Writing a report: to files, in each of their formats, and to GitHub Actions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -49,3 +50,63 @@ Each has an option of the same name.
 
 _SEVERAL = frozenset({"benchmark-json"})
 """Formats with a file for each cell, whose names depend on the requested one."""
+
+
+_SUMMARY_LIMIT = 900_000
+"""Maximum bytes of a step's summary; GitHub shows none over 1 MiB."""
+
+
+def in_github_actions(environment: Mapping[str, str]) -> bool:
+    """Return whether this is a job of GitHub Actions."""
+    return any(environment.get(name) for name in _FILES)
+
+
+def write_for_github(report: Report, environment: Mapping[str, str]) -> list[str]:
+    """Write summary and outputs to the files of GitHub Actions; do nothing elsewhere.
+
+    Args:
+        report: The report.
+        environment: Environment variables.
+
+    Returns:
+        A line for each file that could not be written.
+    """
+    problems = []
+    for name, text in _FILES.items():
+        if file := environment.get(name):
+            try:
+                with Path(file).open("a", encoding="utf-8") as stream:
+                    stream.write(text(report, _SUMMARY_LIMIT - stream.tell()))
+            except OSError as error:
+                problems.append(f"cannot write {name}: {error.strerror}")
+    return problems
+
+
+def _summary(report: Report, room: int) -> str:
+    from pytest_upskill.report.files.markdown import write_markdown
+
+    return write_markdown(report, room)
+
+
+def _outputs(report: Report, _room: int) -> str:
+    """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
+    from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
+    from pytest_upskill.report.outcome import outcome
+
+    lift = mean_lift(report.cells)
+    gates = [gate.cell.name for gate in report.decisions if gate.outcome == "failed"]
+    cases = [f"{cell.title}::{trial.case} on {cell.model}" for cell, trial in report.failed_cases]
+    return (
+        f"outcome={outcome(report)}\n"
+        f"verdict={overall_verdict(report)}\n"
+        f"lift={'' if lift is None else format(lift, '.4f')}\n"
+        f"failed-gates={json.dumps(gates)}\n"
+        f"failed-cases={json.dumps(cases)}\n"
+    )
+
+
+_FILES: Mapping[str, Callable[[Report, int], str]] = {
+    "GITHUB_STEP_SUMMARY": _summary,
+    "GITHUB_OUTPUT": _outputs,
+}
+"""Variables that contain file names, and functions that return the text to append."""

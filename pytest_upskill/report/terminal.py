@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_upskill.figures.arm import ArmFigures, Pair, figures
+from pytest_upskill.figures.figure import trigger_columns
 from pytest_upskill.figures.gate import Gate, TriggerGate
 from pytest_upskill.figures.thresholds import Thresholds
-from pytest_upskill.figures.trigger_cell import BY_WORDS, TriggerCell
+from pytest_upskill.figures.trigger_cell import BY_WORDS
 from pytest_upskill.figures.wording import (
     columns,
     lift,
     mistakes,
     percent,
     points,
-    rate_text,
-    share_text,
     times,
     too_few_queries_notes,
 )
@@ -192,7 +191,7 @@ def trigger_table(
     """
     rows: list[Row[TriggerGate]] = [(_TRIGGER_HEAD, None)]
     for gate in gates:
-        rows.append((_columns(gate.cell), gate))
+        rows.append(((gate.cell.name, *trigger_columns(gate.cell)), gate))
         if queries:
             rows += [(_query(trial), None) for trial in gate.cell.current_trials]
     return laid_out(rows, width, least=_LEAST_TRIGGER_COLUMNS)
@@ -222,16 +221,6 @@ def trigger_notes(
             yield from (f"{cell.name}: {note}" for note in too_few_queries_notes(cell, thresholds))
     if any(gate.cell.by_words for gate in gates):
         yield f"triggers: {BY_WORDS}, so its choices fail no run"
-
-
-def _columns(cell: TriggerCell) -> tuple[str, ...]:
-    return (
-        cell.name,
-        rate_text(cell.recall),
-        rate_text(cell.false_triggers),
-        share_text(cell.precision),
-        str(cell.queries),
-    )
 
 
 def _query(trial: TrialResult) -> tuple[str, ...]:

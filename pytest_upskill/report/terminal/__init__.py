@@ -1,1 +1,0 @@
-"""The summary in the terminal."""
