@@ -69,8 +69,10 @@ def contains_cases(path: Path, *, is_named: bool) -> bool:
     Raises:
         BadFile: It is not a file, too large, or has a syntax error.
     """
-    suffix = path.suffix.casefold()
-    if suffix not in CASE_SUFFIXES:
+    # The last one that says what a file holds: an editor's copy is skill_meta.json.bak or ...json~.
+    suffixes = (suffix.casefold().rstrip("~") for suffix in reversed(path.suffixes))
+    suffix = next((suffix for suffix in suffixes if suffix in CASE_SUFFIXES), None)
+    if suffix is None:
         return False
     # Imported late: slow, and most case files are recognized by their names.
     from pytest_upskill.cases.evals.reader import holds_cases

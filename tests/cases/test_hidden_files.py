@@ -115,6 +115,16 @@ def test_a_listed_name_hides_a_file_in_any_letter_case(tmp_path: Path, shape: An
     assert ANSWER not in seen(load(folder))
 
 
+@pytest.mark.parametrize("ending", [".bak", "~", ".orig", ".old.txt", ".2.TMP"])
+@pytest.mark.parametrize("name", ["skill_meta.json", "references/Notes.YAML"])
+def test_a_copy_of_a_case_file_is_hidden_too(tmp_path: Path, name: str, ending: str) -> None:
+    folder = with_case(tmp_path / "csv", f"See `{name}{ending}`, [it](<{name}{ending}>).\n")
+    write(folder, f"{name}{ending}", json.dumps(SHAPES[0]))
+
+    assert ANSWER not in seen(load(folder))
+    assert [each.name for each in with_files(load(folder)).files] == ["SKILL.md"]
+
+
 @pytest.mark.parametrize("content", ["{broken", '{"on": ["push"]}'])
 def test_a_name_that_other_files_have_too_hides_what_may_hold_answers(
     tmp_path: Path, content: str
