@@ -38,15 +38,6 @@ _GITIGNORE = """\
 """
 
 
-class _Replacement(NamedTuple):
-    """A model, or a version of an agent, that is in use now instead of the recorded one."""
-
-    now: str
-    then: str
-    refresh: str
-    """What ``--upskill-cache refresh`` does with the recordings."""
-
-
 class AgentRuns(NamedTuple):
     """Recorded runs of an agent."""
 
@@ -79,8 +70,9 @@ class Cache:
         """The model that custom hosts serve now, by URL and the name that is requested."""
         self.installed_agents: dict[str, str] = {}
         """The versions of agents that are installed now, by the prefix of their models."""
-        self._replacements = Counter[_Replacement]()
-        """Number of replayed answers of each model or version that has been replaced."""
+        self._replacements = Counter[tuple[str, str]]()
+        """Number of replayed answers of each model, or version of an agent, that has been replaced:
+        by what, and what was recorded."""
         self._loaded_ahead: dict[tuple[Request, str], Completion] = {}
         self._needs_gitignore = ignored_by_git
 
@@ -154,9 +146,10 @@ class Cache:
     @property
     def replacement_lines(self) -> list[str]:
         """Return a line for each model, or version of an agent, that has been replaced since."""
+        cure = "add --upskill-cache refresh to request them again"
         return [
-            f"{now} {count} of the replayed {then}: add --upskill-cache refresh to {refresh}"
-            for (now, then, refresh), count in self._replacements.items()
+            f"{now} {count} of the replayed {then}: {cure}"
+            for (now, then), count in self._replacements.items()
         ]
 
     def _note_replacements(
@@ -165,20 +158,12 @@ class Cache:
         """Count a recording if its model, or version of an agent, has been replaced since."""
         served = self.served_models.get((url, model.name))
         if served and recording.served and served != recording.served:
-            replacement = _Replacement(
-                now=f"{url} serves {served} as {model.name!r} now, but",
-                then=f"answers are from {recording.served}",
-                refresh="request them again",
-            )
-            self._replacements[replacement] += 1
+            now = f"{url} serves {served} as {model.name!r} now, but"
+            self._replacements[now, f"answers are from {recording.served}"] += 1
         installed = self.installed_agents.get(model.agent)
         if run is not None and installed and run.version != installed:
-            replacement = _Replacement(
-                now=f"{model.agent} {installed} is installed, and",
-                then=f"runs are by {run.version}",
-                refresh="run them again",
-            )
-            self._replacements[replacement] += 1
+            now = f"{model.agent} {installed} is installed, and"
+            self._replacements[now, f"runs are by {run.version}"] += 1
 
     def holds(self, request: Request, url: str) -> bool:
         """Check whether there is a recording that ``load`` could read, without reading it."""

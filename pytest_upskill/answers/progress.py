@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.wording import money
@@ -20,28 +18,6 @@ from pytest_upskill.grading.grade import Answer
 
 ASKING = "asking"
 """The activity of waiting for the reply to a request."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """A wait before a retry."""
-
-    host: str
-    why: str
-    """The reason in a word or two."""
-    seconds: float
-    """Remaining seconds."""
-
-
-class _Activity(NamedTuple):
-    kind: str
-    began: float
-
-
-class _TimedPause(NamedTuple):
-    end: float
-    host: str
-    why: str
 
 
 class InFlight:
@@ -55,41 +31,41 @@ class InFlight:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._activities: dict[object, _Activity] = {}
-        self._pauses: tuple[_TimedPause, ...] = ()
+        self._activities: dict[object, tuple[str, float]] = {}
+        """Kind and beginning of each."""
+        self._pauses: tuple[tuple[float, str, str], ...] = ()
+        """End, host and reason of each wait before a retry."""
 
     @contextmanager
     def doing(self, kind: str) -> Iterator[None]:
         """Record an activity for the duration of the block; from any thread."""
         token = object()
-        self._activities[token] = _Activity(kind, self._clock())
+        self._activities[token] = kind, self._clock()
         try:
             yield
         finally:
             del self._activities[token]
 
     def pause(self, host: str, why: str, seconds: float) -> None:
-        """Record a wait in seconds; from one thread only."""
+        """Record a wait before a retry in seconds; from one thread only."""
         now = self._clock()
-        in_progress = (pause for pause in self._pauses if pause.end > now)
-        self._pauses = (*in_progress, _TimedPause(now + seconds, host, why))
+        in_progress = (pause for pause in self._pauses if pause[0] > now)
+        self._pauses = (*in_progress, (now + seconds, host, why))
 
     def ages(self, kind: str) -> list[float]:
         """Return the seconds since the start of each activity of a kind that is in progress."""
         now = self._clock()
         activities = tuple(self._activities.values())
-        return [now - activity.began for activity in activities if activity.kind == kind]
+        return [now - began for each, began in activities if each == kind]
 
-    def pauses(self) -> list[Pause]:
-        """Return the waits in progress; for each host and reason, the one that ends first."""
+    def pauses(self) -> dict[tuple[str, str], float]:
+        """Return the seconds until the first wait ends for each host and reason."""
         now = self._clock()
         soonest: dict[tuple[str, str], float] = {}
         for end, host, why in sorted(self._pauses):
             if end > now:
-                soonest.setdefault((host, why), end)
-        return [
-            Pause(host=host, why=why, seconds=end - now) for (host, why), end in soonest.items()
-        ]
+                soonest.setdefault((host, why), end - now)
+        return soonest
 
 
 REFRESH_S = 0.5
@@ -138,8 +114,8 @@ def parts(tally: CostTally, activity: InFlight, label: str = "upskill") -> Itera
         label: The text at the start of the line.
     """
     yield f"{label}: {tally.done}/{tally.total} answers"
-    for pause in activity.pauses():
-        yield f"waiting {math.ceil(pause.seconds)} s for {pause.host} ({pause.why})"
+    for (host, why), seconds in activity.pauses().items():
+        yield f"waiting {math.ceil(seconds)} s for {host} ({why})"
     for check, word in ((Compile.name, "compiling"), (Run.name, "running")):
         if builds := activity.ages(check):
             yield f"{word} {len(builds)}"

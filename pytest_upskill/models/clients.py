@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 
@@ -93,18 +95,8 @@ class PluginClient:
                 "accepts_tools = True in the client once its complete() sends them",
                 billable=False,
             )
-        try:
+        with self._reporting_defects("complete()"):
             completion: object = await self._client.complete(request)
-        except ProviderError as error:
-            error.args = (self._clean(str(error)),)
-            raise
-        except BaseException as error:
-            if _is_cancellation(error):
-                raise
-            raise ProviderError(
-                f"{self._name}: its client's complete() raised "
-                f"{self._clean(describe_exception(error))}"
-            ) from None
         return self._valid_completion(completion)
 
     def _valid_completion(self, completion: object) -> Completion:
@@ -128,6 +120,22 @@ class PluginClient:
                 f"{problem['loc'][0]}={problem['input']!r}: {problem['msg']}"
             ) from None
 
+    @contextmanager
+    def _reporting_defects(self, method: str, note: str = "") -> Iterator[None]:
+        """Raise what a method of the plugin's client raises as a redacted ProviderError."""
+        try:
+            yield
+        except ProviderError as error:
+            error.args = (self._clean(str(error)),)
+            raise
+        except BaseException as error:
+            if _is_cancellation(error):
+                raise
+            text = self._clean(describe_exception(error))
+            raise ProviderError(
+                f"{self._name}: its client's {method} raised {text}{note}"
+            ) from None
+
     def _clean(self, text: str) -> str:
         return self._redactor.redact(clean(text))
 
@@ -137,16 +145,8 @@ class PluginClient:
         Raises:
             ProviderError: The plugin's client raised an exception.
         """
-        try:
+        with self._reporting_defects("aclose()", ": no answer is lost"):
             await self._client.aclose()
-        except BaseException as error:
-            if _is_cancellation(error):
-                raise
-            raise ProviderError(
-                f"{self._name}: its client's aclose() raised "
-                f"{self._clean(describe_exception(error))}: "
-                "no answer is lost"
-            ) from None
 
 
 def _is_cancellation(error: BaseException) -> bool:

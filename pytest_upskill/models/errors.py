@@ -212,24 +212,21 @@ def _proxy_scheme(endpoint: Endpoint) -> str:
 
 def refused_parameter(model: Model) -> str:
     """Return which parameters a model is known to refuse, and the cure; "" if there are none."""
-    host, parameters = model.vendor, model.parameters
-    if host is None:
-        custom_host = BY_PREFIX.get(model.provider)
-        if custom_host and custom_host.wire == "anthropic" and parameters.seed is not None:
-            return (
-                f"--upskill-param: Anthropic's format, in which {model.name} is asked, has no "
-                "seed: set it for other models only, as in LABEL:seed=..."
-            )
-        return ""
-    refused = set(host.refuses)
-    if parameters.effort != "none" and model.always_reasons and host.prefix in {"openai", "github"}:
+    host, vendor = BY_PREFIX.get(model.provider), model.vendor
+    refused, title = set[str](), ""
+    if vendor is not None:
+        refused, title = {*vendor.refuses}, vendor.title
+    elif host is not None and host.wire == "anthropic":
+        refused, title = {"seed"}, "Anthropic's format"
+    always_reasons = model.always_reasons and title in {"OpenAI", "GitHub Models"}
+    if always_reasons and model.parameters.effort != "none":
         refused |= {"temperature", "top_p"}
-    keys = [entry.partition("=")[0] for entry in parameters.entries]
+    keys = [entry.partition("=")[0] for entry in model.parameters.entries]
     wrong_keys = [key for key in keys if key in refused]
     if not wrong_keys:
         return ""
     them = "it" if len(wrong_keys) == 1 else "them"
     return (
-        f"--upskill-param: {host.title} refuses {' and '.join(wrong_keys)} for {model.name}: set "
+        f"--upskill-param: {title} refuses {' and '.join(wrong_keys)} for {model.name}: set "
         f"{them} for other models only, as in LABEL:{wrong_keys[0]}=..."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_upskill.answers.progress import InFlight, Pause
+from pytest_upskill.answers.progress import InFlight
 from tests.answers.retrying import Clock
 
 
@@ -30,10 +30,7 @@ def test_of_several_waits_for_a_host_the_one_that_ends_first_is_shown() -> None:
 
     clock.now = 2.0
 
-    assert activity.pauses() == [
-        Pause(host="a.example", why="rate limit", seconds=10.0),
-        Pause(host="a.example", why="HTTP 503", seconds=18.0),
-    ]
+    assert activity.pauses() == {("a.example", "rate limit"): 10.0, ("a.example", "HTTP 503"): 18.0}
 
 
 def test_a_wait_is_over_when_its_time_is() -> None:
@@ -43,4 +40,4 @@ def test_a_wait_is_over_when_its_time_is() -> None:
 
     clock.now = 12.0
 
-    assert activity.pauses() == []
+    assert activity.pauses() == {}

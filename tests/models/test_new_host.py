@@ -1,4 +1,4 @@
-"""A new host is a row of the table; a new provider is a module, a row, and a case of the clients."""
+"""A new host is a row; a new provider is a module, a row, and a case of the clients."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_the_name_of_the_limit_changes_on_the_400_that_asks_for_it(
         ("gpt-6-luna", ["temperature=1", "effort=none"], ""),
         ("gpt-4.1", ["temperature=1"], ""),
         ("anthropic:x@http://h", ["temperature=1"], ""),
-        ("anthropic:x@http://h", ["seed=1"], "format, in which x is asked, has no seed: set it"),
+        ("anthropic:x@http://h", ["seed=1"], "Anthropic's format refuses seed for x: set it"),
         ("groq:x", ["temperature=1"], ""),
     ],
 )
