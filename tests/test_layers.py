@@ -135,7 +135,7 @@ def _shelf(module: str) -> str:
 
 def test_only_the_top_layers_know_pytest() -> None:
     # The source of a program of its own, which nothing imports.
-    modules = set(MODULES) - {"checks.compile.python.run_tests"}
+    modules = set(MODULES) - {"checks.compile.run_tests"}
     knowing = {module for module in modules if {"pytest", "pluggy"} & _roots(module)}
 
     assert {room(module) for module in knowing} == KNOW_PYTEST

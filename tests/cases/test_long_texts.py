@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.compile.cuda.device_code import read_functions
+from pytest_upskill.checks.compile.device_code import read_functions
 from pytest_upskill.models.openai import Dialect
 from pytest_upskill.teacher.versions import check_candidate
 from tests.compiling import build

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.compile.cuda.device_code import ptx_instructions, read_functions
+from pytest_upskill.checks.compile.device_code import ptx_instructions, read_functions
 from tests.compiling import build, fenced
 
 needs_nvcc = pytest.mark.needs("nvcc")

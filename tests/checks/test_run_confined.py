@@ -79,7 +79,7 @@ def test_a_bomb_fails_in_bounded_time(
     level: Level, bomb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = Limits(wall_s=1, cpu_s=1, memory_bytes=256 << 20, processes=16)
-    monkeypatch.setattr("pytest_upskill.checks.compile.python.python.LIMITS", limits)
+    monkeypatch.setattr("pytest_upskill.checks.compile.python.LIMITS", limits)
     start = time.monotonic()
 
     result = run(python(bomb), "assert True", level)

@@ -21,9 +21,9 @@ from pytest_upskill.checks.blocks import (
 from pytest_upskill.checks.builds import C_FAMILY, Compile, Run, Sandboxed
 from pytest_upskill.checks.compile.built_once import BuildCache, SingleFlight
 from pytest_upskill.checks.compile.command import Compiler
-from pytest_upskill.checks.compile.cuda.nvcc import Cuda
 from pytest_upskill.checks.compile.gnu import Gnu
-from pytest_upskill.checks.compile.python.python import Python, PythonRunner
+from pytest_upskill.checks.compile.nvcc import Cuda
+from pytest_upskill.checks.compile.python import Python, PythonRunner
 from pytest_upskill.checks.compile.toolchain import (
     Built,
     CannotCompile,

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import AtMost, Compile
+from pytest_upskill.checks.compile import device_code as cubin
 from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
-from pytest_upskill.checks.compile.cuda import device_code as cubin
-from pytest_upskill.checks.compile.cuda.device_code import (
+from pytest_upskill.checks.compile.device_code import (
     Disassembler,
     Function,
     check_instruction,

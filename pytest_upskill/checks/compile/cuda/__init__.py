@@ -1,1 +1,0 @@
-"""CUDA: whether it builds, and what the device code is like."""

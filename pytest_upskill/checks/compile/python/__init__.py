@@ -1,1 +1,0 @@
-"""Python: whether it compiles, and whether it passes tests."""
