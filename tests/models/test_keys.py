@@ -105,16 +105,6 @@ def test_a_redirect_is_reported_and_not_followed(
 
 
 @every_sdk
-def test_an_answer_does_not_repeat_the_key(
-    loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("UPSKILL_API_KEY", "sk-very-secret")
-    loopback.answer = lambda request: f"You sent {request.headers['authorization']}"
-
-    assert ask(request_to(model_at(loopback, provider))).text == "You sent Bearer ***"
-
-
-@every_sdk
 def test_a_placeholder_for_a_key_may_be_a_word_of_an_answer(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,14 +7,13 @@ import pytest
 
 # Its parts are imported when they are used: this module is imported by every worker.
 import scipy  # type: ignore[import-untyped]  # ships no types
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.stats import (
     CaseCounts,
     lift_test,
     pass_rate_interval,
-    population_interval,
     regression_test,
 )
 from pytest_upskill.stats.intervals import score_variance, student_t_quantile, two_sided_z
@@ -65,18 +64,6 @@ def test_wilson_intervals_agree(runs: int, data: st.DataObject, level: float) ->
     assert pass_rate_interval(passes, runs, level) == pytest.approx(
         (expected.low, expected.high), abs=1e-9
     )
-
-
-@given(st.lists(case_counts(1, 10), min_size=5, max_size=12))
-@quick
-def test_population_intervals_agree(cases: list[CaseCounts]) -> None:
-    interval = population_interval(cases)
-    assume(interval is not None)
-    differences = [float(case.difference) for case in cases]
-
-    expected = scipy.stats.ttest_1samp(differences, 0).confidence_interval(0.95)
-
-    assert interval == pytest.approx((max(-1, expected.low), min(1, expected.high)), abs=1e-9)
 
 
 @given(case_counts(1, 10), st.floats(-0.98, 0.98))

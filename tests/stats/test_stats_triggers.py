@@ -33,14 +33,6 @@ def test_the_interval_counts_queries_and_not_runs() -> None:
     assert query_interval(once) == query_interval(often) == pass_rate_interval(9, 10)
 
 
-def test_the_interval_of_twenty_hits_of_twenty_is_wilsons() -> None:
-    interval = query_interval([QueryCounts(3, 3)] * 20)
-
-    # Wilson (1927): 1 / (1 + z²/20).
-    assert interval is not None
-    assert [*interval] == pytest.approx([0.838875, 1.0], abs=1e-6)
-
-
 def test_precision_weighs_wanted_and_unwanted_triggers_by_query() -> None:
     wanted = [QueryCounts(2, 2), QueryCounts(1, 2)]
 

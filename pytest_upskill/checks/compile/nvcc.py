@@ -14,13 +14,14 @@ from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import AtMost, Compile
-from pytest_upskill.checks.compile import device_code as cubin
 from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
 from pytest_upskill.checks.compile.device_code import (
+    MAGIC,
     Disassembler,
     Function,
     check_instruction,
     check_limit,
+    kernels,
     ptx_instructions,
     read_functions,
 )
@@ -54,12 +55,12 @@ class _DeviceCode:
 
     @classmethod
     def of(cls, files: Sequence[bytes]) -> _DeviceCode:
-        cubins = tuple(file for file in files if file.startswith(cubin.MAGIC))
-        texts = (file for file in files if not file.startswith(cubin.MAGIC))
+        cubins = tuple(file for file in files if file.startswith(MAGIC))
+        texts = (file for file in files if not file.startswith(MAGIC))
         return cls(
             ptx=tuple(text.decode("utf-8", "replace") for text in texts),
             cubins=cubins,
-            kernels=frozenset(chain.from_iterable(map(cubin.kernels, cubins))),
+            kernels=frozenset(chain.from_iterable(map(kernels, cubins))),
         )
 
 
