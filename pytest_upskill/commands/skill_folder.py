@@ -8,7 +8,7 @@ from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.commands.command import CommandError, problems_error
 
 
@@ -24,23 +24,27 @@ def folder_of_skill(path: Path) -> Path:
     return folder
 
 
-def own_cases(folder: Path) -> tuple[list[Skill], list[str]]:
+def own_cases(
+    folder: Path, extensions: Extensions = NO_EXTENSIONS
+) -> tuple[list[Skill], list[str]]:
     """Read the case files in a skill's folder.
 
     Args:
         folder: A folder with a ``SKILL.md``.
+        extensions: What plugins add to the format.
 
     Returns:
-        The skill once for each file, with the cases in it; and a line for each unreadable file.
+        The skill once for each file, with the cases in it; and the problems of unreadable files.
     """
     discovery = CaseDiscovery()
     found: list[Skill] = []
-    problems = []
-    for file in _case_files(folder, discovery):
+    problems: list[str] = []
+    # rglob does not follow links, and the folder of the cases may be one.
+    for file in sorted(filter(discovery.is_case_file, {*folder.rglob("*"), *folder.glob("*/*")})):
         try:
-            skills = load_skills(file, discovery=discovery)
+            skills = load_skills(file, shown=str(file), extensions=extensions, discovery=discovery)
         except SkillError as error:
-            problems.append(str(error).partition("\n")[0])
+            problems += str(error).splitlines()
             continue
         found += [each for each in skills if each.folder.absolute() == folder.absolute()]
     return found, problems
@@ -56,34 +60,20 @@ def load_skill(folder: Path, extensions: Extensions, *, evals: bool = False) -> 
             comes first, and a skill without cases is returned if there is no case file.
 
     Raises:
-        CommandError: It cannot be read, has no such file, or the file belongs to several skills.
+        CommandError: It cannot be read, or has no such file.
     """
-    discovery = CaseDiscovery()
-    own_files = [
-        file
-        for file in _case_files(folder, discovery)
-        if discovery.owning_skill(file) == folder and not (evals and file.name == CASE_FILE)
-    ]
-    if evals and not own_files:
+    found, problems = own_cases(folder, extensions)
+    if problems:
+        raise problems_error(folder, problems)
+    eligible = [each for each in found if not (evals and each.case_file.name == CASE_FILE)]
+    if eligible:
+        return min(eligible, key=lambda skill: _preference(skill.case_file))
+    if evals:
         raise CommandError(f"{folder}: --harden needs an evals file, such as evals/evals.json")
-    file = min(own_files, key=_preference, default=folder / "SKILL.md")
     try:
-        skills = load_skills(file, shown=str(file), extensions=extensions, discovery=discovery)
+        return load_skills(folder / "SKILL.md", extensions=extensions)[0]
     except SkillError as error:
-        raise problems_error(file, str(error).splitlines()) from None
-    own = [skill for skill in skills if skill.folder.resolve() == folder.resolve()]
-    if not own:
-        raise CommandError(
-            f"{file}: contains no case of this skill: name a skill with its own cases"
-        )
-    return own[0]
-
-
-def _case_files(folder: Path, discovery: CaseDiscovery) -> list[Path]:
-    """Return the case files in a skill's folder, including those of other skills in it."""
-    # rglob does not follow links, and the folder of the cases may be one.
-    paths = {*folder.rglob("*"), *folder.glob("*/*")}
-    return sorted(filter(discovery.is_case_file, paths))
+        raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
 
 
 def _preference(file: Path) -> tuple[bool, bool, str, int]:

@@ -71,6 +71,23 @@ class Confirmation:
         return sum(trial.cut_failures for trial in self.results)
 
     @property
+    def reason(self) -> str:
+        """Why the new version is accepted or not, in one sentence."""
+        acceptance, figures = self.acceptance, self.evidence
+        if acceptance.accepted:
+            return f"better on held-out cases: {figures}"
+        if acceptance.worse:
+            return f"worse for {', '.join(acceptance.worse)}: {figures}"
+        if any(
+            all(case.passes_without == case.runs_without for case in cases)
+            for cases in self.counts.values()
+        ):
+            return f"not shown to be better, as every held-out case passed before: {figures}"
+        needed = self.runs_needed
+        more = f"; about {needed} runs per case would show a gain of this size" if needed else ""
+        return f"not shown to be better: {figures}{more}"
+
+    @property
     def runs_needed(self) -> int | None:
         """Runs per case and version that would probably show the observed gain; None if unknown."""
         if self.cut_failures:
@@ -80,12 +97,12 @@ class Confirmation:
         needed = [runs for cases in gains if (runs := runs_needed(cases, level))]
         return min(needed, default=None)
 
-    def add_to(self, outcome: CommandOutcome, reason: str) -> CommandOutcome:
+    def add_to(self, outcome: CommandOutcome) -> CommandOutcome:
         """Return a command's outcome with the decision and figures of this look."""
         return replace(
             outcome,
             decision="accepted" if self.acceptance.accepted else "not shown",
-            reason=reason,
+            reason=self.reason,
             look=self.look,
             p=self.acceptance.p,
             alpha=self.acceptance.alpha,

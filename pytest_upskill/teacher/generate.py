@@ -294,7 +294,7 @@ class _Generation:
             new=skill_version(skill, best), old=None, cases=holdout, runs=settings.runs
         )
         confirmed = confirm(engine, contest)
-        outcome = confirmed.add_to(replace(outcome, candidates=result.log), _explain(confirmed))
+        outcome = confirmed.add_to(replace(outcome, candidates=result.log))
         if outcome.decision != "accepted":
             engine.say(
                 f"{outcome.reason}: not saved, the draft stays in "
@@ -326,11 +326,3 @@ class _Generation:
             raise WorkError(f"{folder}: cannot be written: {error.strerror}") from None
         self.engine.say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
         return is_new
-
-
-def _explain(confirmed: Confirmation) -> str:
-    """Return why a new skill is saved or not, in one sentence."""
-    if confirmed.acceptance.accepted:
-        return f"helps on held-out cases: {confirmed.evidence}"
-    worse = ", ".join(confirmed.acceptance.worse)
-    return f"{f'hurts {worse}' if worse else 'not shown to help'}: {confirmed.evidence}"

@@ -18,7 +18,6 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.confirmation import (
-    Confirmation,
     Contest,
     confirm,
     look_trials,
@@ -104,7 +103,7 @@ class _Refinement:
         new = result.best.text
         self.drafts.write("SKILL.md", new)
         confirmed = confirm(self.engine, self._contest(new))
-        outcome = confirmed.add_to(outcome, explain(confirmed))
+        outcome = confirmed.add_to(outcome)
         self.engine.say(outcome.reason)
         if outcome.decision != "accepted":
             return outcome
@@ -172,24 +171,6 @@ def _train_mark_changes(task: Task) -> Iterator[Change]:
         new = with_train_marks(old, [case.id for case in task.train])
         if new != old:
             yield Change(file=file, old=old, new=new)
-
-
-def explain(confirmed: Confirmation) -> str:
-    """Return why a version is accepted or not, in one sentence."""
-    acceptance, figures = confirmed.acceptance, confirmed.evidence
-    if acceptance.accepted:
-        return f"better on held-out cases: {figures}"
-    if acceptance.worse:
-        return f"worse for {', '.join(acceptance.worse)}: {figures}"
-    if any(_always_passed_before(confirmed, student) for student in confirmed.counts):
-        return f"not shown to be better, as the old version passes every held-out case: {figures}"
-    needed = confirmed.runs_needed
-    more = f"; about {needed} runs per case would show a gain of this size" if needed else ""
-    return f"not shown to be better: {figures}{more}"
-
-
-def _always_passed_before(confirmed: Confirmation, student: str) -> bool:
-    return all(case.passes_without == case.runs_without for case in confirmed.counts[student])
 
 
 def _too_few_reason(train: Sequence[Case], holdout: Sequence[Case]) -> str:
