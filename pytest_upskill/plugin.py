@@ -18,6 +18,8 @@ import pytest
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES
 from pytest_upskill.session.options import OPTIONS, Option
 
+_WITHOUT_MODELS = "upskill-without-models"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options and ini keys."""
@@ -79,7 +81,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Selection(config), "upskill-selection")
     else:
         _refuse_without_models(config)
-        config.pluginmanager.register(WithoutModels(config), "upskill-without-models")
         return
     from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
 
@@ -110,6 +111,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     is_argument = has_known_name and parent.session.isinitpath(file_path)
     lint = parent.config.getoption("upskill_lint")
     if not (is_argument or lint or _models_chosen(parent.config)):
+        if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
+            _without_models(parent.config).files += 1
         return None
     from pytest_upskill.session.case_files import discovery_of
 
@@ -170,20 +173,30 @@ class NamedFiles:
         return [_collector(file_path, parent)]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Read from a pytest-xdist worker how many case files it did not collect."""
+    if files := getattr(node, "workeroutput", {}).get(_WITHOUT_MODELS):
+        _without_models(node.config).files = files
+
+
+def _without_models(config: pytest.Config) -> WithoutModels:
+    """Return the plugin; the first call, for the first case file, registers it."""
+    plugin: WithoutModels | None = config.pluginmanager.get_plugin(_WITHOUT_MODELS)
+    if plugin is None:
+        plugin = WithoutModels(config)
+        config.pluginmanager.register(plugin, _WITHOUT_MODELS)
+    return plugin
+
+
 class WithoutModels:
     """Plugin that prints how to run the skipped case files if no test was collected."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._files = 0
+        self.files = 0
         """Number of case files that were not collected because no models are chosen."""
         self._deselected = False
-
-    def pytest_collect_file(self, file_path: Path) -> None:
-        """Count the case files of skills."""
-        if file_path.name in CASE_FILES:
-            above = file_path.parents[:2]
-            self._files += any((folder / "SKILL.md").exists() for folder in above)
 
     def pytest_deselected(self) -> None:
         """Record that other tests were deselected: then the hint would be wrong."""
@@ -192,20 +205,15 @@ class WithoutModels:
     def pytest_sessionfinish(self) -> None:
         """Send the number of files to the pytest-xdist controller."""
         if not self._deselected:
-            getattr(self._config, "workeroutput", {})["upskill-no-models"] = self._files
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Read from a worker how many case files it did not collect."""
-        self._files = getattr(node, "workeroutput", {}).get("upskill-no-models", self._files)
+            getattr(self._config, "workeroutput", {})[_WITHOUT_MODELS] = self.files
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print the hint, in one line that fits a terminal."""
         no_tests = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if self._files and no_tests and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
-            files = "1 case file" if self._files == 1 else f"{self._files} case files"
+        if no_tests and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
+            files = "1 case file" if self.files == 1 else f"{self.files} case files"
             how = "--upskill-models offline runs them"
             terminalreporter.line(f"upskill: no models chosen for {files}: {how}", yellow=True)
 

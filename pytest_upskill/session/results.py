@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import pytest
 
+from pytest_upskill import STATE
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import Gate, TriggerGate, decide_gates, skipped_gate
+from pytest_upskill.figures.gate import CellGate, Gate, TriggerGate, decide_gates, skipped_gate
 from pytest_upskill.figures.trial_group import with_places
 from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.messages import safe, safe_line
+from pytest_upskill.project.project import TRIGGER_BASELINES
 from pytest_upskill.report.junit import Properties, gate_properties
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.digests import judge_name
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
     from pytest_upskill.figures.baseline import Baselines
     from pytest_upskill.figures.baseline_update import Update
 
-
-_SHARDED = "sharded: merge the reports"
+AnyGate = Gate | TriggerGate
+C = TypeVar("C", Cell, TriggerCell)
 
 
 class Results:
@@ -37,10 +39,6 @@ class Results:
 
     def __init__(self, config: pytest.Config) -> None:
         self.records = Records()
-        self.gates: list[Gate] = []
-        """The gate of each cell, once all trials have run."""
-        self.trigger_gates: list[TriggerGate] = []
-        """The gate of each trigger cell, likewise."""
         self.baselines: list[Update] = []
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
@@ -48,89 +46,97 @@ class Results:
         self.collection_failed = False
         self._config = config
         self._settings = config.stash[SETTINGS]
-        self._old = self._read_baselines(self._settings.baselines)
-        self._old_triggers = self._read_baselines(self._settings.trigger_baselines)
+        self._lifts = _Kind[Cell](self._settings, "baselines", "baseline", chooses=False)
+        self._choices = _Kind[TriggerCell](
+            self._settings, TRIGGER_BASELINES, "trigger baseline", chooses=True
+        )
 
     @property
-    def decisions(self) -> list[Gate | TriggerGate]:
+    def gates(self) -> list[Gate]:
+        """The gate of each cell, once all trials have run."""
+        return self._lifts.gates
+
+    @property
+    def trigger_gates(self) -> list[TriggerGate]:
+        """The gate of each trigger cell, likewise."""
+        return self._choices.gates
+
+    @property
+    def decisions(self) -> list[AnyGate]:
         """The gates of both kinds."""
         return [*self.gates, *self.trigger_gates]
 
     def finish(self, session: pytest.Session) -> None:
         """Decide the gate of every cell, report it as a test, and write baselines."""
-        self._decide()
-        self.orphans = list(self._unused_baselines())
+        self._lifts.decide(cells_of(self.records, self._settings, self._config.rootpath))
+        self._choices.decide(trigger_cells_of(self.records, self._settings))
+        self.orphans = [*self._lifts.unused_baselines(), *self._choices.unused_baselines()]
         session.testscollected += len(self.decisions)
         for gate in self.decisions:
             report_gate(session, gate, gate_properties(gate))
         if self._settings.baseline_update:
-            self.baselines = self._write_baselines()
+            from pytest_upskill.figures.baseline_update import Update
 
-    def _decide(self) -> None:
+            nothing = Update(text="no baseline written: nothing was measured")
+            updates = [*self._lifts.write_baselines(), *self._choices.write_baselines()]
+            self.baselines = updates or [nothing]
+
+
+class _Kind(Generic[C]):
+    """The cells of one kind, of lifts or of choices: their gates and baselines.
+
+    Raises:
+        pytest.UsageError: A baseline cannot be used.
+    """
+
+    def __init__(self, settings: Settings, folder: str, what: str, *, chooses: bool) -> None:
+        self.gates: list[CellGate[C]] = []
+        self._settings = settings
+        self._folder = settings.project / STATE / folder
+        self._what = what
+        self._chooses = chooses
+        self._old: Baselines | None = None
+        if settings.compare == "baseline" or settings.baseline_update:
+            # Imported here: most sessions use no baselines.
+            from pytest_upskill.figures.baseline import BaselineError, read_baselines
+
+            models = [model.label for model in settings.models]
+            try:
+                self._old = read_baselines(self._folder, models, settings.project)
+            except BaselineError as error:
+                raise pytest.UsageError(str(error)) from None
+
+    def decide(self, cells: Sequence[C]) -> None:
+        """Decide the gates; a shard decides none."""
         settings = self._settings
-        cells = cells_of(self.records, settings, self._config.rootpath)
-        trigger_cells = trigger_cells_of(self.records, settings)
         if settings.shard is not None:
-            self.gates = [skipped_gate(cell, _SHARDED) for cell in cells]
-            self.trigger_gates = [skipped_gate(cell, _SHARDED) for cell in trigger_cells]
+            self.gates = [skipped_gate(cell, "sharded: merge the reports") for cell in cells]
             return
         # Baselines that are only to be updated decide nothing.
-        compares = settings.compare == "baseline"
-        old, old_triggers = (self._old, self._old_triggers) if compares else (None, None)
+        old = self._old if settings.compare == "baseline" else None
         self.gates = decide_gates(cells, settings.thresholds, old)
-        self.trigger_gates = decide_gates(trigger_cells, settings.thresholds, old_triggers)
 
-    def _read_baselines(self, folder: Path) -> Baselines | None:
-        """Return the baselines of the chosen models in a folder, None if none are needed.
-
-        Raises:
-            pytest.UsageError: A baseline cannot be used.
-        """
-        settings = self._settings
-        if settings.compare != "baseline" and not settings.baseline_update:
-            return None
-        # Imported here: most sessions use no baselines.
-        from pytest_upskill.figures.baseline import BaselineError, read_baselines
-
-        try:
-            models = [model.label for model in settings.models]
-            return read_baselines(folder, models, settings.project)
-        except BaselineError as error:
-            raise pytest.UsageError(str(error)) from None
-
-    def _unused_baselines(self) -> Iterator[str]:
+    def unused_baselines(self) -> Iterator[str]:
         """Yield a line for each baseline file that can be deleted."""
-        for baselines, gates in ((self._old, self.gates), (self._old_triggers, self.trigger_gates)):
-            if baselines is None:
-                continue
-            from pytest_upskill.figures.baseline import key_of
+        if self._old is None:
+            return
+        from pytest_upskill.figures.baseline import key_of
 
-            for baseline, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
-                cell = f"{baseline.key.skill} on {baseline.key.model}"
-                yield f"{cell}: {reason}: delete the baseline, {baseline.file}"
+        for baseline, reason in self._old.unused([key_of(gate.cell) for gate in self.gates]):
+            cell = f"{baseline.key.skill} on {baseline.key.model}"
+            yield f"{cell}: {reason}: delete the baseline, {baseline.file}"
 
-    def _write_baselines(self) -> list[Update]:
+    def write_baselines(self) -> list[Update]:
         """Write the baselines of all cells, and return the outcome of each."""
-        from pytest_upskill.figures.baseline_update import Update, update_baselines
+        from pytest_upskill.figures.baseline_update import update_baselines
 
         settings = self._settings
-        updates = [
-            *update_baselines(
-                [gate.cell for gate in self.gates],
-                settings.baselines,
-                runs={model.label: runs_of(model, settings.runs) for model in settings.models},
-            ),
-            *update_baselines(
-                [gate.cell for gate in self.trigger_gates],
-                settings.trigger_baselines,
-                runs={
-                    model.label: runs_of(model, settings.runs, chooses=True)
-                    for model in settings.models
-                },
-                what="trigger baseline",
-            ),
-        ]
-        return updates or [Update(text="no baseline written: nothing was measured")]
+        runs = {
+            model.label: runs_of(model, settings.runs, chooses=self._chooses)
+            for model in settings.models
+        }
+        cells = [gate.cell for gate in self.gates]
+        return update_baselines(cells, self._folder, runs=runs, what=self._what)
 
 
 TrialKey = tuple[str, str, str, Arm]
@@ -275,7 +281,6 @@ def _reason(report: pytest.TestReport) -> str:
     return report.longrepr[2].removeprefix("Skipped: ")
 
 
-AnyGate = Gate | TriggerGate
 _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 

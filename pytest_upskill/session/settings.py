@@ -17,7 +17,7 @@ from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.git import GitError, merge_base
-from pytest_upskill.project.project import RUNS, TRIGGER_BASELINES, project_folder
+from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit import DASHBOARDS, Dashboard
 from pytest_upskill.sandbox.limits import LEVELS, Level
@@ -114,16 +114,6 @@ class Settings:
     def single_runs(self) -> tuple[Model, ...]:
         """The models of which further runs would repeat the first, if there are any."""
         return tuple(model for model in self.models if runs_of(model, self.runs) < self.runs)
-
-    @property
-    def baselines(self) -> Path:
-        """Folder of the baseline files."""
-        return self.project / STATE / "baselines"
-
-    @property
-    def trigger_baselines(self) -> Path:
-        """Folder of the baseline files of triggers."""
-        return self.project / STATE / TRIGGER_BASELINES
 
     def in_project(self, path: str) -> str:
         """Return a path from the rootdir relative to the project's folder."""
