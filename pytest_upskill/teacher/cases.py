@@ -10,7 +10,14 @@ from typing import Any
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.messages import counted
-from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
+from pytest_upskill.teacher.engine import (
+    Engine,
+    Part,
+    Refused,
+    check_models,
+    complete_text,
+    plan_lines,
+)
 from pytest_upskill.teacher.files import Change, check_clean, read_content, with_cases
 from pytest_upskill.teacher.holdout import is_held_out, missing_cases, split_cases
 from pytest_upskill.teacher.outcome import CommandOutcome, run_and_record
@@ -23,7 +30,6 @@ from pytest_upskill.teacher.proposals import (
     read_proposal,
     validate,
 )
-from pytest_upskill.teacher.reply import Refused, complete_text
 from pytest_upskill.teacher.sources import Source, marked, source_of
 from pytest_upskill.trials.trial import Trial
 

@@ -1,7 +1,8 @@
-"""How a command runs trials and asks its teacher, what that costs, and its progress."""
+"""How a command runs trials and asks its teacher, what that costs, and how a reply is read."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -9,7 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
@@ -18,14 +21,19 @@ from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.figures.wording import fit_parts, money, wrap
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial, plan
+
+MAX_TOKENS = 8192
+"""Maximum output tokens of a teacher's reply."""
+
+T = TypeVar("T")
 
 _LOG_INTERVAL_S = 60.0
 """Seconds between two lines in a log."""
@@ -333,3 +341,62 @@ def check_models(engine: Engine) -> None:
         engine.say(
             f"{teacher.label} is teacher and student: a skill rarely helps the model that wrote it"
         )
+
+
+class Refused(Exception):  # noqa: N818  a decision, not an error of this program
+    """A teacher's proposal is refused; the message, one line, is for the teacher and the user."""
+
+
+def complete_text(completion: Completion) -> str:
+    """Return the text of a complete reply.
+
+    Raises:
+        Refused: The reply is empty, was cut off, or is a refusal.
+    """
+    if completion.stop_reason == "max_tokens":
+        raise Refused(f"the reply was cut at its limit of {MAX_TOKENS:,} tokens")
+    if completion.stop_reason == "refusal":
+        raise Refused("the teacher refused to reply")
+    if not completion.text.strip():
+        raise Refused("the reply is empty")
+    return completion.text
+
+
+def read_json_reply(text: str) -> Any:
+    """Read the JSON of a reply: its last fenced block that is JSON, else from brace to brace.
+
+    Raises:
+        Refused: There is none.
+    """
+    fenced = [block.code for block in blocks(text)]
+    bare = text[text.find("{") : text.rfind("}") + 1]
+    for candidate in (*reversed(fenced), text, bare):
+        try:
+            value = json.loads(candidate)
+            # JSON can escape half of a surrogate pair, which cannot be written into a file.
+            json.dumps(value, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict | list):
+            return value
+    raise Refused("the reply has no JSON")
+
+
+def validate_as(kind: TypeAdapter[T], value: object, what: str = "") -> T:
+    """Return a part of a reply as a value of a type.
+
+    Args:
+        kind: The type to validate as.
+        value: The parsed JSON.
+        what: Its name in the message.
+
+    Raises:
+        Refused: It is malformed.
+    """
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        parts = (f"malformed {what}".rstrip(), where, first["msg"])
+        raise Refused(": ".join(filter(None, parts))) from None

@@ -24,12 +24,19 @@ from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.teacher.additions import listed_code
 from pytest_upskill.teacher.cases import Demand, keep_cases, plan_parts
 from pytest_upskill.teacher.confirmation import Confirmation, Contest, confirm, look_trials
-from pytest_upskill.teacher.engine import Engine, Part, check_models, pad_skill_block, plan_lines
+from pytest_upskill.teacher.engine import (
+    Engine,
+    Part,
+    Refused,
+    check_models,
+    complete_text,
+    pad_skill_block,
+    plan_lines,
+)
 from pytest_upskill.teacher.files import Drafts, display_path, with_cases, with_train_marks
 from pytest_upskill.teacher.holdout import MIN_HELD_OUT, split_cases
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals import BATCH
-from pytest_upskill.teacher.reply import Refused, complete_text
 from pytest_upskill.teacher.search import (
     TRAIN_RUNS,
     Task,

@@ -18,11 +18,19 @@ from pytest_upskill.cases.source.json import parse_json
 from pytest_upskill.models import Completion
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.cases import FRESH_ANSWERS, refuted_by_teacher
-from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
+from pytest_upskill.teacher.engine import (
+    Engine,
+    Part,
+    Refused,
+    check_models,
+    complete_text,
+    plan_lines,
+    read_json_reply,
+    validate_as,
+)
 from pytest_upskill.teacher.files import Change, byte_order_mark, check_clean
 from pytest_upskill.teacher.outcome import CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals import Answers, Text, check_problems, read_case
-from pytest_upskill.teacher.reply import Refused, complete_text, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, marked
 from pytest_upskill.trials.trial import Trial
 

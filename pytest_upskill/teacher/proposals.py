@@ -20,7 +20,7 @@ from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.additions import copies_words
-from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
 
 BATCH = 10

@@ -10,9 +10,8 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import read_bundle
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import Completion
-from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.engine import Engine, Refused, complete_text
 from pytest_upskill.teacher.files import Drafts
-from pytest_upskill.teacher.reply import Refused, complete_text
 from pytest_upskill.teacher.versions import (
     Failure,
     apply_edits,

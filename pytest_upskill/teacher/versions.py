@@ -16,7 +16,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.teacher.additions import copies_words, refused_parts
-from pytest_upskill.teacher.reply import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
 
 MAX_BYTES = 12_000

@@ -11,7 +11,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.models import Completion
 from pytest_upskill.teacher.additions import marked_diff
-from pytest_upskill.teacher.reply import Refused, complete_text
+from pytest_upskill.teacher.engine import Refused, complete_text
 from pytest_upskill.teacher.versions import (
     Edit,
     apply_edits,

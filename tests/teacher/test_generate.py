@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.commands.main import main
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.teacher.reply import Refused
+from pytest_upskill.teacher.engine import Refused
 from pytest_upskill.teacher.versions import read_draft
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line, proposed

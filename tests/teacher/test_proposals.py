@@ -13,6 +13,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.grading.grade import text_checks_of
+from pytest_upskill.teacher.engine import Refused
 from pytest_upskill.teacher.proposals import (
     Proposal,
     ValidationContext,
@@ -21,7 +22,6 @@ from pytest_upskill.teacher.proposals import (
     read_proposal,
     validate,
 )
-from pytest_upskill.teacher.reply import Refused
 from pytest_upskill.teacher.sources import marked, source_of
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
