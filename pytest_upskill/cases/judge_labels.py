@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -30,7 +30,7 @@ from pytest_upskill.cases.statements import Mark, marked
 from pytest_upskill.project.files import MAX_STATE_BYTES, write_file
 from pytest_upskill.project.messages import did_you_mean
 
-_MARKED_STATEMENT = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
+_MARKED_STATEMENT = re.compile(r"(.+)/([1-9][0-9]*)")
 """Keys of `LabelsFile.statements`: the id of a case and the number of a statement."""
 
 _MESSAGES = {
@@ -187,13 +187,14 @@ def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]
         return tuple(cases)
     document = _document(case_file.parent / LABELS_FILE)
     problems, kept = [], {case.id: case for case in cases}
-    for case_id, number, mark in _marked_statements(file.statements):
-        path: JsonPath = ("statements", f"{case_id}/{number}")
+    for key, mark in file.statements.items():
+        path: JsonPath = ("statements", key)
+        case_id, _, number = key.rpartition("/")
         if case_id not in kept:
             problems.append(document.problem(path, f"there is no case {case_id!r}", key=True))
             continue
         try:
-            kept[case_id] = marked(kept[case_id], {number: mark})
+            kept[case_id] = marked(kept[case_id], {int(number): mark})
         except ValueError as error:
             problems.append(document.problem(path, str(error), key=True))
     if problems:
@@ -211,13 +212,6 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
     text = json.dumps(file.model_dump(), indent=1, ensure_ascii=False)
     write_file(path, f"{text}\n".encode(), mode=0o644)
     return path
-
-
-def _marked_statements(statements: Mapping[str, Mark]) -> Iterator[tuple[str, int, Mark]]:
-    """Yield the id of a case, the number of a statement, and its mark."""
-    for key, mark in statements.items():
-        if match := _MARKED_STATEMENT.fullmatch(key):
-            yield match["case"], int(match["number"]), mark
 
 
 def _statement_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:

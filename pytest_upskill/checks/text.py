@@ -188,6 +188,17 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
         return re.compile(pattern, flags)
 
 
+def pattern_problem(pattern: str) -> str | None:
+    """Return why a pattern cannot be compiled, None if it can."""
+    try:
+        compile_pattern(pattern)
+    except re.error as error:
+        return error.msg + ("" if error.pos is None else f" at character {error.pos + 1}")
+    except (RecursionError, OverflowError) as error:
+        return str(error)
+    return None
+
+
 def _find(pattern: str, text: str, flags: int) -> int | None:
     match = compile_pattern(pattern, flags).search(text, 0, MAX_TEXT)
     return match.start() if match else None

@@ -58,13 +58,6 @@ def test_schemastore_takes_the_schema() -> None:
         assert part.get("type") != "object" or part["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("example", SCHEMA["examples"])
-def test_the_examples_of_the_schema_validate_and_are_read(example: Any) -> None:
-    VALIDATOR.validate(example)
-
-    assert accepted(example)
-
-
 def test_every_example_skill_validates() -> None:
     files = sorted(CHECKOUT.glob("example_skills/*/skill_meta.json"))
 

@@ -18,7 +18,7 @@ from pytest_upskill.checks.text import (
     NotContains,
     NotRegex,
     Regex,
-    compile_pattern,
+    pattern_problem,
 )
 
 Checks = Sequence[Check | Judge | FileExists | InFile]
@@ -42,12 +42,9 @@ def _patterns(value: object, flags: str) -> list[str]:
     patterns = []
     for text in _texts(value):
         pattern = (f"(?{inline})" if inline else "") + re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", text)
-        try:
-            compile_pattern(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise Unsupported(
-                f"pattern {text[:40]!r} is not a Python regular expression: {error}"
-            ) from None
+        if problem := pattern_problem(pattern):
+            what = f"pattern {text[:40]!r} is not a Python regular expression"
+            raise Unsupported(f"{what}: {problem}")
         patterns.append(pattern)
     return patterns
 

@@ -20,22 +20,6 @@ from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile
 URL = "https://json.schemastore.org/skill_meta.json"
 """The ``$id`` of the schema: its future address at SchemaStore."""
 
-_EXAMPLE = {
-    "cases": [
-        {
-            "id": "retries",
-            "input": "How often is a failed payment tried again?",
-            "expected": {"contains": "three times", "not_regex": "(?i)not sure"},
-        },
-        {
-            "input": "Write the retry loop in Python.",
-            "expected": {"compile": "python", "judge": "It waits longer before each try."},
-            "tags": ["code"],
-        },
-    ],
-    "gate": {"min_lift": 0.2},
-}
-
 _DOCUMENT: TypeAdapter[Any] = TypeAdapter(
     CaseFile | Annotated[list[CaseEntry], Field(min_length=1)]
 )
@@ -88,7 +72,6 @@ def generate_schema() -> str:
         "$id": URL,
         "title": "test cases of an agent skill",
         "description": "What a model must answer with an agent skill in its context",
-        "examples": [_EXAMPLE, _EXAMPLE["cases"]],
         **schema,
         "definitions": definitions,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -18,7 +17,7 @@ from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.structure import parse_path
-from pytest_upskill.checks.text import compile_pattern
+from pytest_upskill.checks.text import pattern_problem
 from pytest_upskill.project.messages import did_you_mean
 
 _ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
@@ -43,15 +42,9 @@ def _without(problem_of: Callable[[str], str | None]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _pattern_problem(pattern: str) -> str | None:
-    try:
-        compile_pattern(pattern)
-    except re.error as error:
-        at = "" if error.pos is None else f" at character {error.pos + 1}"
-        return f"bad pattern: {error.msg}{at}"
-    except (RecursionError, OverflowError) as error:
-        return f"bad pattern: {error}"
-    return None
+def _bad_pattern(pattern: str) -> str | None:
+    problem = pattern_problem(pattern)
+    return problem and f"bad pattern: {problem}"
 
 
 def _check_path(path: str) -> str:
@@ -157,7 +150,7 @@ _OneOrMore = Annotated[
     ),
 ]
 Texts = _OneOrMore[Text]
-Patterns = _OneOrMore[Annotated[Text, _without(_pattern_problem)]]
+Patterns = _OneOrMore[Annotated[Text, _without(_bad_pattern)]]
 WorkspaceName = Annotated[Text, _without(_workspace_name_problem)]
 FileNames = _OneOrMore[WorkspaceName]
 WorkspaceFiles = Annotated[
