@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import AnyCheck, CheckError
 from pytest_upskill.checks.builds import Run
 from pytest_upskill.checks.python_tests import find_tests
@@ -22,21 +22,11 @@ MAX_TOKENS = 5000
 _CHARS_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Finding:
-    """A defect in a case file."""
-
-    line: int
-    """From 1."""
-    what: str
-    """What is wrong and how to fix it, in one line."""
-
-
-def findings(skill: Skill) -> list[Finding]:
+def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
     found = list(_repeated_inputs(skill))
     for case in skill.cases:
-        found += [Finding(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
+        found += [Problem(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
     return sorted(found)
 
 
@@ -56,7 +46,7 @@ def too_long(body: str) -> str | None:
     )
 
 
-def _repeated_inputs(skill: Skill) -> Iterator[Finding]:
+def _repeated_inputs(skill: Skill) -> Iterator[Problem]:
     """Find cases with the same input: what is one question counts as two in every rate."""
     first: dict[object, Case] = {}
     for case in skill.cases:
@@ -66,7 +56,7 @@ def _repeated_inputs(skill: Skill) -> Iterator[Finding]:
                 f"{case.id}: asks the same as {other.id} in line {other.line}: give "
                 f"one case both checks, or ask something else"
             )
-            yield Finding(line=case.line, what=what)
+            yield Problem(line=case.line, what=what)
 
 
 def _case(case: Case) -> Iterator[str]:
@@ -81,16 +71,16 @@ def _case(case: Case) -> Iterator[str]:
 def _check(check: AnyCheck, question: str) -> Iterator[str]:
     match check:
         case Check() if check.wanted and not check.is_negative:
-            if _holds(check.check, ""):
+            if _holds(check, ""):
                 yield f"{_describe(check)} can never fail: it passes even for an empty answer"
-            elif _holds(check.check, question):
+            elif _holds(check, question):
                 yield (
                     f"{_describe(check)} is satisfied by the question itself: an answer that "
                     f"repeats it passes"
                 )
         case NotContains() if not check.text.strip():
             yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
-        case Check() if check.is_negative and not _holds(check.check, ""):
+        case Check() if check.is_negative and not _holds(check, ""):
             yield f"{_describe(check)} can never pass: it is found even in an empty answer"
         case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
             yield f"run can never be decided: {problem}"
@@ -106,9 +96,9 @@ def _contradictions(case: Case) -> Iterator[str]:
                     yield f"{_describe(check)} and {_describe(other)} can never both pass"
 
 
-def _holds(check: Callable[[str], object], text: str) -> bool:
+def _holds(check: Check, text: str) -> bool:
     try:
-        return bool(getattr(check(text), "passed", False))
+        return check.check(text).passed
     except CheckError:
         return False
 
