@@ -135,7 +135,7 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: evidence_contains: unknown type of assertion"),
         ({"type": "regex", "pattern": r"\p{L}"},
          (r"assertions: pattern '\\p{L}' is not a Python regular expression: bad escape \p at "
-         r"position 0")),
+         r"character 1")),
         ({"type": "json_schema", "schema": "s.json"},
          "assertions: json_schema: the schema must be part of the assertion"),
     ],
