@@ -125,6 +125,7 @@ def test_a_skill_that_breaks_a_case_names_it_and_the_next_step(
     reading.all_say("2 of 5 runs passed; more than half must")
     for name in ("Markdown", "HTML"):
         assert "4 of 4 cases failed with the skill" in reading.texts[name]
+        assert "no skill hurts" not in reading.texts[name]  # it became worse
         assert "next: read the answers of the failed cases" in reading.texts[name]
 
 

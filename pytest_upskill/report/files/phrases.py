@@ -67,7 +67,12 @@ def headline(report: Report) -> str:
     ``20 of 36 cases failed with the skill; no skill hurts, 6 gates passed (helps 6)``
     """
     parts = [_gates(report.gates)] if report.gates else []
-    failed = [text for cells in (report.cells, report.trigger_cells) if (text := _failed(cells))]
+    verdicts = {gate.verdict for gate in report.gates}
+    none_hurts = verdicts and verdicts.isdisjoint({"hurts", "regression", "missing data"})
+    of_cases = _failed(report.cells)
+    if of_cases and none_hurts:
+        of_cases += "; no skill hurts"
+    failed = [text for text in (of_cases, _failed(report.trigger_cells)) if text]
     if any(gate.outcome == "failed" for gate in report.gates):
         parts += failed
     else:
@@ -109,10 +114,7 @@ def _failed(cells: Sequence[TrialGroup]) -> str:
     what = counted(len(ran), cells[0].unit, cells[0].units)
     models = dict.fromkeys(cell.model for cell in cells if cell.failed_cases)
     on = f" on {', '.join(models)}" if len(models) < len({cell.model for cell in cells}) else ""
-    text = f"{len(failed)} of {what} failed{cells[0].under_test}{on}"
-    verdicts = {cell.verdict for cell in cells if isinstance(cell, Cell)}
-    decided = verdicts and verdicts.isdisjoint({"hurts", "missing data"})
-    return f"{text}; no skill hurts" if decided else text
+    return f"{len(failed)} of {what} failed{cells[0].under_test}{on}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
