@@ -36,6 +36,8 @@ _MAX_CONNECTIONS = 64
 """Maximum of open connections; each takes a file descriptor of this process."""
 _MAX_BYTES = 1 << 24
 """Maximum size of a request's body."""
+_MAX_BRACKETS = 1_000_000
+"""Maximum number of lists and objects in it: nothing else runs while JSON is read."""
 
 _CHUNK = 1 << 16
 
@@ -257,6 +259,8 @@ def _json_object(content: bytes) -> dict[str, Any]:
     Raises:
         ValueError, TypeError, RecursionError: It is no JSON object.
     """
+    if content.count(b"[") + content.count(b"{") > _MAX_BRACKETS:
+        raise ValueError(f"more than {_MAX_BRACKETS:,} lists and objects")
     body = json.loads(content)
     if not isinstance(body, dict):
         raise TypeError("not an object")

@@ -276,8 +276,11 @@ def _sources(part: Mapping[str, Any]) -> Iterator[str]:
     source = part.get("source")
     if isinstance(source, Mapping) and source.get("type") not in {"base64", "text", "content"}:
         yield str(source.get("url") or source.get("type"))
-    if part.get("image_url") is not None:
-        yield str(part["image_url"])
+    elif not isinstance(source, Mapping | None):
+        yield "source"
+    for name in ("image_url", "file_url"):
+        if part.get(name) is not None:
+            yield str(part[name])
     if part.get("file_id"):
         yield "file_id"
 

@@ -19,7 +19,7 @@ import pytest
 
 from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.proxy import Proxy, _json_object
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.checks.files import WorkspaceFile
@@ -192,6 +192,11 @@ def test_no_request_stops_the_event_loop(tmp_path: Path) -> None:
         return longest
 
     assert asyncio.run(longest_stop()) < 2
+
+
+def test_a_request_of_millions_of_lists_is_not_read() -> None:
+    with pytest.raises(ValueError, match="more than 1,000,000 lists and objects"):
+        _json_object(b"[" + b"[]," * 1_000_000 + b"[]]")
 
 
 def _reply_without_end(_: httpx2.Request) -> httpx2.Response:

@@ -86,6 +86,8 @@ def test_a_tool_of_the_host_is_dropped(wire: AgentFormat, tool: dict[str, Any]) 
         ("responses", {"type": "item_reference", "id": "i"}),
         ("responses", {"type": "input_image", "image_url": "https://example.org/a.png"}),
         ("responses", {"type": "input_image", "file_id": "f_1"}),
+        ("responses", {"type": "input_image", "file_url": "https://example.org/a.pdf"}),
+        ("messages", {"type": "image", "source": ["https://example.org/a.png"]}),
     ],
 )
 def test_a_conversation_with_what_the_host_would_fetch_is_refused(
