@@ -32,11 +32,10 @@ from pytest_upskill.grading.labels import (
     CurrentCase,
     Drawing,
     agreements,
-    applicable,
+    apply,
     decisions,
     disagreements,
     draw,
-    drift,
     too_few_labels,
 )
 from pytest_upskill.models import Model
@@ -238,15 +237,15 @@ def _check_labels_file(path: Path, workplace: Workplace, new_judge: Model | None
         f"{path}: {counted(len(file.answers), 'answer')}, {file.labelled} labelled, "
         f"drawn {file.drawn} for {file.judge}"
     )
-    changes = [*drift(file, now, judge=judge, served=(), models=file.models)]
-    valid = applicable(file, now, judge=judge, served=(), models=file.models)
-    changes += unlabelled([answer.passed for answer in valid])
+    applied = apply(file, now, judge=judge, served=(), models=file.models)
+    valid = applied.answers
+    changes = [*applied.changes, *unlabelled([answer.passed for answer in valid])]
     removed = dict.fromkeys(answer.case for answer in file.answers if answer.case not in now)
     changes += [f"labels of {case} do not apply: the case no longer exists" for case in removed]
     if new_judge is None:
         decided = decisions(file, valid)
     else:
-        valid = applicable(file, now, judge=file.judge, served=(), models=file.models)
+        valid = apply(file, now, judge=file.judge, served=(), models=file.models).answers
         decided = _ask_judge(valid, cases, new_judge, workplace)
         say(f"  compared with {judge_name(new_judge)}")
     too_few = [*too_few_labels(file, valid)]

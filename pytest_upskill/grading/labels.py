@@ -246,8 +246,13 @@ def cell_labels(
         model: Label of the model.
         resolved: Full name of the model.
     """
-    now, models = current_cases(trials), {model: resolved}
-    problems = [*drift(file, now, judge=judge, served=served_judges(trials), models=models)]
+    applied = apply(
+        file,
+        current_cases(trials),
+        judge=judge,
+        served=served_judges(trials),
+        models={model: resolved},
+    )
     present = {
         (trial.case, trial.arm == "with_skill", run.by_judge, _digest_of(run))
         for trial in trials
@@ -255,7 +260,7 @@ def cell_labels(
         for run in trial.runs
     }
     labels = []
-    for answer in applicable(file, now, judge=judge, served=served_judges(trials), models=models):
+    for answer in applied.answers:
         key = file.key[str(answer.id)]
         place = answer.case, key.arm == "with", key.judged, answer_digest(answer.full_text)
         labels.append(
@@ -268,22 +273,32 @@ def cell_labels(
                 present=place in present,
             )
         )
-    return CellLabels(labels=tuple(labels), problems=tuple(problems))
+    return CellLabels(labels=tuple(labels), problems=tuple(applied.changes))
 
 
 def _digest_of(run: RunResult) -> str:
     return answer_digest(with_changes(run.completion))
 
 
-def applicable(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The labels of a file that are still about the cases, the judge and the skill of now."""
+
+    answers: Sequence[LabelledAnswer] = ()
+    """The labelled answers that apply."""
+    changes: Sequence[str]
+    """A line for each change since the answers were drawn that leaves labels invalid."""
+
+
+def apply(
     file: LabelsFile,
     now: Mapping[str, CurrentCase],
     *,
     judge: str,
     served: Sequence[str],
     models: Mapping[str, str],
-) -> list[LabelledAnswer]:
-    """Return the answers of some models that are still about these cases, this judge and skill.
+) -> Applied:
+    """Return the labels of some models' answers that apply, and why others do not.
 
     Args:
         file: The labels file.
@@ -292,51 +307,34 @@ def applicable(
         served: Model ids that the judge's API returned; empty if it was not asked.
         models: Full names of the models, by label.
     """
-    if _judge_has_changed(file, judge, served):
-        return []
-    return [
-        answer
-        for answer in file.answers
-        if answer.model in models
-        and file.models.get(answer.model) == models[answer.model]
-        and answer.case in now
-        and not _difference(file, answer, now[answer.case])
-        and not _skill_has_changed(file, answer, now[answer.case])
-    ]
-
-
-def drift(
-    file: LabelsFile,
-    now: Mapping[str, CurrentCase],
-    *,
-    judge: str,
-    served: Sequence[str],
-    models: Mapping[str, str],
-) -> Iterator[str]:
-    """Yield a line for each change since the answers were drawn that leaves labels invalid.
-
-    The arguments are those of `applicable`.
-    """
     if change := _judge_has_changed(file, judge, served):
-        yield f"{change}: {_AGAIN}"
-        return
-    for model, resolved in models.items():
-        if (then := file.models.get(model)) not in {None, resolved}:
-            yield f"labels are for {model} as {then}, not {resolved}: {_AGAIN}"
-    of_models = [answer for answer in file.answers if answer.model in models]
-    if not of_models:
-        yield f"{LABELS_FILE} contains no answer of {' and '.join(models)}: {_AGAIN}"
-    answers = [answer for answer in of_models if answer.case in now]
-    changed = {
-        answer.case: difference
-        for answer in answers
-        if (difference := _difference(file, answer, now[answer.case]))
+        return Applied(changes=[f"{change}: {_AGAIN}"])
+    other_models = {
+        model: then for model in models if (then := file.models.get(model)) != models[model]
     }
-    for case, difference in changed.items():
-        yield f"labels of {case} do not apply: {difference}: {_AGAIN}"
-    valid = [answer for answer in answers if answer.case not in changed]
-    if any(_skill_has_changed(file, answer, now[answer.case]) for answer in valid):
-        yield f"labels are for an older skill: SKILL.md has changed since: {_AGAIN}"
+    of_models = [answer for answer in file.answers if answer.model in models]
+    answers, changed_cases, is_older_skill = [], dict[str, str](), False
+    for answer in of_models:
+        if answer.case not in now:
+            continue
+        if difference := _difference(file, answer, now[answer.case]):
+            changed_cases[answer.case] = difference
+        elif _skill_has_changed(file, answer, now[answer.case]):
+            is_older_skill = True
+        elif answer.model not in other_models:
+            answers.append(answer)
+    changes = [
+        f"labels are for {model} as {then}, not {models[model]}"
+        for model, then in other_models.items()
+        if then is not None
+    ]
+    if not of_models:
+        changes.append(f"{LABELS_FILE} contains no answer of {' and '.join(models)}")
+    for case, difference in changed_cases.items():
+        changes.append(f"labels of {case} do not apply: {difference}")
+    if is_older_skill:
+        changes.append("labels are for an older skill: SKILL.md has changed since")
+    return Applied(answers=answers, changes=[f"{change}: {_AGAIN}" for change in changes])
 
 
 def _judge_has_changed(file: LabelsFile, judge: str, served: Sequence[str]) -> str:
