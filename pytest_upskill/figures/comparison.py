@@ -7,7 +7,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from pytest_upskill import stats
-from pytest_upskill.figures.baseline import ArmCounts, Baseline, BaselineCase, Baselines, key_of
+from pytest_upskill.figures.baseline import (
+    ArmCounts,
+    Baseline,
+    BaselineCase,
+    Baselines,
+    counts_of,
+    key_of,
+)
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.trigger_cell import TriggerCell
@@ -199,11 +206,6 @@ def _is_worse(cases: Sequence[stats.CaseCounts], p: float) -> bool:
     return difference is not None and difference < 0 and stats.significant(p)
 
 
-def arm_counts(trial: TrialResult) -> ArmCounts:
-    """Return a trial's passes and valid runs; there must be a valid run."""
-    return ArmCounts(trial.passes, len(trial.runs))
-
-
 def total(counts: Iterable[ArmCounts | None]) -> str:
     """Return the sum of passes and runs, ``31/40``."""
     known = [arm for arm in counts if arm is not None]
@@ -243,55 +245,38 @@ def compare(
             return _against_ref(cell)
         if baselines is None:
             return None
-        if isinstance(cell, Cell):
-            return against_baseline(cell, baseline)
-        return _triggers_against_baseline(cell, baseline)
+        return against_baseline(cell, baseline)
 
     pairs = zip(cells, stored, strict=True)
     return adjust([comparison_of(cell, baseline) for cell, baseline in pairs])
 
 
-def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
+def against_baseline(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison:
     """Compare a cell with its baseline, on cases whose prompt and checks did not change.
 
     Args:
         cell: The cell.
         baseline: Its baseline, None if there is none.
     """
-    record = _RECORD.format(runs=10)
+    chooses = isinstance(cell, TriggerCell)
+    past = Comparison(then="baseline", chooses=chooses)
+    record = _RECORD.format(runs=5 if chooses else 10)
     if baseline is None:
-        return Comparison(then="baseline", notes=(f"no baseline: {record}",), lacking=True)
+        what = "baseline of triggers" if chooses else "baseline"
+        return replace(past, notes=(f"no {what}: {record}",), lacking=True)
     cases = _since_baseline(cell, baseline)
     notes = tuple(_not_compared(cell, baseline, {case.id for case in cases}))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
-        notes = (f"no case in common with the baseline: {record}", *notes)
-    return Comparison(
-        then="baseline",
+        notes = (f"no {cell.unit} in common with the baseline: {record}", *notes)
+    return replace(
+        past,
         cases=cases,
         lacking=lacking,
         drift=_model_change(cell, baseline, {case.id for case in cases}),
         notes=notes,
-    )
-
-
-def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> Comparison:
-    if baseline is None:
-        note = f"no baseline of triggers: {_RECORD.format(runs=5)}"
-        return Comparison(then="baseline", notes=(note,), lacking=True, chooses=True)
-    cases = _since_baseline(cell, baseline)
-    changed = sorted({trial.case for trial in cell.current_trials} - {case.id for case in cases})
-    notes: tuple[str, ...] = ()
-    if changed:
-        notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
-    return Comparison(
-        then="baseline",
-        chooses=True,
-        cases=cases,
-        notes=notes,
-        lacking=not cases,
-        unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.current_trials),
-        drift=_other_model(cell, baseline),
+        unchanged=chooses
+        and all(trial.skill_digest == baseline.skill_digest for trial in cell.current_trials),
     )
 
 
@@ -320,8 +305,8 @@ def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase
 
     return ComparedCase(
         id=trial.case,
-        now=_counts(trial),
-        then=then if isinstance(then, ArmCounts) else _counts(then),
+        now=counts_of(trial),
+        then=then if isinstance(then, ArmCounts) else counts_of(then),
         if_for=counts_if(True),
         if_against=counts_if(False),
     )
@@ -337,15 +322,11 @@ def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase,
     )
 
 
-def _counts(trial: TrialResult) -> ArmCounts | None:
-    return arm_counts(trial) if trial.runs else None
-
-
 def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
     return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
 
 
-def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
+def _not_compared(cell: TrialGroup, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """Yield lines about the cases that cannot be compared with the baseline."""
     recorded = {case.id for case in baseline.cases}
     here = {trial.case for trial in cell.current_trials if trial.runs}
@@ -361,7 +342,7 @@ def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iter
             yield f"not compared, {why}: {', '.join(sorted(ids))}"
 
 
-def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
+def _model_change(cell: TrialGroup, baseline: Baseline, same: AbstractSet[str]) -> str:
     """Return how the model changed, by its name or its results without the skill; empty if not."""
     if renamed := _other_model(cell, baseline):
         return renamed
@@ -371,7 +352,7 @@ def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str
         for trial in cell.counted_trials
         if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
     ]
-    now = [arm_counts(trial) for trial in trials]
+    now = [counts_of(trial) for trial in trials]
     then = [recorded[trial.case] for trial in trials]
     # It has changed if it has whatever the open runs would have shown.
     p = max(

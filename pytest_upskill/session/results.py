@@ -8,12 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import pytest
 
 from pytest_upskill import STATE
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.figures.baseline import (
+    BaselineError,
+    Baselines,
+    Update,
+    key_of,
+    read_baselines,
+    update_baselines,
+)
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import CellGate, Gate, TriggerGate, decide_gates, skipped_gate
 from pytest_upskill.figures.trial_group import with_places
@@ -25,10 +33,6 @@ from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm, runs_of
-
-if TYPE_CHECKING:
-    from pytest_upskill.figures.baseline import Baselines
-    from pytest_upskill.figures.baseline_update import Update
 
 AnyGate = Gate | TriggerGate
 C = TypeVar("C", Cell, TriggerCell)
@@ -75,8 +79,6 @@ class Results:
         for gate in self.decisions:
             report_gate(session, gate, gate_properties(gate))
         if self._settings.baseline_update:
-            from pytest_upskill.figures.baseline_update import Update
-
             nothing = Update(text="no baseline written: nothing was measured")
             updates = [*self._lifts.write_baselines(), *self._choices.write_baselines()]
             self.baselines = updates or [nothing]
@@ -97,9 +99,6 @@ class _Kind(Generic[C]):
         self._chooses = chooses
         self._old: Baselines | None = None
         if settings.compare == "baseline" or settings.baseline_update:
-            # Imported here: most sessions use no baselines.
-            from pytest_upskill.figures.baseline import BaselineError, read_baselines
-
             models = [model.label for model in settings.models]
             try:
                 self._old = read_baselines(self._folder, models, settings.project)
@@ -120,16 +119,12 @@ class _Kind(Generic[C]):
         """Yield a line for each baseline file that can be deleted."""
         if self._old is None:
             return
-        from pytest_upskill.figures.baseline import key_of
-
         for baseline, reason in self._old.unused([key_of(gate.cell) for gate in self.gates]):
             cell = f"{baseline.key.skill} on {baseline.key.model}"
             yield f"{cell}: {reason}: delete the baseline, {baseline.file}"
 
     def write_baselines(self) -> list[Update]:
         """Write the baselines of all cells, and return the outcome of each."""
-        from pytest_upskill.figures.baseline_update import update_baselines
-
         settings = self._settings
         runs = {
             model.label: runs_of(model, settings.runs, chooses=self._chooses)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.figures.baseline_update import baseline_of
+from pytest_upskill.figures.baseline import baseline_of
 from pytest_upskill.figures.comparison import against_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import floor, hypot, log10
+from math import floor, log10
 
 from pytest_upskill.figures.arm import ArmFigures
 from pytest_upskill.figures.cell import Cell
@@ -18,11 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 290, 16, 240
 BAR_WIDTH, BAR_HEIGHT = 200, 16
 
 _LABEL_HEIGHT = 17
-_RADIUS = 5
-_HEAD = 9
-"""Length of an arrow's head."""
 
-Point = tuple[float, float]
 Tick = tuple[float, str]
 """A line across a chart and its text."""
 
@@ -48,11 +44,6 @@ class Arrow:
     start: Dot
     end: Dot
     label_y: float
-
-    @property
-    def head(self) -> tuple[Point, Point, Point] | None:
-        """Corners of the arrow's head; None if the two dots are too close."""
-        return _arrow_head(self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,23 +128,6 @@ def _move_apart(heights: Sequence[float]) -> list[float]:
         floor_ = places[index] = max(heights[index], floor_)
         floor_ += _LABEL_HEIGHT
     return places
-
-
-def _arrow_head(start: Dot, end: Dot) -> tuple[Point, Point, Point] | None:
-    """Return the corners of an arrow's head, whose tip touches the dot at the end."""
-    across, down = end.x - start.x, end.y - start.y
-    length = hypot(across, down)
-    if length < _HEAD + 2 * _RADIUS:
-        return None
-    across, down = across / length, down / length
-    tip = (end.x - _RADIUS * across, end.y - _RADIUS * down)
-    back = (tip[0] - _HEAD * across, tip[1] - _HEAD * down)
-    half = _HEAD / 2.5
-    return (
-        tip,
-        (back[0] - half * down, back[1] + half * across),
-        (back[0] + half * down, back[1] - half * across),
-    )
 
 
 def _round_counts(low: float, high: float) -> Iterator[int]:
