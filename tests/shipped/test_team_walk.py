@@ -153,7 +153,7 @@ def test_a_deleted_skill_leaves_nothing_to_measure(
     assert reading.code == pytest.ExitCode.NO_TESTS_COLLECTED
     reading.all_say("skills/csv was deleted since main: no trial is left")
     assert "No trial ran" in reading.texts["Markdown"]
-    assert all("0 cases" not in text for text in reading.texts.values())
+    assert all("these 0 cases" not in text for text in reading.texts.values())
 
 
 def test_a_new_skill_without_cases_is_named_with_the_command_that_writes_them(
@@ -189,4 +189,4 @@ def test_an_unchanged_skill_says_so(lead: Callable[[], Reading], pytester: pytes
 
     assert reading.code == 0
     reading.all_say("unchanged since main")
-    assert all("0 cases" not in text for text in reading.texts.values())
+    assert all("these 0 cases" not in text for text in reading.texts.values())
