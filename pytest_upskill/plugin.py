@@ -5,12 +5,8 @@ Imports only pytest and the table of options, so that an unused plugin costs no 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Generator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -66,9 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if _only_prints(config):
         return
-    finder = _OwnModules()
-    sys.meta_path.insert(0, finder)
-    config.add_cleanup(lambda: sys.meta_path.remove(finder))
     if _models_chosen(config):
         from pytest_upskill.session.start import start
 
@@ -87,20 +80,6 @@ def pytest_configure(config: pytest.Config) -> None:
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     config.pluginmanager.register(grouped, "upskill-grouped-warnings")
     config.pluginmanager.register(NamedFiles(), "upskill-named-files")
-
-
-class _OwnModules(MetaPathFinder):
-    """Finds this package's modules before pytest, which rewrites the assertions of all plugins.
-
-    For a package whose assertions are no tests, that would take a seventh of a recorded run's time.
-    """
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if not fullname.startswith("pytest_upskill."):
-            return None
-        return PathFinder.find_spec(fullname, path, target)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
