@@ -179,7 +179,7 @@ class Handover:
         self._trials_file = folder / "trials"
 
     def mark_open(self) -> None:
-        """Tell the workers that answers will come."""
+        """Mark that answers will come, for which workers wait."""
         self._open_marker.touch()
 
     def write_trials(self, trials: dict[str, CollectedTrial]) -> None:
@@ -231,7 +231,7 @@ class Handover:
         return _ANSWERS.validate_json(file.read_bytes())
 
     def mark_closed(self) -> None:
-        """Tell the workers that no more answers will come, so that they stop waiting."""
+        """Remove the mark that answers will come, so that workers stop waiting."""
         # Deleting a file works on a full disk too.
         self._open_marker.unlink(missing_ok=True)
 

@@ -68,17 +68,20 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
     return "too few runs"
 
 
-def look_alpha(look: int) -> float:
-    """Return the significance level of a look at a verdict.
+def look_alpha(look: int, total: float = _ALL_LOOKS) -> float:
+    """Return the significance level of a look, ``total / (look (look + 1))``.
 
-    It is ``0.08 / (look (look + 1))``: 0.04, 0.013, 0.007 and so on. Their sum is more than 0.05,
-    but looks share runs: whoever follows the advice on runs until it ends is told ``helps`` or
-    ``hurts`` in 4 % of the cells without an effect, 5 % in the worst population (simulated).
+    The levels of all looks sum to ``total``, so there may be any number of them (Foster & Stine
+    2008, J R Stat Soc B 70:429-444, on alpha spending). Those at a verdict are 0.04, 0.013, 0.007
+    and so on. Their sum is more than 0.05, but looks share runs: whoever follows the advice on runs
+    until it ends is told ``helps`` or ``hurts`` in 4 % of the cells without an effect, 5 % in the
+    worst population (simulated).
 
     Args:
         look: 1 for the first look, and one more each time that runs are added.
+        total: Sum of the levels of all looks.
     """
-    return _ALL_LOOKS / (look * (look + 1))
+    return total / (look * (look + 1))
 
 
 def early_verdict(

@@ -21,7 +21,7 @@ from pytest_upskill.answers.cache import Cache
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.project.files import read_state, write_file
-from pytest_upskill.stats import CaseCounts, holm, regression_test
+from pytest_upskill.stats import CaseCounts, holm, look_alpha, regression_test
 from pytest_upskill.stats.exact_test import mid_p_tails, significant
 from pytest_upskill.teacher.engine import Engine
 
@@ -117,15 +117,12 @@ class Acceptance:
 
 
 def alpha_of_look(look: int) -> float:
-    """Return the significance level of a look, ``ALPHA / (look (look + 1))``.
-
-    The levels of all looks sum to ``ALPHA``, so a hold-out may be looked at again and again
-    (Foster & Stine 2008, J R Stat Soc B 70:429-444, on alpha spending).
+    """Return the significance level of a look at a hold-out; those of all looks sum to ``ALPHA``.
 
     Args:
         look: Number of the look at the hold-out, from 1.
     """
-    return ALPHA / (look * (look + 1))
+    return look_alpha(look, ALPHA)
 
 
 def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int) -> Acceptance:
