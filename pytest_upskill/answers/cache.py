@@ -73,23 +73,12 @@ class Cache:
         self._replacements = Counter[tuple[str, str]]()
         """Number of replayed answers of each model, or version of an agent, that has been replaced:
         by what, and what was recorded."""
-        self._loaded_ahead: dict[tuple[Request, str], Completion] = {}
         self._needs_gitignore = ignored_by_git
-
-    def load_ahead(self, request: Request, url: str) -> Completion | None:
-        """Load a recorded answer, and keep it for the next time that it is loaded."""
-        completion = self.load(request, url)
-        if completion is not None:
-            self._loaded_ahead[request, url] = completion
-        return completion
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""
         if self.mode not in {"auto", "replay"}:
             return None
-        # Hashing a request takes time, so it is not done where nothing was loaded ahead.
-        if self._loaded_ahead and (ahead := self._loaded_ahead.pop((request, url), None)):
-            return ahead
         if (found := self._recorded(request, url)) is None:
             return None
         recording, completion = found

@@ -124,7 +124,7 @@ def _missing_answers(
         return host.records_answers and cache.holds(request, host.url)
 
     def load(request: Request) -> Completion | None:
-        return cache.load_ahead(request, host.url) if host.records_answers else None
+        return cache.load(request, host.url) if host.records_answers else None
 
     missing: list[_Missing] = []
     choosing = [trial for trial in trials if trial.chooses]

@@ -218,8 +218,7 @@ def refused_parameter(model: Model) -> str:
         refused, title = {*vendor.refuses}, vendor.title
     elif host is not None and host.wire == "anthropic":
         refused, title = {"seed"}, "Anthropic's format"
-    always_reasons = model.always_reasons and title in {"OpenAI", "GitHub Models"}
-    if always_reasons and model.parameters.effort != "none":
+    if title == "OpenAI" and model.always_reasons and model.parameters.effort != "none":
         refused |= {"temperature", "top_p"}
     keys = [entry.partition("=")[0] for entry in model.parameters.entries]
     wrong_keys = [key for key in keys if key in refused]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.model import AGENTS, Model, ModelError, server
-from pytest_upskill.models.parameters import NAMES, OTHER_NAMES
+from pytest_upskill.models.parameters import OTHER_NAMES
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN, split_userinfo, without_credentials
 
@@ -189,20 +188,28 @@ def _split_base_url(spec: str) -> tuple[str, str | None]:
 def _refuse_parameters(
     name: str, label: str | None, aliases: Mapping[str, str], base_url: str | None
 ) -> None:
-    """Raise ModelError for parameters in a model's name.
+    """Raise ModelError for parameters in a model's name, as other programs write them.
 
     With a base URL, or after a plugin's prefix, ``:high`` may be a part of the name.
     """
-    model, parameters = _split_query(name)
-    if not parameters and base_url is None:
-        without_effort, effort = _split_effort(name)
-        with suppress(ModelError):
-            if effort and parse_model(without_effort, aliases=aliases).provider in BY_PREFIX:
-                model, parameters = without_effort, effort
-    if parameters:
-        head, _, tail = model.partition(":")
-        bare = tail if _known_prefix(head) else model
-        raise _parameters_in_name(model, label or _label_of(bare), parameters)
+    match = _PARAMETER.fullmatch(name)
+    if match is None:
+        return
+    model, effort = match["model"], match["effort"]
+    if effort:
+        try:
+            known = parse_model(model, aliases=aliases).provider in BY_PREFIX
+        except ModelError:
+            known = False
+        if base_url is not None or not known:
+            return
+    head, _, tail = model.partition(":")
+    of = label or _label_of(tail if _known_prefix(head) else model)
+    option = f"effort={effort}" if effort else f"{OTHER_NAMES.get(match['key'], match['key'])}=..."
+    raise ModelError(
+        f"bad model {model!r} with {match['key'] or 'effort'}: parameters are options: write "
+        f"{model} and --upskill-param {of}:{option}"
+    )
 
 
 def _resolve(
@@ -305,8 +312,9 @@ _BEDROCK_NAME = re.compile(r"([a-z]+\.)?[a-z0-9]+\..+-v\d+(:\d+)?")
 
 _BAD_BASE_URL = re.compile(r"@.*(//|@)|://[^@]*@")
 """A model with what looks like a base URL of another scheme; there may be a password in it."""
-_QUERY = re.compile(r"\?(?=\w+=)")
-_EFFORT = re.compile(r"(?P<model>.+)[.:](?P<effort>minimal|low|medium|high|xhigh)")
+_PARAMETER = re.compile(
+    r"(?P<model>.+?)(\?(?P<key>\w+)=.*|[.:](?P<effort>minimal|low|medium|high|xhigh))"
+)
 _LOGIN = re.compile(
     r"(?P<user>[^:/@]*):[^/@]+@(?P<host>([\w-]+\.)+[a-z][\w-]*|[\d.]+:\d+|localhost)(?=[:/]|$)"
 )
@@ -323,42 +331,6 @@ def _refuse_bad_url(spec: str) -> None:
         return
     raise ModelError(
         f"bad model {shown!r}: write model@base_url; a base URL begins with http:// or https://"
-    )
-
-
-def _split_query(name: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a model's name without parameters like ``?temperature=0``, and their pairs."""
-    model, *query = _QUERY.split(name, maxsplit=1)
-    pairs = (part.partition("=") for part in "".join(query).split("&") if part)
-    return model, [(key, value) for key, _, value in pairs]
-
-
-def _split_effort(name: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a model's name without an effort such as ``:high`` at its end, and its pair."""
-    match = _EFFORT.fullmatch(name)
-    if match is None:
-        return name, []
-    return match["model"], [("effort", match["effort"])]
-
-
-def _parameters_in_name(
-    model: str, label: str, parameters: Sequence[tuple[str, str]]
-) -> ModelError:
-    """Make the error for parameters in a model's name, as other programs write them.
-
-    Args:
-        model: The name without them.
-        label: The label of the model.
-        parameters: Keys and values; the values of unknown keys are hidden.
-    """
-    options = []
-    for key, value in parameters:
-        own_name = "effort" if key == "reasoning" else OTHER_NAMES.get(key, key)
-        shown = f"{own_name}={value}" if own_name in NAMES else "KEY=VALUE"
-        options.append(f"--upskill-param {label}:{shown}")
-    return ModelError(
-        f"bad model {model!r} with {' and '.join(key for key, _ in parameters)}: parameters are "
-        f"options: write {model} and {' '.join(dict.fromkeys(options))}"
     )
 
 

@@ -39,8 +39,6 @@ class KnownHost:
     """Whether it takes the effort as ``{"reasoning": {"effort": …}}``."""
     former_url: str = ""
     """An earlier base URL that the vendor still serves, and by which genai-prices knows it."""
-    retired: str = ""
-    """The day on which the vendor ended the service; its recorded answers remain."""
     command: str = ""
     """What starts it, for a message where it does not run."""
     example: str
@@ -117,14 +115,6 @@ HOSTS = (
         url="https://router.huggingface.co/v1",
         keys=("HF_TOKEN",),
         example="openai/gpt-oss-20b:groq",
-    ),
-    KnownHost(
-        prefix="github",
-        title="GitHub Models",
-        url="https://models.github.ai/inference",
-        keys=("GITHUB_TOKEN",),
-        retired="2026-07-30",
-        example="openai/gpt-4.1-mini",
     ),
     KnownHost(
         prefix="fireworks",

@@ -24,7 +24,6 @@ from pytest_upskill.models.content import (
     token_count,
 )
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.lazy_import import lazy_import
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError, Request, Turn
 
@@ -43,10 +42,7 @@ class OpenAIClient:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        # The classes of replies take most of the SDK's import time and are not used: see
-        # Call.complete().
-        with lazy_import("openai.types", "openai.types.responses"):
-            import openai
+        import openai  # slow
 
         self._endpoint, self._module = endpoint, openai
         self._sdk = open_sdk(

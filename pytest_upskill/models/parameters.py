@@ -232,6 +232,3 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "max_tokens": _whole(1, 10**9),
 }
 """The reader of each parameter's value."""
-
-NAMES = frozenset(_READERS)
-"""The names of parameters."""

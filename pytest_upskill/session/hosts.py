@@ -189,9 +189,6 @@ def model_problems(model: Model) -> list[str]:
             "pytest_upskill_make_client"
         )
         return [line]
-    if model.vendor is not None and model.vendor.retired:
-        ended = f"{model.vendor.title} was retired on {model.vendor.retired}"
-        return [f"{model.label}: {ended}: choose another host"]
     problems = (missing_sdk(model), missing_key(model, os.environ), refused_parameter(model))
     return [line for line in problems if line]
 

@@ -42,15 +42,6 @@ def test_a_request_that_differs_has_another_recording(tmp_path: Path, other: Req
     assert not cache.holds(other, URL)
 
 
-def test_a_recording_that_is_read_ahead_is_read_only_once(tmp_path: Path) -> None:
-    cache = recorded(tmp_path)
-    ahead = cache.load_ahead(REQUEST, URL)
-    only_file(tmp_path).unlink()
-
-    assert cache.load(REQUEST, URL) == ahead == replace(ANSWER, replayed=True)
-    assert cache.load(REQUEST, URL) is None
-
-
 def test_another_host_is_another_recording(tmp_path: Path) -> None:
     assert recorded(tmp_path).load(REQUEST, "http://127.0.0.1:8080") is None
 
