@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -195,6 +196,8 @@ class Folder:
     catalogue: Catalogue
     left_out: tuple[str, ...]
     """A line for each skill that no agent could choose."""
+    shared_names: frozenset[str]
+    """Names that more than one of the skills has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +232,15 @@ class Catalogues:
             self._folders[folder] = _read_folder(folder, self.root)
         return self._folders[folder]
 
+    def why_ambiguous(self, skill: Skill) -> str | None:
+        """Return why a skill cannot be told from another one beside it, None if it can."""
+        if skill.name not in self.folder(skill.folder.absolute().parent).shared_names:
+            return None
+        return (
+            f"another skill beside it is called {skill.name!r} too, and an agent cannot tell them "
+            "apart: rename one"
+        )
+
     def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self.folder(skill.folder.absolute().parent).catalogue
         key = (listed(version), skill.name, id(base))
@@ -258,4 +270,9 @@ def _read_folder(folder: Path, root: Path | None) -> Folder:
                 left_out.append(f"{file.parent.name}: disable-model-invocation is set")
             else:
                 found.append(ListedSkill(name=text.name, description=text.description))
-    return Folder(catalogue=Catalogue.of(found), left_out=tuple(left_out))
+    counts = Counter(skill.name for skill in found)
+    return Folder(
+        catalogue=Catalogue.of(found),
+        left_out=tuple(left_out),
+        shared_names=frozenset(name for name, count in counts.items() if count > 1),
+    )

@@ -67,7 +67,12 @@ class SkillFile(pytest.File):
         for skill, folder in zip(skills, node_id_names(skills), strict=True):
             self._warn(skill.warnings)
             name = shown(self.path, self.config)
-            unlisted = unlisted_choices(skill, catalogues_of(self.config))
+            catalogues = catalogues_of(self.config)
+            chooses = any(case.trigger for case in skill.cases)
+            if chooses and (ambiguous := catalogues.why_ambiguous(skill)):
+                place = shown(skill.folder / "SKILL.md", self.config)
+                raise self.CollectError(f"{place}: name: {ambiguous}")
+            unlisted = unlisted_choices(skill, catalogues)
             self._warn(safe_line(f"{name}:{line}") for line in unlisted)
             if skill.shares_file:
                 yield SkillCases.from_parent(self, name=folder, skill=skill)
@@ -212,6 +217,12 @@ def _count(file: SkillFile, cases: int) -> None:
         raise file.CollectError(
             f"the run has over {most:,} cases: select fewer skills, or raise upskill_max_cases"
         )
+
+
+def too_many_cases(session: pytest.Session) -> bool:
+    """Return whether the session has more cases than it may have."""
+    cases = session.stash.get(_CASES, 0)
+    return cases > 0 and cases > session.config.stash[SETTINGS].max_cases
 
 
 def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:

@@ -111,6 +111,8 @@ class LintItem(ItemOutsidePackages):
             return
         for what in description_findings(listed(skill), catalogues.of(skill)):
             self.config.stash[GROUPED_WARNINGS].note(place, what)
+        if ambiguous := catalogues.why_ambiguous(skill):
+            yield f"{place}: name: {ambiguous}"
         if catalogues.committed is not None and listed(skill) not in catalogues.committed.skills:
             yield (
                 f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "

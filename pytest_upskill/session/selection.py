@@ -18,6 +18,12 @@ from pytest_upskill.project.git import GitError, is_changed, skills_deleted, sta
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
+from pytest_upskill.session.collectors import (
+    SkillCases,
+    SkillFile,
+    UnsafeFolder,
+    too_many_cases,
+)
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.terminal import QUIETEST, write
@@ -49,11 +55,21 @@ class Selection:
         """Folders that contain a ``SKILL.md``."""
         self._deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
+        self._broken_files = 0
 
     def pytest_collect_file(self, file_path: Path) -> None:
         """Record the folder of a ``SKILL.md``."""
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
+
+    def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
+        """Count the case files that cannot be read."""
+        self._broken_files += isinstance(node, (SkillFile, SkillCases, UnsafeFolder))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Let the other files run if only case files are broken: none depends on another."""
+        if 0 < self._broken_files == session.testsfailed and not too_many_cases(session):
+            session.config.option.continue_on_collection_errors = True
 
     # First: a shard must not depend on what -k or -m deselect, which is not unchanged either.
     @pytest.hookimpl(tryfirst=True)

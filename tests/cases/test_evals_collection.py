@@ -32,7 +32,7 @@ def test_a_named_file_that_cannot_be_read_says_why(
 
     result = run_once("--upskill-models", "offline", f"skills/billing/evals/{name}")
 
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([reason])
 
 
@@ -69,7 +69,7 @@ def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
 
     result = run_once("--upskill-models", "offline", "skills")
 
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"*: this link leads outside the project, to {outside.parent}*"])
 
 

@@ -136,7 +136,7 @@ def test_a_folder_whose_name_would_steer_them_is_refused_by_a_safe_name(
 
     result = run_once(*args, "-v", "--color=no", "skills")
 
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = result.stdout.str() + result.stderr.str()
     assert steering(told) == []
     result.stdout.fnmatch_lines(["*: the folder's name contains *: rename it"])
@@ -153,7 +153,7 @@ def test_a_skill_whose_name_is_a_command_is_refused(
 
     result = run_once("--upskill-models=offline", "skills")
 
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert steering(result.stdout.str()) == []
     result.stdout.fnmatch_lines(["*SKILL.md:2:7: name: must not contain a CI runner's command*"])
 
