@@ -7,13 +7,14 @@ https://agentskills.io/client-implementation/adding-skills-support.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_upskill.agents.tally import SKILL_FILE, RunTally, skill_in_call, with_left_files
+from pytest_upskill.agents.skill_use import SKILL_FILE
+from pytest_upskill.agents.tally import RunTally, with_left_files
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
@@ -27,7 +28,6 @@ from pytest_upskill.models import (
     ProviderError,
     Request,
     RunLimits,
-    ToolCall,
     ToolResult,
     Turn,
 )
@@ -68,11 +68,9 @@ async def run_loop(
     offer = catalogue(task, request.run)
     tally = RunTally(
         task=task,
-        skill_of=_skill_of,
-        may_be_denied=lambda *_: False,  # the tool that loads a skill returns what is installed
+        skill_tool=("skill", "name"),
         limits=limits,
         offered=bool(offer),
-        loaded=False,
     )
     first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
     try:
@@ -95,14 +93,16 @@ async def _converse(
         The limit that ended the run; "" if the model has answered or chosen.
     """
     while True:
-        await in_thread(_note_request, tally, model_request.turns)
-        completion = await client.complete(model_request)
-        tally.requests += completion.attempts
-        tally.note_reply(completion, max_input_tokens(model_request))
-        if tally.has_final_answer or tally.has_chosen:
+        await in_thread(_note_request, tally, model_request)
+        if tally.has_chosen:
             return ""
         if limit := tally.exceeded_limit():
             return limit
+        completion = await client.complete(model_request)
+        tally.requests += completion.attempts
+        tally.note_reply(completion, max_input_tokens(model_request))
+        if tally.has_final_answer or tally.taken:
+            return ""
         results = await _call_tools(completion, toolbox, in_thread)
         if results is None:
             return f"its tools took more than {tally.limits.seconds:g} s"
@@ -110,11 +110,12 @@ async def _converse(
         model_request = replace(model_request, turns=(*model_request.turns, turn))
 
 
-def _note_request(tally: RunTally, turns: Sequence[Turn]) -> None:
-    """Note what the next prompt quotes: the results of all turns, of which the last are new."""
-    texts = [result.text for turn in turns for result in turn.results]
-    new_results = turns[-1].results if turns else ()
-    tally.note_request(texts, [(result.call_id, result.text) for result in new_results])
+def _note_request(tally: RunTally, request: Request) -> None:
+    """Note what the next prompt quotes: of the conversation, what is new."""
+    if request.turns:
+        tally.note_request([(each.call_id, each.text) for each in request.turns[-1].results])
+    else:
+        tally.note_request([("", request.system), ("", request.user)])
 
 
 def catalogue(task: AgentTask, run: int) -> str:
@@ -148,13 +149,6 @@ async def _call_tools(
             return None
         results.append(await in_thread(toolbox.call, call))
     return tuple(results)
-
-
-def _skill_of(call: ToolCall) -> str:
-    """Return the skill that a call asks for, by its name or its folder; "" for none."""
-    if call.name == "skill":
-        return str(call.arguments.get("name") or "").strip()
-    return skill_in_call(call, SKILLS.removeprefix("~/"))
 
 
 def agent_sandbox(level: Level) -> Sandbox:

@@ -198,7 +198,7 @@ class CliClient:
                 error.paid = tally.paid()
                 raise
             run = tally.run(self.installed.version, limit)
-            if not tally.has_chosen:
+            if not tally.task.chooses:
                 run = await asyncio.to_thread(with_left_files, run, request, root / "work")
         # The agent gets replies as they arrive, so its files may quote a key that the host sent.
         changed = tuple(replace(file, text=upstream.redact(file.text)) for file in run.changed)

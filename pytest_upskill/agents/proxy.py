@@ -21,7 +21,7 @@ import httpx2
 
 from pytest_upskill.agents.programs.cli import Cli
 from pytest_upskill.agents.request_filter import RefusedBody, filter_request, max_prompt_tokens
-from pytest_upskill.agents.tally import RunTally, results_in, texts_in
+from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import Completion, ProviderError, Request, RunLimits, clean
@@ -72,9 +72,7 @@ class Proxy:
         limits: RunLimits,
     ) -> None:
         assert request.task is not None
-        self.tally = RunTally(
-            task=request.task, skill_of=cli.skill_of, may_be_denied=cli.may_be_denied, limits=limits
-        )
+        self.tally = RunTally(task=request.task, skill_tool=cli.skill_tool, limits=limits)
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._request = request
         self._wire = cli.wire
@@ -151,11 +149,6 @@ class Proxy:
         except (ValueError, TypeError, RecursionError) as error:
             await response.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
-        if limit := self.tally.exceeded_limit():
-            self.end(limit)
-        if self.ended.done():
-            await response.error(HTTPStatus.BAD_REQUEST, "the run has ended")
-            return
         await self._forward(body, request.headers, response)
 
     async def _forward(
@@ -164,6 +157,13 @@ class Proxy:
         """Send what is allowed of a request to the host, and tally and settle the exchange."""
         try:
             body, content, max_tokens = await asyncio.to_thread(self._prepare, agent_body)
+            if self.tally.has_chosen:
+                self.end()
+            elif limit := self.tally.exceeded_limit():
+                self.end(limit)
+            if self.ended.done():
+                await response.error(HTTPStatus.BAD_REQUEST, "the run has ended")
+                return
             settle = await self._reserve(max_tokens)
         except RefusedBody as error:
             await response.error(HTTPStatus.BAD_REQUEST, str(error))
@@ -190,7 +190,7 @@ class Proxy:
                 self.tally.note_reply(
                     priced, len(content), in_conversation=_is_in_conversation(body)
                 )
-                if self.tally.has_chosen:
+                if self.tally.taken:
                     self.end()
 
     def _prepare(self, agent_body: Mapping[str, Any]) -> tuple[dict[str, Any], bytes, int]:
@@ -204,7 +204,7 @@ class Proxy:
         content = json.dumps(body).encode("ascii")
         prompt_tokens = max_prompt_tokens(self._wire, body, len(content))
         if _is_in_conversation(body):
-            self.tally.note_request([*texts_in(body)], results_in(body))
+            self.tally.note_request([*sent_to_model(body)])
         return body, content, prompt_tokens
 
     async def _exchange(

@@ -7,14 +7,13 @@ model: an agent's own account may be wrong. No link is followed.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_upskill.agents.skill_use import SKILL_FILE, SkillUse, is_offered
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
-from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.models import (
     AgentRun,
@@ -37,21 +36,15 @@ class RunTally:
     """The exchanges of one run so far: replies, tokens, and whether the skill was seen."""
 
     task: AgentTask
-    skill_of: Callable[[ToolCall], str]
-    """Returns the skill that a call asks for, by its name or its folder; "" for none."""
-    may_be_denied: Callable[[ToolCall, str], bool]
-    """See `Cli.may_be_denied`."""
+    skill_tool: tuple[str, str]
+    """See `Cli.skill_tool`."""
     limits: RunLimits = field(default_factory=RunLimits)
     offered: bool | None = None
     """Whether the catalogue names the skill; None before the first request."""
-    loaded: bool | None = None
-    """Whether the skill's instructions were in a request; None if that is unknown."""
     called: bool = False
-    """Whether the model asked for the skill, and got a result."""
-    denied: bool = False
-    """Whether a result shows that the skill could not be loaded."""
-    read_files: set[str] = field(default_factory=set)
-    """Names of the skill's other files that the model has read."""
+    """Whether the model called the tool for skills with this skill, and got a result."""
+    taken: str = ""
+    """The first skill that the model chose, in a run that ends with its choice; "" for none."""
     requests: int = 0
     replies: list[Completion] = field(default_factory=list)
     """Replies of the conversation."""
@@ -61,34 +54,32 @@ class RunTally:
     """Tokens of all exchanges, estimated where they were not counted."""
     prefix_tokens: int = 0
     """Tokens of the conversation so far, with which its next prompt begins."""
+    _use: SkillUse = field(init=False)
 
-    def note_request(self, texts: Sequence[str], results: Iterable[tuple[str, str]]) -> None:
-        """Note which parts of the skill the next prompt of the conversation contains.
+    def __post_init__(self) -> None:
+        self._use = SkillUse(self.task)
+
+    def note_request(self, sent: Sequence[tuple[str, str]]) -> None:
+        """Note what the next prompt of the conversation contains.
 
         Args:
-            texts: All texts of the prompt that may quote the skill.
-            results: Pairs of the id of a call and its result.
+            sent: Every text that the model did not write, with the id of the call of which it is
+                the result, or "".
         """
-        if not self.task.skill:
-            return
-        if self.offered is None:
+        texts = [text for _, text in sent]
+        if self.offered is None and self.task.skill:
             self.offered = is_offered(self.task, texts)
-        # One search per line of the skill, however many texts there are.
-        prompt = ["\n".join(texts)]
-        self.loaded = self.loaded or is_loaded(self.task, prompt)
-        self.read_files = {*self.read_files, *files_read(self.task, prompt)}
-        last_calls = self.replies[-1].tool_calls if self.replies else ()
-        skill_calls = {call.id: call for call in last_calls if self._calls_skill(call)}
-        if not skill_calls:
-            # Spares a search of the results, which may be of a long conversation.
-            return
-        self.called = True
-        for call_id, result in dict(results).items():
-            if call_id not in skill_calls:
-                continue
-            if is_partly_loaded(self.task, result):
-                self.loaded = True
-            self.denied = self.denied or self.may_be_denied(skill_calls[call_id], result)
+        self._use.note_sent(texts)
+        results = {call_id for call_id, _ in sent}
+        self.called = self.called or any(
+            call.id in results and self._called_skill(call) == self.task.skill_name
+            for call in self._calls
+        )
+        if self.task.chooses:
+            loaded = (
+                skill.name for skill in self.task.installed if self._use.is_loaded(skill.name)
+            )
+            self.taken = self.taken or next(loaded, "")
 
     def note_reply(
         self, completion: Completion, prompt_bytes: int, *, in_conversation: bool = True
@@ -104,6 +95,11 @@ class RunTally:
         if tokens is None:
             tokens = (prompt_bytes + len(completion.text)) // BYTES_PER_TOKEN
         self.tokens += tokens
+        for call in completion.tool_calls:
+            if self.task.chooses:
+                self.taken = self.taken or self._called_skill(call)
+            self._use.note_written(_input_of(call))
+        self._use.note_written(completion.text)
         if in_conversation:
             self.replies.append(completion)
             self.prefix_tokens = tokens
@@ -111,16 +107,9 @@ class RunTally:
             self.side_replies.append(completion)
 
     @property
-    def chosen_skill(self) -> str:
-        """The first skill that the model asked for; "" for none."""
-        return self.task.skill_named(next(filter(None, map(self.skill_of, self._calls)), ""))
-
-    @property
     def has_chosen(self) -> bool:
-        """Whether the run ends because the model chose a skill, or none in all its turns."""
-        return self.task.chooses and bool(
-            self.chosen_skill or len(self.replies) >= self.task.max_turns
-        )
+        """Whether the next request is not needed, as the model chose a skill or had its turns."""
+        return self.task.chooses and bool(self.taken or len(self.replies) >= self.task.max_turns)
 
     @property
     def has_final_answer(self) -> bool:
@@ -144,19 +133,25 @@ class RunTally:
             version: Version of the agent.
             limit: The limit that ended the run; "" for none.
         """
-        denied = self.denied and self.loaded is False
+        own = self.task.skill_name
+        loaded = self._use.is_loaded(own)
+        read = sorted(name for skill, name in self._use.read if skill == own)
         return AgentRun(
             version=version,
             turns=len(self.replies),
             requests=self.requests,
             offered=self.offered,
-            called=self.called,
-            taken=self.chosen_skill if self.task.chooses else "",
-            loaded=None if self.task.chooses else self.loaded,
-            read=tuple(sorted(self.read_files)),
+            called=self.called or bool(loaded),
+            taken=self.taken,
+            loaded=None if self.task.chooses else loaded,
+            read=tuple(name for name in read if name != SKILL_FILE),
             calls=recorded_calls(self._calls),
             limit=limit,
-            broken=broken_reason(self.task, offered=self.offered, denied=denied),
+            broken=broken_reason(
+                self.task,
+                offered=self.offered,
+                denied=self.called and loaded is False and not self.task.chooses,
+            ),
         )
 
     def completion(self, run: AgentRun | None = None) -> Completion:
@@ -177,83 +172,20 @@ class RunTally:
     def _calls(self) -> list[ToolCall]:
         return [call for reply in self.replies for call in reply.tool_calls]
 
-    def _calls_skill(self, call: ToolCall) -> bool:
-        name = self.skill_of(call)
-        return bool(name) and self.task.skill_named(name) == self.task.skill_name
+    def _called_skill(self, call: ToolCall) -> str:
+        """Return the name of the skill with which a call calls the tool for skills; "" for none."""
+        tool, argument = self.skill_tool
+        if call.name != tool:
+            return ""
+        # A name may have a prefix, as those of plugins do, or be written as a command.
+        name = str(call.arguments.get(argument) or "").rpartition(":")[2]
+        return self.task.skill_named(name.strip().removeprefix("/"))
 
-
-SKILL_FILE = "SKILL.md"
-
-_DISTINCTIVE_CHARS = 12
-"""Minimum length of a line that is unlikely to occur elsewhere."""
-_DESCRIPTION_START_CHARS = 24
-"""Length of the beginning of a description that tells it from others."""
 
 _MAX_CALLS = 200
 _MAX_NAME_CHARS = 100
 _MAX_INPUT_CHARS = 2000
 """Maximum length of a call's arguments in a record."""
-
-_READ_SHARE = 0.5
-"""A file counts as read if more than this share of its distinctive lines was."""
-
-
-def is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
-    """Return whether the catalogue in a request names the skill.
-
-    Agents shorten descriptions, so the name next to its beginning, or to its file, is enough.
-    """
-    text = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
-    description = read_skill_text(text, folder=task.skill_name).description
-    start = " ".join(description.split())[:_DESCRIPTION_START_CHARS]
-    name = task.skill_name
-    return any(
-        name in text and (f"{name}/{SKILL_FILE}" in text or start in " ".join(text.split()))
-        for text in texts
-    )
-
-
-def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:
-    """Return whether the skill's instructions were in a request; None if the skill has none.
-
-    Args:
-        task: What the agent got.
-        texts: Texts that were sent to the model, such as the results of tools.
-    """
-    body = _instructions(task)
-    if task.skill and not body.strip("- \n"):
-        return None
-    return _occurs_in(body, texts)
-
-
-def skill_in_call(call: ToolCall, skills: str) -> str:
-    """Return the folder of the skill whose SKILL.md a call names, "" for none.
-
-    Args:
-        call: A call of any tool.
-        skills: The folder where skills are installed, below the home folder.
-    """
-    text = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
-    match = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", text)
-    return match[1] if match else ""
-
-
-def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the skill's other files whose text was in a request."""
-    texts = tuple(texts)
-    return tuple(
-        file.name
-        for file in task.skill
-        if file.name != SKILL_FILE and not file.binary and _occurs_in(file.text, texts)
-    )
-
-
-def is_partly_loaded(task: AgentTask, result: str) -> bool:
-    """Return whether the result of a call of the skill contains a line of its instructions.
-
-    An agent that reads the file by itself may read its beginning only.
-    """
-    return any(line in result for line in _distinctive_lines(_instructions(task)))
 
 
 def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
@@ -261,12 +193,14 @@ def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
     return tuple(
         ToolUse(
             name=call.name[:_MAX_NAME_CHARS],
-            input=(call.malformed or json.dumps(call.arguments, ensure_ascii=False))[
-                :_MAX_INPUT_CHARS
-            ],
+            input=_input_of(call)[:_MAX_INPUT_CHARS],
         )
         for call in calls[:_MAX_CALLS]
     )
+
+
+def _input_of(call: ToolCall) -> str:
+    return call.malformed or json.dumps(call.arguments, ensure_ascii=False)
 
 
 def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
@@ -286,57 +220,30 @@ def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str
     return ""
 
 
-def _instructions(task: AgentTask) -> str:
-    """Return the text of SKILL.md without the frontmatter, which the catalogue quotes."""
-    text = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
-    frontmatter, mark, body = text.partition("\n---")
-    return body if mark and frontmatter.startswith("---") else text
+def sent_to_model(body: object) -> Iterator[tuple[str, str]]:
+    """Yield every text of a request that the model did not write, in any wire format.
 
-
-def _occurs_in(content: str, texts: Iterable[str]) -> bool:
-    """Return whether most of the distinctive lines of a file occur together in the texts.
-
-    An agent may read a long file in several parts.
+    Each has the id of the call of which it is the result, or "".
     """
-    lines = [*_distinctive_lines(content)] or [content.strip()]
-    if not lines[0]:
-        return False
-    texts = tuple(texts)
-    occurring = sum(any(line in text for text in texts) for line in lines)
-    return occurring > _READ_SHARE * len(lines)
-
-
-def _distinctive_lines(text: str) -> Iterator[str]:
-    """Yield each line once that is long enough to be unlikely elsewhere."""
-    lines = (line.strip() for line in text.splitlines())
-    yield from dict.fromkeys(line for line in lines if len(line) >= _DISTINCTIVE_CHARS)
-
-
-def texts_in(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value, however deep, except names of fields."""
-    return (part for part in _parts(value) if isinstance(part, str))
-
-
-def results_in(value: object) -> Iterator[tuple[str, str]]:
-    """Yield pairs of the id of a call and its result, a result from the texts in it."""
-    for part in _parts(value):
-        if isinstance(part, Mapping) and "arguments" not in part:
+    pending = [body]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            yield "", part
+        elif isinstance(part, list):
+            pending += reversed(part)
+        elif isinstance(part, Mapping) and not _is_written_by_model(part):
             call_id = part.get("tool_use_id") or part.get("call_id")
             if call_id:
                 result = part.get("output") or part.get("content")
-                yield str(call_id), "\n".join(texts_in(result))
+                yield str(call_id), "\n".join(text for _, text in sent_to_model(result))
+            else:
+                pending += reversed([*part.values()])
 
 
-def _parts(value: object) -> Iterator[object]:
-    """Yield a JSON value and all values in it, in their order."""
-    pending = [value]
-    while pending:
-        part = pending.pop()
-        yield part
-        if isinstance(part, Mapping):
-            pending += reversed([*part.values()])
-        elif isinstance(part, list):
-            pending += reversed(part)
+def _is_written_by_model(part: Mapping[str, object]) -> bool:
+    kind = str(part.get("type"))
+    return part.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call")
 
 
 _MAX_ENTRIES = 20_000

@@ -126,10 +126,14 @@ def first_request(
 
 @lru_cache(maxsize=4096)  # The same skills in every run.
 def _installed(skill: ListedSkill) -> InstalledSkill:
-    """Return a skill to install of which only the name and the description are known."""
+    """Return a skill to install of which only the name and the description are known.
+
+    Its instructions are like those of no other skill, so that a model's reading them is noticed.
+    """
     front = {"name": skill.name, "description": skill.description}
     lines = [f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in front.items()]
-    text = "\n".join(("---", *lines, "---", "", f"# {skill.name}", ""))
+    body = f"[{skill.name}] Whoever reads this line has chosen the skill."
+    text = "\n".join(("---", *lines, "---", "", body, ""))
     return InstalledSkill(name=skill.name, files=(WorkspaceFile(name="SKILL.md", text=text),))
 
 

@@ -188,7 +188,7 @@ def test_no_request_stops_the_event_loop(tmp_path: Path) -> None:
             longest = max(longest, time.monotonic() - before)
         writer.close()
         await proxy.aclose()
-        assert proxy.tally.loaded is False
+        assert proxy.tally.run("1", "").loaded is False
         return longest
 
     assert asyncio.run(longest_stop()) < 2

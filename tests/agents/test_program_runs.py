@@ -13,7 +13,7 @@ import pytest
 
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import RunLimits
+from pytest_upskill.models import InstalledSkill, RunLimits
 from pytest_upskill.sandbox.seccomp import BEYOND_NAMESPACES, numbers
 from tests.agent_programs import (
     Recorded,
@@ -34,6 +34,9 @@ SKILL = (
         text="---\nname: billing\ndescription: How we bill.\n---\n\nWe send invoices on Mondays.\n",
     ),
     WorkspaceFile(name="references/days.md", text="Monday is the day of the invoices.\n"),
+)
+SUMS = (
+    WorkspaceFile(name="SKILL.md", text="---\nname: sums\ndescription: d\n---\n\nAdd in cents.\n"),
 )
 
 
@@ -83,6 +86,47 @@ def test_what_an_agent_did_is_read_from_its_requests() -> None:
     assert (completion.text, completion.input_tokens, completion.output_tokens) == ("Sent.", 3, 3)
     assert completion.cost_usd == pytest.approx(0.15)
     assert completion.served_model == agent_request().model.name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat ../home/agent/.claude/skills/billing/SKILL.md",
+        "cat /home/agent/.claude/skills/billing/SKILL.md",
+        "cat ~/.claude/skills/billing/SKILL.md",
+        "cd ~/.claude/skills/billing && cat SKILL.md",
+        "head -n 6 ~/.claude/skills/billing/SKILL.md",
+        "sed -n '6p' ~/.claude/skills/billing/SKILL.md",
+        "cat -n ~/.claude/skills/billing/SKILL.md | sed 's/^/    /'",
+        "grep -rn invoices ~/.claude/skills",
+        "cd ~/.claude; python3 -c 'print(repr(open(\"skills/billing/SKILL.md\").read()))'",
+        "cat ~/.claude/skills/*/SKILL.md",
+        "find ~ -name SKILL.md | xargs cat",
+        "S=$HOME/.claude/skills/billing; cat $S/SKILL.md",
+        "ln -s ~/.claude/skills r0; cat r0/billing/SKILL.md",
+    ],
+)
+@pytest.mark.parametrize("chooses", [False, True])
+def test_a_skill_is_read_in_whatever_way_its_text_comes(command: str, *, chooses: bool) -> None:
+    run = run_of(
+        completed(
+            bash("ls"), bash(command), "Sent.", skill_name="billing", skill=SKILL, chooses=chooses,
+            neighbours=(InstalledSkill(name="sums", files=SUMS),) if chooses else (),
+        )
+    )  # fmt: skip
+
+    assert (run.loaded, run.taken) == ((None, "billing") if chooses else (True, ""))
+
+
+def test_what_shows_only_the_frontmatter_or_the_name_does_not_load_a_skill() -> None:
+    steps = (
+        bash("head -n 4 ~/.claude/skills/billing/SKILL.md; ls -l ~/.claude/skills/billing"),
+        bash("cat ~/.claude/skills/billing/references/days.md"),
+    )
+
+    run = run_of(completed(*steps, "Sent.", skill_name="billing", skill=SKILL))
+
+    assert (run.called, run.loaded, run.read) == (False, False, ("references/days.md",))
 
 
 def test_the_keyring_of_the_session_is_not_inside() -> None:

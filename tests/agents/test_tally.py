@@ -10,10 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.self_test import Script
-from pytest_upskill.agents.tally import RunTally, is_loaded, results_in, texts_in
+from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
     AgentRun,
@@ -37,67 +35,95 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
 
 
 def tally_of(task: AgentTask, **more: Any) -> RunTally:
-    return RunTally(
-        task=task, skill_of=Codex().skill_of, may_be_denied=Codex().may_be_denied, **more
-    )
+    return RunTally(task=task, skill_tool=("Skill", "skill"), **more)
 
 
-def codex_run(command: str, result: str) -> AgentRun:
-    """Return what is told of a run in which Codex runs a command with this result."""
-    tally = tally_of(AgentTask(skill_name="csv", skill=SKILL))
-    offer: dict[str, Any] = {"content": f"csv: How to bill. {FILE}"}
-    call = ToolCall(name="exec_command", id="c1", arguments={"cmd": command})
-    sent = {"type": "function_call", "call_id": "c1", "arguments": json.dumps({"cmd": command})}
-    output = {"type": "function_call_output", "call_id": "c1", "output": result}
-    for conversation, reply in (([offer], said(call)), ([offer, sent, output], said())):
-        tally.note_request([*texts_in(conversation)], results_in(conversation))
+def run_with(call: ToolCall, *sent: tuple[str, str], tool: tuple[str, str] = ("", "")) -> AgentRun:
+    """Return what is told of a run whose model makes a call, and is then sent these texts."""
+    tally = RunTally(task=AgentTask(skill_name="csv", skill=SKILL), skill_tool=tool)
+    offer = ("", f"csv: How to bill. {FILE}")
+    for request, reply in (([offer], said(call)), ([offer, *sent], said())):
+        tally.note_request(request)
         tally.note_reply(reply, 1)
     return tally.run("1", "")
 
 
-@pytest.mark.parametrize(
-    ("command", "result", "called", "loaded", "broken"),
-    [
-        (f"cat {FILE}", "\n".join((HEAD, *LINES)), True, True, ""),
-        (f"sed -n 1,40p {FILE}", "\n".join((HEAD, *LINES[:35])), True, True, ""),
-        (f"head -4 {FILE}", HEAD, True, False, ""),
-        (f"wc -l {FILE}", "104", True, False, ""),
-        (f"cat {FILE}", "cat: SKILL.md: No such file or directory", True, False, BROKEN),
-        ("cat ~/.agents/skills/csv-tools/SKILL.md", "No such file", False, False, ""),
-    ],
-)
-def test_a_skill_that_a_command_reads_is_loaded_as_far_as_it_asked(
-    command: str, result: str, *, called: bool, loaded: bool, broken: str
-) -> None:
-    run = codex_run(command, result)
-
-    assert (run.called, run.loaded, run.broken) == (called, loaded, broken)
+NUMBERED = "\n".join(f"{number:6}\t  {line}" for number, line in enumerate(LINES, 5))
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "asked"),
+    ("result", "loaded"),
     [
-        ("Skill", {"skill": "csv"}, "csv"),
-        ("Skill", {"skill": "/csv"}, "csv"),
-        ("Skill", {"skill": "tables:csv"}, "csv"),
-        ("Skill", {"skill": "csv-tools"}, "csv-tools"),
-        ("Skill", {}, ""),
-        ("Read", {"file_path": "/home/agent/.claude/skills/csv/SKILL.md"}, "csv"),
-        ("Read", {"file_path": "/workspace/csv/SKILL.md"}, ""),
-        ("Bash", {"command": "ls ~/.claude/skills"}, ""),
+        ("\n".join((HEAD, *LINES)), True),
+        ("\n".join((HEAD, *LINES[:2])), True),
+        (LINES[70], True),
+        (NUMBERED, True),
+        (f"/home/agent/{FILE}:75:{LINES[70]}", True),
+        (json.dumps({"output": "\n".join(LINES), "exit": 0}), True),
+        (repr(LINES[3:9]), True),
+        (HEAD, False),
+        ("104 SKILL.md", False),
+        ("cat: SKILL.md: No such file or directory", False),
     ],
 )
-def test_which_skill_a_call_of_claude_code_asks_for(
-    name: str, arguments: Mapping[str, Any], asked: str
-) -> None:
-    assert ClaudeCode().skill_of(ToolCall(name=name, arguments=arguments)) == asked
+def test_a_skill_is_loaded_when_its_text_is_in_a_result(result: str, *, loaded: bool) -> None:
+    call = ToolCall(name="exec_command", id="c1", arguments={"cmd": "x"})
+
+    run = run_with(call, ("c1", result))
+
+    assert (run.called, run.loaded, run.broken) == (loaded, loaded, "")
+
+
+def test_a_skill_that_its_tool_does_not_show_is_not_measured() -> None:
+    call = ToolCall(name="Skill", id="c1", arguments={"skill": "tables:csv"})
+
+    run = run_with(call, ("c1", "Permission denied"), tool=("Skill", "skill"))
+
+    assert (run.called, run.loaded, run.broken) == (True, False, BROKEN)
+
+
+def test_what_the_model_writes_itself_it_has_not_read() -> None:
+    call = ToolCall(name="bash", id="c1", arguments={"command": f"echo '{LINES[0]}'"})
+
+    assert run_with(call, ("c1", LINES[0])).loaded is False
+
+
+@pytest.mark.parametrize("place", ["skill", "workspace"])
+def test_lines_that_stand_elsewhere_too_do_not_show_that_a_skill_was_read(place: str) -> None:
+    shared = "Totals are in cents, never in dollars."
+    text = f"{HEAD}\n{shared}\nOnly the skill itself says that the colour is blue."
+    body, notes = (WorkspaceFile(name=n, text=t) for n, t in (("SKILL.md", text), ("a.md", shared)))
+    in_skill, in_workspace = ((notes,), ()) if place == "skill" else ((), (notes,))
+    tally = tally_of(AgentTask(skill_name="csv", skill=(body, *in_skill), workspace=in_workspace))
+
+    tally.note_request([("", "csv: How to bill.")])
+    tally.note_request([("c1", shared)])
+
+    assert tally.run("1", "").loaded is False
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{"role": "assistant", "content": [{"type": "text", "text": "mine"}]},
+                      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1",
+                                                    "content": [{"text": "theirs"}]}]}]},
+        {"input": [{"type": "function_call", "call_id": "c1", "arguments": "mine"},
+                   {"type": "function_call_output", "call_id": "c1", "output": "theirs"}]},
+    ],
+)  # fmt: skip
+def test_results_are_told_from_what_the_model_wrote(body: Mapping[str, Any]) -> None:
+    sent = [*sent_to_model(body)]
+
+    assert ("c1", "theirs") in sent
+    assert "mine" not in str(sent)
 
 
 def test_a_skill_that_is_asked_for_by_its_folder_is_taken_by_its_name() -> None:
     other = InstalledSkill(name="a b", files=SKILL)
     task = AgentTask(skill_name="csv", skill=SKILL, neighbours=(other,), chooses=True)
     tally = tally_of(task)
-    read = ToolCall(name="exec_command", arguments={"cmd": "cat ~/.agents/skills/a-b/SKILL.md"})
+    read = ToolCall(name="Skill", arguments={"skill": "a-b"})
 
     tally.note_reply(said(read), 1)
 
@@ -131,13 +157,3 @@ def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -
 
     with pytest.raises(ProviderError, match="a complete reply instead of a streamed one"):
         Script("responses", [])(asked)
-
-
-def test_a_long_skill_that_is_read_in_two_parts_has_reached_the_agent() -> None:
-    lines = [f"Rule number {number} of the invoices.\n" for number in range(100)]
-    text = f"---\nname: billing\ndescription: d\n---\n\n{''.join(lines)}"
-    task = AgentTask(skill_name="billing", skill=(WorkspaceFile(name="SKILL.md", text=text),))
-    first, second = "".join(lines[:45]), "".join(lines[45:90])
-
-    assert is_loaded(task, [first, second])
-    assert not is_loaded(task, [first])

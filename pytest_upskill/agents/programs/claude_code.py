@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.agents.programs.cli import Cli, Launch
-from pytest_upskill.models import Request, ToolCall
+from pytest_upskill.models import Request
 
-_SKILL = "Skill"
 _NO_KEY = "sk-ant-the-key-is-outside-the-sandbox"
 
 
@@ -19,6 +18,7 @@ class ClaudeCode(Cli):
     tested_version = "2.1.330"
     wire = "messages"
     skills_folder = ".claude/skills"
+    skill_tool = ("Skill", "skill")
     command = "claude"
     package = "@anthropic-ai/claude-code"
     folder = "claude"
@@ -47,22 +47,10 @@ class ClaudeCode(Cli):
             },
         )
 
-    def skill_of(self, call: ToolCall) -> str:
-        """See `Cli.skill_of`: the model calls a tool, or reads the file by another."""
-        if call.name != _SKILL:
-            return super().skill_of(call)
-        # A name may have a prefix, as those of plugins do, or be written as a command.
-        name = str(call.arguments.get("skill") or "").rpartition(":")[2]
-        return name.strip().removeprefix("/")
-
-    def may_be_denied(self, call: ToolCall, result: str) -> bool:
-        """See `Cli.may_be_denied`: the tool failed, or the instructions follow its result."""
-        return call.name == _SKILL or super().may_be_denied(call, result)
-
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         """See `Cli.self_test_calls`."""
         write = {"command": "printf done > done.txt", "description": "write"}
         return [
-            {"name": _SKILL, "input": {"skill": skill}},
+            {"name": "Skill", "input": {"skill": skill}},
             {"name": "Bash", "input": write},
         ]

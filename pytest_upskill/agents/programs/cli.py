@@ -15,17 +15,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_upskill.agents.tally import skill_in_call
-from pytest_upskill.models import Request, ToolCall
+from pytest_upskill.models import Request
 from pytest_upskill.models.program_replies import AgentFormat
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _VERSION_TIMEOUT_S = 30
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 """Names of machines in npm's packages."""
-_UNREADABLE = re.compile(
-    r"no such file|permission denied|not found|cannot (open|access|read)", re.IGNORECASE
-)
 
 
 class NoAgentError(Exception):
@@ -64,6 +60,8 @@ class Cli(ABC):
     wire: ClassVar[AgentFormat]
     skills_folder: ClassVar[str]
     """The folder, below the home folder, where the program looks for skills."""
+    skill_tool: ClassVar[tuple[str, str]] = ("", "")
+    """Its tool that loads a skill, and the argument with the name; "" if the model reads files."""
     command: ClassVar[str]
     """The name of the program on PATH."""
     package: ClassVar[str]
@@ -110,22 +108,6 @@ class Cli(ABC):
             request: The request of the run.
             base_url: The address of the proxy in the sandbox, without a path.
         """
-
-    def skill_of(self, call: ToolCall) -> str:
-        """Return the skill that a call asks for, by its name or its folder; "" for none.
-
-        A call of any tool may read the skill's file.
-        """
-        return skill_in_call(call, self.skills_folder)
-
-    def may_be_denied(self, call: ToolCall, result: str) -> bool:
-        """Return whether the skill may not have been loaded, by a result that quotes no line of it.
-
-        The run counts as denied only if the skill does not appear later either. A result that
-        quotes nothing may be fine: a command may read a part of the file, or only its size.
-        """
-        del call
-        return _UNREADABLE.search(result) is not None
 
     @abstractmethod
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
