@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request
 
 from pytest_upskill.report.files.html import write_html
+from tests.browsing import browser, page
 from tests.reporting import cell, counted, report, run, trial
+
+__all__ = ["browser", "page"]
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -23,30 +24,6 @@ HOSTILE = [
     "\u202eright to left \u2066 override \u05d0\u05d1\u05d2",
     "<svg onload=alert(1)><a href='javascript:alert(1)'>owned</a>",
 ]
-_SWITCHES = [
-    # As root, and where no name space may be made, Chromium has no sandbox of its own.
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=_SWITCHES)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page()
-    yield page
-    page.close()
 
 
 @pytest.fixture(scope="module")

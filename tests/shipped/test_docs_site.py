@@ -1,18 +1,27 @@
-"""The docs build as a site, and every page is in its navigation."""
+"""The docs build as a site that everybody can read."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import yaml
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # no types
+from playwright.sync_api import Browser, Page
 
+from tests.browsing import browser, page
 from tests.pages import CHECKOUT, fences
 
+__all__ = ["browser", "page"]
+
+REPOSITORY = "https://github.com/owner/pytest-upskill"
+SITE = "https://owner.github.io/pytest-upskill/"
 DOCS = sorted((CHECKOUT / "docs").glob("*.md"))
 
 
@@ -25,6 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     process = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=folder,
+        env={**os.environ, "UPSKILL_REPOSITORY": REPOSITORY, "UPSKILL_SITE": SITE},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -34,25 +44,72 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+def _built(site: Path, doc: Path) -> Path:
+    return site / ("." if doc.stem == "index" else doc.stem) / "index.html"
+
+
 # In one test, as the pages are built together: several workers would build them several times.
 def test_every_page_shows_every_block_of_code_under_its_title(site: Path) -> None:
-    for page in DOCS:
-        file = "index.html" if page.stem == "index" else f"{page.stem}/index.html"
-        html = (site / file).read_text("utf-8")
-        written = fences(page)
+    for doc in DOCS:
+        html = _built(site, doc).read_text("utf-8")
+        written = fences(doc)
 
-        assert not re.search("<p>[^<]*```", html), page.name
-        assert html.count("<pre>") == len(written), page.name
+        assert not re.search("<p>[^<]*```", html), doc.name
+        assert html.count("<pre>") == len(written), doc.name
         titles = re.findall(r'<span class="filename">([^<]*)</span>', html)
-        assert titles == [fence.title for fence in written if fence.title is not None], page.name
+        assert titles == [fence.title for fence in written if fence.title is not None], doc.name
 
 
 def test_the_site_has_the_workflows_that_pages_link_to(site: Path) -> None:
     assert (site / "workflows" / "replay.yml").exists()
 
 
-def test_every_page_is_in_the_navigation() -> None:
-    nav = yaml.safe_load((CHECKOUT / "mkdocs.yml").read_text("utf-8"))["nav"]
+class _Settings(yaml.SafeLoader):
+    """Reads mkdocs.yml, whose ``!ENV`` names a variable of the environment."""
 
-    named = [page for group in nav for pages in group.values() for page in pages]
+
+def _variable(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> list[str]:
+    return list(map(str, loader.construct_sequence(node)))
+
+
+_Settings.add_constructor("!ENV", _variable)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    settings: Any = yaml.load((CHECKOUT / "mkdocs.yml").read_text("utf-8"), _Settings)
+
+    named = [page for group in settings["nav"] for pages in group.values() for page in pages]
     assert sorted(named) == [page.name for page in DOCS]
+
+
+def test_the_site_knows_its_address_and_its_repository(site: Path) -> None:
+    html = (site / "quickstart" / "index.html").read_text("utf-8")
+
+    assert f'rel="canonical" href="{SITE}quickstart/"' in html
+    assert f'<a href="{REPOSITORY}" title="Go to repository"' in html
+
+
+@pytest.mark.needs("chromium")
+def test_the_copy_button_copies_commands_only(site: Path, page: Page) -> None:
+    page.goto((site / "quickstart" / "index.html").as_uri())
+    page.evaluate("addEventListener('copy', () => { window.copied = `${getSelection()}` })")
+
+    page.locator(".highlight", has_text="1 failed, 4 passed").locator("button").click()
+
+    copied = page.wait_for_function("window.copied").json_value()
+    assert copied == "pytest --upskill-models offline skills/"
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_checker_of_accessibility_finds_nothing_serious(
+    site: Path, browser: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    for doc in DOCS:
+        page.goto(_built(site, doc).as_uri())
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).response["violations"]
+        serious = [each for each in found if each["impact"] in {"serious", "critical"}]
+        assert serious == [], doc.name
+    page.close()

@@ -76,14 +76,6 @@ def test_only_extras_bring_an_sdk_or_a_toolkit(metadata: Message) -> None:
     assert extras == {"all", "anthropic", "cuda", "dev", "openai", "xdist"}
 
 
-def test_the_readme_is_the_page_of_the_package(metadata: Message) -> None:
-    payload = metadata.get_payload(decode=True)
-
-    assert isinstance(payload, bytes)
-    assert payload.decode().strip() == (CHECKOUT / "README.md").read_text("utf-8").strip()
-    assert metadata["Description-Content-Type"] == "text/markdown"
-
-
 def test_the_changelog_speaks_of_this_version() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
     changelog = (CHECKOUT / "CHANGELOG.md").read_text("utf-8")

@@ -24,7 +24,8 @@ def steps(document: Any) -> Iterator[dict[str, Any]]:
     if "runs" in document:
         yield from document["runs"]["steps"]
     for job in document.get("jobs", {}).values():
-        yield from job["steps"]
+        # A job that runs another workflow has none.
+        yield from job.get("steps", ())
 
 
 def shell(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
