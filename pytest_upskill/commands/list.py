@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pytest_upskill import STATE
@@ -29,6 +30,7 @@ from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.runs import Series, read_history
 from pytest_upskill.report.history.terminal import rate
+from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched."""
@@ -94,7 +96,7 @@ def _describe(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[s
     with_cases, problems = own_cases(folder)
     text = read_text(folder / "SKILL.md")
     description = read_skill_text(text, folder=folder.name).description
-    lines = [*map(_cases_line, with_cases), *problems]
+    lines = [*chain.from_iterable(map(_case_lines, with_cases)), *problems]
     if not with_cases and not problems:
         lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
     lines += _latest_verdicts({skill.case_file.resolve() for skill in with_cases}, history)
@@ -114,9 +116,16 @@ def _latest_verdicts(case_files: Collection[Path], history: Sequence[Series]) ->
             yield f"{series.model}: {found} on {date:%Y-%m-%d}"
 
 
-def _cases_line(skill: Skill) -> str:
+def _case_lines(skill: Skill) -> Iterator[str]:
+    """Yield how the cases of a file can be measured, and what they need."""
     file = skill.case_file.absolute().relative_to(skill.folder.absolute()).as_posix()
-    return f"{counted(len(skill.cases), 'case')} in {file}"
+    ways = measured_by(skill.cases)
+    yield f"{counted(len(skill.cases), 'case')} in {file}{f': {ways}' if ways else ''}"
+    reasons = (
+        why_skipped(case, chooses=not case.is_answered, has_judge=False, is_agent=False)
+        for case in skill.cases
+    )
+    yield from (f"  {line}" for line in skip_lines(filter(None, reasons), len(skill.cases)))
 
 
 COMMAND = Command(

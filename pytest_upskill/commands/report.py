@@ -37,6 +37,7 @@ from pytest_upskill.report.terminal import (
     trigger_notes,
     trigger_table,
 )
+from pytest_upskill.trials.needs import unmeasured_lines
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -183,7 +184,7 @@ def _report_lines(report: Report) -> Iterator[str]:
 
 def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about incomplete data and different versions."""
-    yield from map(str, report.unmeasured_skills)
+    yield from unmeasured_lines(report.unmeasured_skills)
     yield from why_undecided(report, names_error=False)
     for session in report.sessions:
         yield from session.without_trials

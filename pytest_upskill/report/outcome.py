@@ -15,7 +15,8 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.trials.result import TrialResult, skip_reasons
+from pytest_upskill.trials.needs import reasons_of, skip_lines
+from pytest_upskill.trials.result import TrialResult
 
 Outcome = Literal["failed", "undecided", "empty", "passed"]
 
@@ -58,12 +59,7 @@ def why_undecided(
     """
     measured = any(trial.planned for _, trial in _trials(report))
     if not (is_part or measured) and (skills := report.unmeasured_skills):
-        reasons = {
-            (skill.path, skill.skill, case.case): case.reason
-            for skill in skills
-            for case in skill.cases
-        }
-        yield f"nothing was measured: {skip_reasons(reasons.values())}"
+        yield f"nothing was measured: {'; '.join(skip_lines(reasons_of(skills)))}"
     if base := uncompared_base(report):
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""

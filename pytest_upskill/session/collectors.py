@@ -26,7 +26,7 @@ from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings
-from pytest_upskill.trials.result import NO_JUDGE
+from pytest_upskill.trials.needs import why_skipped
 from pytest_upskill.trials.trial import Trial, plan, unlisted_choices
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         if not reason and (settings.baseline_update or not lack)
     )
     for index, (trial, reason, lack) in enumerate(zip(trials, reasons, lacking, strict=True)):
-        item = TrialItem.from_parent(
+        yield TrialItem.from_parent(
             parent,
             name=trial.name,
             # Explicit: pytest 9.2 does not recognize a parsed id in --lf (pytest#15045).
@@ -138,11 +138,9 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
             trial=trial,
             index=index,
             planned_trials=planned[trial.model, trial.chooses],
+            why_skipped=reason or (None if settings.require_compilers else lack),
             why_not_runnable=lack if settings.require_compilers else None,
         )
-        if skip := reason or (None if settings.require_compilers else lack):
-            item.add_marker(pytest.mark.skip(reason=safe_line(skip)))
-        yield item
 
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
@@ -177,17 +175,12 @@ def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:
         return foreign
     if trial.chooses and trial.skill.hidden:
         return f"no agent sees {trial.skill.name}: disable-model-invocation is set"
-    if case.skip is not None:
-        return case.skip
-    only_statements = len(case.judge_checks) == len(case.checks)
-    if only_statements and settings.judge is None and not trial.chooses:
-        return NO_JUDGE
-    if case.agent_key and not trial.model.agent:
-        return (
-            f"'{case.agent_key}' needs an agent, and {trial.model.label} answers single "
-            "requests: choose one, such as loop:haiku"
-        )
-    return None
+    return why_skipped(
+        case,
+        chooses=trial.chooses,
+        has_judge=settings.judge is not None,
+        is_agent=bool(trial.model.agent),
+    )
 
 
 class UnsafeFolder(pytest.Directory):

@@ -33,7 +33,7 @@ from pytest_upskill.session.items import TrialItem, needing_answers
 from pytest_upskill.session.progress import Progress
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
-from pytest_upskill.session.terminal import forecast_lines
+from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 
@@ -176,6 +176,7 @@ class FetchedAnswers:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._needs: list[str] = []
         self._prepared: Prepared | None = None
         self._service: Service | None = None
         self._progress: Progress | None = None
@@ -184,16 +185,17 @@ class FetchedAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check, before the first test, that every trial can be answered."""
+        self._needs = needs_lines(session.items)
         if runs_tests(self._config):
             self._prepared = prepare(
                 self._config, {item.key: item.trial for item in needing_answers(session.items)}
             )
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Return the lines with the forecast of the requests."""
-        if self._prepared is None:
-            return []
-        return forecast_lines(self._config, self._prepared.trials.values(), self._prepared.forecast)
+        """Return what the cases need, and the forecast of the requests."""
+        trials = self._prepared.trials.values() if self._prepared else ()
+        cost_forecast = self._prepared.forecast if self._prepared else None
+        return lines_before_the_run(self._config, self._needs, trials, cost_forecast)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:

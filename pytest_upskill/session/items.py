@@ -16,7 +16,8 @@ from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.session.settings import SETTINGS, runs_tests
-from pytest_upskill.trials.result import UNDECIDABLE, CellKey, TrialRecord, TrialResult
+from pytest_upskill.trials.needs import UNDECIDABLE
+from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description
 
 ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
@@ -51,6 +52,7 @@ class TrialItem(ItemOutsidePackages):
         trial: Trial,
         index: int,
         planned_trials: int,
+        why_skipped: str | None,
         why_not_runnable: str | None,
         **kwargs: Any,
     ) -> None:
@@ -59,11 +61,15 @@ class TrialItem(ItemOutsidePackages):
         self.index = index
         self.planned_trials = planned_trials
         """Number of trials of the cell if all run."""
+        self.why_skipped = why_skipped
+        """Why no answer is requested; None if one is."""
         self.why_not_runnable = why_not_runnable
         """What this machine lacks to run the trial, which is an error; None if it lacks nothing."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
+        if why_skipped:
+            self.add_marker(pytest.mark.skip(reason=safe_line(why_skipped)))
         # The rest of what -k finds is in the item's name, and the skill's is on the file.
         self.extra_keyword_matches.update(trial.case.tags)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -157,6 +157,20 @@ class Records:
     def measured(self) -> list[TrialRecord]:
         """The trials in which something was checked."""
         return [record for record in self.trials.values() if record.result.planned]
+
+    def skip_reasons(self) -> Iterable[str]:
+        """Return why cases were skipped, on every model for which they were to run."""
+        measured = {(each.path, each.cell_key.chooses, each.result.case) for each in self.measured}
+        reasons = {
+            (key.path, key.chooses, case): reason
+            for key, cases in self.skipped.items()
+            for case, reason in cases.items()
+        }
+        return {
+            (path, case): reason
+            for (path, chooses, case), reason in reasons.items()
+            if (path, chooses, case) not in measured
+        }.values()
 
     def add(self, report: pytest.TestReport) -> None:
         """Record what a report says of a trial."""

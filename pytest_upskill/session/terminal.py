@@ -23,9 +23,11 @@ from pytest_upskill.report.terminal import (
     trigger_notes,
     trigger_table,
 )
+from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import Results, unmeasured_skills
+from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import SETTINGS
+from pytest_upskill.trials.needs import measured_by, skip_lines
 from pytest_upskill.trials.trial import Trial
 
 QUIETEST = -2
@@ -111,8 +113,8 @@ class Terminal:
         if self._results.gates:
             write(reporter, LEGEND)
         if self._results.decisions:
-            for each in unmeasured_skills(self._results.records):
-                write(reporter, str(each), yellow=True)
+            for line in skip_lines(self._results.records.skip_reasons()):
+                write(reporter, f"skipped: {line}", yellow=True)
         for note in notes(self._results.gates, verbose=self._config.get_verbosity() > 0):
             write(reporter, note)
         for orphan in self._results.orphans:
@@ -212,20 +214,54 @@ def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
         yield f"upskill: {name} does not apply, as {cure}"
 
 
-def forecast_lines(
-    config: pytest.Config, trials: Iterable[Trial], forecast: CostForecast
+def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
+    """Return how the collected cases can be measured, and what those need that are skipped."""
+    trials = [item for item in items if isinstance(item, TrialItem)]
+    if not trials:
+        return []
+    cases = {(item.case_path, item.trial.case.id): item.trial.case for item in trials}
+    skipped: dict[tuple[str, str, bool], str] = {}
+    for item in trials:
+        if item.why_skipped:
+            skipped[item.case_path, item.trial.case.id, item.trial.chooses] = item.why_skipped
+    for item in trials:  # on one model it may be skipped, and run on another
+        if not item.why_skipped:
+            skipped.pop((item.case_path, item.trial.case.id, item.trial.chooses), None)
+    reasons = {(path, case): reason for (path, case, _), reason in skipped.items()}
+    ways = measured_by(cases.values()) or "none can be measured"
+    return [
+        f"upskill: {counted(len(cases), 'case')}: {ways}",
+        *(f"upskill: {line}" for line in skip_lines(reasons.values(), len(cases))),
+    ]
+
+
+def lines_before_the_run(
+    config: pytest.Config,
+    needs: Sequence[str],
+    trials: Iterable[Trial],
+    forecast: CostForecast | None,
 ) -> list[str]:
-    """Return the lines before the first test; none if there are no trials.
+    """Return the lines before the first test.
 
     Args:
         config: Config of this process.
+        needs: Lines about how the cases can be measured.
         trials: Trials that need answers.
-        forecast: The forecast of their requests.
+        forecast: The forecast of their requests; None if no test runs.
     """
-    settings = config.stash[SETTINGS]
     # Unlike the header, pytest prints these lines with -q too.
-    if forecast.trials == 0 or (config.get_verbosity() < 0 and not settings.dry_run):
+    if config.get_verbosity() < 0 and not config.stash[SETTINGS].dry_run:
         return []
+    lines = [*needs]
+    if forecast is not None and forecast.trials:
+        lines += _forecast_lines(config, trials, forecast)
+    return [wrapped for line in lines for wrapped in lines_of(line, config)]
+
+
+def _forecast_lines(
+    config: pytest.Config, trials: Iterable[Trial], forecast: CostForecast
+) -> list[str]:
+    settings = config.stash[SETTINGS]
     replay = settings.cache_mode == "replay"
     lines = _request_lines(forecast, replay=replay, by_model=settings.dry_run)
     if settings.dry_run and not replay:
@@ -235,7 +271,7 @@ def forecast_lines(
         gates = {(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials}
         count = counted(len(gates), "gate")
         lines.insert(0, f"upskill: {count} will follow, one for each skill on each model")
-    return [wrapped for line in lines for wrapped in lines_of(line, config)]
+    return lines
 
 
 def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:

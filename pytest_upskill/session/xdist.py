@@ -36,11 +36,20 @@ from pytest_upskill.session.fetching import Prepared, prepare, start_service, st
 from pytest_upskill.session.items import TrialItem, needing_answers
 from pytest_upskill.session.progress import Heartbeat, Progress
 from pytest_upskill.session.settings import SETTINGS, runs_tests
-from pytest_upskill.session.terminal import forecast_lines
+from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.trials.trial import Trial
 
 _POLL_S = 0.01
 _ANSWERS = TypeAdapter(list[Answer])
+
+
+class Collected(NamedTuple):
+    """What a worker collected."""
+
+    trials: dict[str, CollectedTrial]
+    """The trials that need answers, by key."""
+    needs: list[str]
+    """Lines about how the cases can be measured."""
 
 
 class CollectedTrial(NamedTuple):
@@ -83,11 +92,11 @@ class Controller:
         if self._service is not None or not runs_tests(self._config):
             return
         settings = self._config.stash[SETTINGS]
-        collected = self._handover.read_trials(settings.models, settings.judge)
+        collected, needs = self._handover.read_collected(settings.models, settings.judge)
         for key, (nodeid, _) in collected.items():
             self._keys_by_nodeid.setdefault(nodeid, []).append(key)
         prepared = prepare(self._config, {key: trial for key, (_, trial) in collected.items()})
-        self._print_forecast(prepared)
+        self._print_forecast(needs, prepared)
         self._service = start_service(self._config, prepared)
         self._heartbeat.watch(Progress(self._config, self._service, collected))
         for key in collected:
@@ -110,12 +119,13 @@ class Controller:
         if self._session is not None and self._session.shouldfail:
             self._handover.mark_closed()
 
-    def _print_forecast(self, prepared: Prepared) -> None:
+    def _print_forecast(self, needs: Sequence[str], prepared: Prepared) -> None:
         """Print the forecast, for which pytest has a hook only in a process that collects."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
-        for line in forecast_lines(self._config, prepared.trials.values(), prepared.forecast):
+        trials, cost_forecast = prepared.trials.values(), prepared.forecast
+        for line in lines_before_the_run(self._config, needs, trials, cost_forecast):
             if reporter.isatty:
                 # Overwrite pytest-xdist's line about its workers: it has no line break.
                 reporter.rewrite(line, erase=True)
@@ -145,12 +155,11 @@ class HandedAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
-        self._handover.write_trials(
-            {
-                item.key: CollectedTrial(item.nodeid, item.trial)
-                for item in needing_answers(session.items)
-            }
-        )
+        trials = {
+            item.key: CollectedTrial(item.nodeid, _without_passwords(item.trial))
+            for item in needing_answers(session.items)
+        }
+        self._handover.write_collected(Collected(trials, needs_lines(session.items)))
 
     def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
@@ -182,35 +191,30 @@ class Handover:
         """Mark that answers will come, for which workers wait."""
         self._open_marker.touch()
 
-    def write_trials(self, trials: dict[str, CollectedTrial]) -> None:
-        """Write which trials need answers, by key and without passwords."""
-        safe = {
-            key: CollectedTrial(nodeid, _without_passwords(trial))
-            for key, (nodeid, trial) in trials.items()
-        }
+    def write_collected(self, collected: Collected) -> None:
+        """Write what a worker collected, without passwords."""
         pickled = BytesIO()
-        _TrialPickler(pickled).dump(safe)
+        _TrialPickler(pickled).dump(collected)
         write_file(self._trials_file, pickled.getvalue())
 
-    def read_trials(
-        self, models: Iterable[Model], judge: Model | None
-    ) -> dict[str, CollectedTrial]:
-        """Return the trials that need answers, by key, as a worker collected them.
+    def read_collected(self, models: Iterable[Model], judge: Model | None) -> Collected:
+        """Return what a worker collected.
 
         Args:
             models: The models of the session, with the passwords that the file lacks.
             judge: The judge of the session, likewise.
         """
         # Written before the first test, so before any answer could run code.
-        trials: dict[str, CollectedTrial] = pickle.loads(self._trials_file.read_bytes())  # noqa: S301
+        collected: Collected = pickle.loads(self._trials_file.read_bytes())  # noqa: S301
         by_label = {model.label: model for model in models}
-        return {
+        trials = {
             key: CollectedTrial(
                 nodeid,
                 replace(trial, model=by_label[trial.model.label], judge=trial.judge and judge),
             )
-            for key, (nodeid, trial) in trials.items()
+            for key, (nodeid, trial) in collected.trials.items()
         }
+        return collected._replace(trials=trials)
 
     def write_answers(self, key: str, answers: Sequence[Answer]) -> None:
         """Write a trial's answers for the worker that runs it.

@@ -198,10 +198,7 @@ def test_a_single_request_skips_what_needs_an_agent_and_names_one(
 
     result = run_once("skills", f"--upskill-models={model}", "-rs")
 
-    said = (
-        "'file_exists' needs an agent, and m answers single requests: choose one, such as "
-        "loop:haiku"
-    )
+    said = "has files or needs commands ('file_exists'): choose an agent, such as loop:haiku"
     assert said in " ".join(result.stdout.str().split())
 
 

@@ -85,8 +85,8 @@ def test_cases_that_need_an_agent_or_a_judge_are_skipped_with_the_reason(
     result.assert_outcomes(passed=3, skipped=4)
     result.stdout.fnmatch_lines(
         [
-            "SKIPPED*evals.json: 'ran_script' needs an agent, and offline answers single *",
-            "SKIPPED*evals.json: only has statements for a judge; add --upskill-judge MODEL",
+            "SKIPPED*evals.json: has files or needs commands ('ran_script'): choose an agent*",
+            "SKIPPED*evals.json: has only statements for a judge: add --upskill-judge MODEL",
         ]
     )
 

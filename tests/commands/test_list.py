@@ -34,7 +34,7 @@ def test_every_skill_is_listed_with_its_cases_and_latest_verdict(
             "skills",
             "  billing",
             "    Facts about billing for a test. Use when a test asks.",
-            "    1 case in skill_meta.json",
+            "    1 case in skill_meta.json: 1 by code",
             "    offline: too few runs, lift +100 *,+100] on *",
             "  broken",
             "    *SKILL.md:1:1: no frontmatter: *",
@@ -45,6 +45,28 @@ def test_every_skill_is_listed_with_its_cases_and_latest_verdict(
         consecutive=True,
     )
     assert len(lines[-2]) <= 80
+
+
+def test_what_the_cases_of_each_skill_need_is_listed(
+    capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
+) -> None:
+    write_skill(
+        {"id": "kind", "input": "Why?", "expected": {"judge": "It is kind."}},
+        {"id": "file", "input": "Write it.", "expected": {"file_exists": "a.txt"}},
+        name="shipping",
+    )
+    capsys.readouterr()
+
+    assert main(["list", "-d", "skills/shipping"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:-1] == [
+        "    2 cases in skill_meta.json: 1 by a judge, 1 by an agent",
+        "      1 of 2 cases has only statements for a judge: add --upskill-judge MODEL",
+    ]
+    assert lines[-1].endswith(
+        "1 of 2 cases has files or needs commands ('file_exists'): choose "
+        "an agent, such as loop:haiku"
+    )
 
 
 def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixture[str]) -> None:

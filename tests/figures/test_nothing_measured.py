@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.figures.gate import NOT_MEASURED
-from pytest_upskill.trials.result import NO_JUDGE, skip_reasons
+from pytest_upskill.trials.needs import NO_JUDGE, skip_lines
 from tests.conftest import QUESTION, Run, WriteSkill
 
 OFFLINE = ("--upskill-models", "offline", "skills")
@@ -32,7 +32,7 @@ def test_a_run_of_which_every_trial_is_skipped_is_not_green(
 
     assert result.ret == NOT_MEASURED
     line = (
-        "exit code 75: nothing was measured: 3 cases only have statements for a judge; add "
+        "exit code 75: nothing was measured: 3 cases have only statements for a judge: add "
         "--upskill-judge MODEL"
     )
     assert line in result.outlines
@@ -53,7 +53,7 @@ def test_a_test_that_failed_keeps_the_run_red(
     result = run_once(*OFFLINE, ".")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["nothing was measured: 1 case only has *"])
+    result.stdout.fnmatch_lines(["nothing was measured: 1 case has only *"])
 
 
 @pytest.mark.usefixtures("judge_only")
@@ -67,29 +67,67 @@ def test_a_run_that_is_not_to_measure_everything_is_green(run_once: Run, option:
     result.stdout.no_fnmatch_line("nothing was measured*")
 
 
-def test_one_skill_that_was_skipped_among_others_is_named_with_its_reasons(
+def test_each_reason_for_skipping_is_one_line_at_the_end_with_a_count(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
-    write_skill(spoken("a"), spoken("b") | {"validator": "v"}, name="shipping")
+    for name in ("shipping", "storage"):
+        write_skill(spoken("a"), spoken("b") | {"validator": "v"}, name=name)
 
     result = run_once(*OFFLINE)
 
     assert result.ret == pytest.ExitCode.OK
-    line = (
-        "shipping on offline: not measured, as every case was skipped: 1 case only has statements "
-        "for a judge; add --upskill-judge MODEL; 1 case: validator: *"
+    result.stdout.fnmatch_lines(
+        [
+            "skipped: 2 cases have only statements for a judge: add --upskill-judge MODEL",
+            "skipped: 2 cases: validator: *",
+        ]
     )
-    result.stdout.fnmatch_lines([line])
+
+
+@pytest.mark.parametrize("option", ["", "--upskill-dry-run", "--collect-only"])
+def test_what_the_cases_need_is_said_before_anything_is_paid_for(
+    run: Run, write_skill: WriteSkill, option: str
+) -> None:
+    write_skill(
+        {"id": "text", "input": QUESTION, "expected": {"contains": "37"}},
+        spoken("a"),
+        {"id": "file", "input": QUESTION, "expected": {"file_exists": "a.txt"}},
+        {"id": "turns", "input": QUESTION, "expected": {"contains": "37"}, "max_turns": 3},
+        {"id": "query", "input": QUESTION, "should_trigger": True},
+    )
+    write_skill(spoken("a"), spoken("b"), name="shipping")
+
+    result = run(*OFFLINE, *filter(None, [option]))
+
+    lines = [line for line in result.outlines if line.startswith("upskill: ")]
+    at = lines.index("upskill: 7 cases: 1 by code, 3 by a judge, 1 as triggers, 2 by an agent")
+    assert lines[at + 1 : at + 3] == [
+        "upskill: 3 of 7 cases have only statements for a judge: add --upskill-judge MODEL",
+        "upskill: 2 of 7 cases have files or need commands: choose an agent, such as loop:haiku",
+    ]
+
+
+def test_a_case_that_one_of_the_models_can_measure_needs_nothing(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(spoken("a"), {"id": "file", "input": QUESTION, "expected": {"file_exists": "a"}})
+    models = "offline,loop:m@http://127.0.0.1:9/v1"
+
+    result = run_once("--upskill-models", models, "--upskill-judge=m@http://127.0.0.1:9", "--co")
+
+    result.stdout.fnmatch_lines(["upskill: 2 cases: 1 by a judge, 1 by an agent"])
+    result.stdout.no_fnmatch_line("upskill: * of 2 cases *")
 
 
 def test_reasons_that_differ_in_a_name_are_counted_together_and_the_rarest_left_out() -> None:
     reasons = ["no gcc", NO_JUDGE, "no 'a.csv'", "no 'b.csv'", "no 'b.csv'", "no nvcc", "no cl"]
 
-    line = skip_reasons(reasons)
-
-    assert line == (
-        "3 cases: no 'a.csv' and the like; 1 case: no gcc; "
-        "1 case only has statements for a judge; add --upskill-judge MODEL; "
-        "2 cases for other reasons; -rs lists them"
-    )
+    assert skip_lines([*reasons, "no ld"]) == [
+        "3 cases: no 'a.csv' and the like",
+        "1 case: no gcc",
+        "1 case has only statements for a judge: add --upskill-judge MODEL",
+        "1 case: no nvcc",
+        "1 case: no cl",
+        "1 case for other reasons; -rs lists them",
+    ]

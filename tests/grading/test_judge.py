@@ -136,7 +136,7 @@ def test_without_a_judge_a_statement_neither_holds_nor_fails(
     result.assert_outcomes(passed=3, skipped=2)
     result.stdout.fnmatch_lines(["judge: 1 statement is ungraded: name a model with *"])
     result.stdout.fnmatch_lines(
-        ["SKIPPED *: only has statements for a judge; add --upskill-judge MODEL"]
+        ["SKIPPED *: has only statements for a judge: add --upskill-judge MODEL"]
     )
     assert not any(is_judgement(received) for received in loopback.requests)
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import parse_model
-from pytest_upskill.session.xdist import CollectedTrial, Handover
+from pytest_upskill.session.xdist import Collected, CollectedTrial, Handover
 from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
@@ -199,7 +199,7 @@ def test_trials_are_handed_over_without_naming_a_module_that_other_pythons_lack(
     trials = {trial.name: CollectedTrial("nodeid", trial) for trial in planned(case)}
     handover = Handover(tmp_path)
 
-    handover.write_trials(trials)
+    handover.write_collected(Collected(trials, []))
 
     assert b"pathlib" not in tmp_path.joinpath("trials").read_bytes()
-    assert handover.read_trials([parse_model("offline")], judge=None) == trials
+    assert handover.read_collected([parse_model("offline")], judge=None).trials == trials

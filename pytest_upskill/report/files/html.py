@@ -26,13 +26,13 @@ from pytest_upskill.report.files import charts, phrases
 from pytest_upskill.report.files.phrases import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome, why_undecided
+from pytest_upskill.trials.needs import unmeasured_lines
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 MOST_BYTES = 5_000_000
 
 _EXCERPTS = (4096, 2048, 1024, 512, 256, 128, 0)
 """Characters of an answer to show, tried in turn until the page is small enough."""
-
 
 _ICONS: Mapping[ShownVerdict, str] = {
     "regression": "\u25bc",
@@ -102,6 +102,7 @@ def environment() -> Environment:
         "icons": _ICONS,
         "notes_of": notes_of,
         "outcome": outcome,
+        "unmeasured_lines": unmeasured_lines,
         "why_undecided": why_undecided,
         "phrases": phrases,
         "trigger_columns": trigger_columns,

@@ -29,6 +29,7 @@ from pytest_upskill.report.files.phrases import (
 )
 from pytest_upskill.report.notes import notes, undecidable_statements
 from pytest_upskill.report.outcome import outcome, why_undecided
+from pytest_upskill.trials.needs import unmeasured_lines
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 COMMENT_LIMIT = 65_536
@@ -133,7 +134,7 @@ def _overview(report: Report) -> Iterator[Section]:
     note_lines = (
         *why_undecided(report),
         *(line for session in report.sessions for line in session.without_trials),
-        *(map(str, report.unmeasured_skills) if report.all_cells else ()),
+        *(unmeasured_lines(report.unmeasured_skills) if report.all_cells else ()),
         *notes(report.gates, verbose=False),
         *(f"{cell.name}: {note}" for cell in report.trigger_cells for note in cell.ending_notes),
         *undecidable_statements(report.cells),

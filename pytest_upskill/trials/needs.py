@@ -1,0 +1,128 @@
+"""What a case needs to be measured, and why cases are skipped."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.project.messages import counted
+from pytest_upskill.trials.result import Unmeasured
+
+NO_JUDGE = "has only statements for a judge: add --upskill-judge MODEL"
+"""Why a case without checks by code is skipped if there is no judge."""
+
+UNDECIDABLE = "its judge cannot decide any of its statements from an answer; use an agent"
+"""Why a case is skipped after it was answered."""
+
+_WAYS = ("by code", "by a judge", "as triggers", "by an agent")
+
+_DIFFERING = re.compile(r" \('[^']*'\)|'[^']*'")
+"""Parts in which reasons that are counted together may differ."""
+_PLURAL = {"has": "have", "needs": "need"}
+_MOST_REASONS = 5
+_MOST_NAMES = 3
+
+
+def why_skipped(case: Case, *, chooses: bool, has_judge: bool, is_agent: bool) -> str | None:
+    """Return why a trial of a case is skipped, None if it is not.
+
+    Args:
+        case: The case.
+        chooses: Whether the trial is about which skill is chosen.
+        has_judge: Whether there is a judge.
+        is_agent: Whether the model runs as an agent.
+    """
+    if case.skip is not None:
+        return case.skip
+    if chooses:
+        return None
+    if case.agent_key and not is_agent:
+        return (
+            f"has files or needs commands ('{case.agent_key}'): choose an agent, such as loop:haiku"
+        )
+    if _has_only_statements(case) and not has_judge:
+        return NO_JUDGE
+    return None
+
+
+def measured_by(cases: Iterable[Case]) -> str:
+    """Return how cases can be measured: ``30 by code, 801 by a judge``; a case may count twice."""
+    ways = Counter(way for case in cases for way in _ways(case))
+    return ", ".join(f"{ways[way]} {way}" for way in _WAYS if ways[way])
+
+
+def _ways(case: Case) -> Iterator[str]:
+    if case.skip is not None:
+        return
+    if case.trigger is not None:
+        yield "as triggers"
+    if case.is_answered:
+        if case.agent_key:
+            yield "by an agent"
+        else:
+            yield "by a judge" if _has_only_statements(case) else "by code"
+
+
+def _has_only_statements(case: Case) -> bool:
+    return len(case.judge_checks) == len(case.checks)
+
+
+def skip_lines(reasons: Iterable[str], total: int = 0) -> list[str]:
+    """Return a line for each of the most frequent reasons, such as ``3 cases: needs gcc``.
+
+    Reasons that differ only in quoted parts are counted together.
+
+    Args:
+        reasons: One for each skipped case.
+        total: Number of all cases, to write ``3 of 10 cases``; 0 to leave it out.
+    """
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for reason in reasons:
+        alike[_DIFFERING.sub("", reason)].append(reason)
+    groups = sorted(alike.values(), key=len, reverse=True)
+    of_all = f" of {total}" if total else ""
+    lines = [_reason_with_count(group, of_all) for group in groups[:_MOST_REASONS]]
+    if rest := sum(map(len, groups[_MOST_REASONS:])):
+        lines.append(f"{_cases(rest, of_all)} for other reasons; -rs lists them")
+    return lines
+
+
+def _reason_with_count(reasons: Sequence[str], of_all: str) -> str:
+    """Return the first of several similar reasons, after the number of cases."""
+    cases, first = _cases(len(reasons), of_all), reasons[0]
+    if len(set(reasons)) > 1:
+        plain = re.sub(r" \('[^']*'\)", "", first)
+        first = plain if plain != first else f"{first} and the like"
+    if not first.startswith(tuple(_PLURAL)):
+        return f"{cases}: {first}"
+    lack, colon, cure = first.partition(":")
+    if len(reasons) > 1:
+        lack = " ".join(_PLURAL.get(word, word) for word in lack.split(" "))
+    return f"{cases} {lack}{colon}{cure}"
+
+
+def _cases(count: int, of_all: str) -> str:
+    number, _, noun = counted(count, "case").partition(" ")
+    return f"{number}{of_all} {'cases' if of_all else noun}"
+
+
+def unmeasured_lines(skills: Sequence[Unmeasured]) -> Iterator[str]:
+    """Yield a line about the skills of which every case was skipped, with the reasons."""
+    if not skills:
+        return
+    names = [f"{each.skill} on {each.model}" for each in skills]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    reasons = "; ".join(skip_lines(reasons_of(skills)))
+    listed = f"{', '.join(names[:_MOST_NAMES])}{more}"
+    yield f"not measured, as every case was skipped: {listed}: {reasons}"
+
+
+def reasons_of(skills: Iterable[Unmeasured]) -> Iterable[str]:
+    """Return the reason of each skipped case; on several models it is one case."""
+    return {
+        (skill.path, skill.skill, skipped.case): skipped.reason
+        for skill in skills
+        for skipped in skill.cases
+    }.values()
