@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,25 @@ from pytest_upskill.cases.evals.owner import Owner, plain_name
 from pytest_upskill.cases.evals.reader import Evals, parse_evals, read_evals
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 
 SAYS_HI = (Judge(statement="Says hi"),)
 """The checks of an answer of which a file says that it "Says hi"."""
 
 
-def no_files(name: str) -> Mapping[str, str]:
+def no_files(name: str) -> Sequence[WorkspaceFile]:
     raise AssertionError(name)
 
 
-def skill(name: str, read_files: Callable[[str], Mapping[str, str]] = no_files) -> Owner:
+def skill(name: str, read_files: Callable[[str], Sequence[WorkspaceFile]] = no_files) -> Owner:
     """Make a skill of one name."""
     return Owner(folder=Path(name), names={name}, read_files=read_files)
+
+
+def given(case: Case) -> dict[str, str]:
+    """Return the files of a case as a prompt has them."""
+    return {file.name: file.prompt for file in case.files}
 
 
 CSV = skill("csv")

@@ -22,6 +22,7 @@ from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks, choose_units
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.structure import ValueAtPath
 from pytest_upskill.checks.text import NotRegex, Regex, compile_pattern
 from pytest_upskill.grading.judge import read_judgement
@@ -80,7 +81,7 @@ def evals_file(suffix: str) -> Callable[[str], None]:
         with line_by_line():
             evals = read_evals(
                 parse_evals(_of_file(text), suffix=suffix),
-                owner=skill("csv", lambda name: {name: ""}),
+                owner=skill("csv", lambda name: [WorkspaceFile(name=name, text="")]),
                 find=skill,
             )
             names = [case.id for case in evals.cases]

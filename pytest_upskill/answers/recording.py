@@ -75,6 +75,7 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
         fields |= {
             "agent": request.model.agent,
             "workspace": _digest_of(task.workspace),
+            "setup": _digest(json.dumps(asdict(task.setup))),
             "skill": _digest_of(task.skill),
             "max_turns": task.max_turns,
             "caps": asdict(RunLimits()),

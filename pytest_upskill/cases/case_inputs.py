@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 
 from pytest_upskill.cases.case_files import reads_as_cases
 from pytest_upskill.cases.skill import Case, HiddenFiles
-from pytest_upskill.cases.source.files import Unreadable, read_folder, read_text_inside, stay_inside
-from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.cases.source.files import Unreadable, read_folder, read_inside, stay_inside
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile
 from pytest_upskill.project.files import is_inside, real_name
 
 MAX_FILES = 100
@@ -63,16 +63,17 @@ class CaseInputs:
         own = [name for name in in_folder if name.casefold() in _OF_SKILL]
         return frozenset(_real(self.folder / name) for name in (*own, *self._in_context))
 
-    def texts(self, name: str) -> Mapping[str, str]:
+    def files(self, name: str, max_bytes: int = MAX_BYTES) -> tuple[WorkspaceFile, ...]:
         """Read the file or all files of the folder that a case names, sorted by name.
 
         Args:
             name: A path relative to the skill's folder. If it does not exist there, it is tried
                 relative to the folder of the case file, then to the folders above both.
+            max_bytes: Maximum size of all files together.
 
         Raises:
-            Unreadable: A file is missing, too large, not text, a case file or outside the folders
-                of skill and cases, or there are over `MAX_FILES`.
+            Unreadable: A file is missing, a case file or outside the folders of skill and cases,
+                or the files are too large or over `MAX_FILES`.
         """
         path = self._find(name)
         home = _enclosing_folder(path, self._homes) or self.folder
@@ -91,7 +92,13 @@ class CaseInputs:
         if len(given) > MAX_FILES:
             raise Unreadable(f"{name!r} contains over {MAX_FILES} files")
         self._note(given.values())
-        return {shown: read_text_inside(home, file, shown=shown) for shown, file in given.items()}
+        read = tuple(
+            WorkspaceFile.of(shown, read_inside(home, file, max_bytes, shown=shown))
+            for shown, file in given.items()
+        )
+        if sum(len(file.content) for file in read) > max_bytes:
+            raise Unreadable(f"{name!r} is larger than {max_bytes >> 20} MiB")
+        return read
 
     def workspace(self, name: str) -> tuple[WorkspaceFile, ...]:
         """Read the folder that a case names as the workspace of agents.
@@ -145,16 +152,13 @@ class CaseInputs:
 
 def without_copies(case: Case, skill_text: str) -> tuple[Case, Sequence[str]]:
     """Return a case without the files that are copies of a ``SKILL.md``, and their names."""
-    given = {**case.files, **{each.name: each.text for each in case.workspace if not each.binary}}
-    if not given:
-        return case, ()
     lines = skill_text.split()
-    copies = [name for name, text in given.items() if text.split() == lines]
+    copies = [file for file in (*case.files, *case.workspace) if file.text.split() == lines]
     if not copies:
         return case, ()
-    files = {name: text for name, text in case.files.items() if name not in copies}
-    workspace = tuple(each for each in case.workspace if each.name not in copies)
-    return replace(case, files=files, workspace=workspace), copies
+    files = tuple(file for file in case.files if file not in copies)
+    workspace = tuple(file for file in case.workspace if file not in copies)
+    return replace(case, files=files, workspace=workspace), [file.name for file in copies]
 
 
 def answers_in(folder: Path, beside: Path, names: Iterable[str]) -> frozenset[str]:

@@ -50,7 +50,7 @@ def _repeated_inputs(skill: Skill) -> Iterator[Problem]:
     """Find cases with the same input: what is one question counts as two in every rate."""
     first: dict[object, Case] = {}
     for case in skill.cases:
-        other = first.setdefault((case.input, *sorted(case.files.items())), case)
+        other = first.setdefault((case.input, case.files, case.workspace, case.setup), case)
         if other is not case:
             what = (
                 f"{case.id}: asks the same as {other.id} in line {other.line}: give "

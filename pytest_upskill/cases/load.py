@@ -239,7 +239,7 @@ class _Loader:
 
         names = {self._text_of(folder).name, folder.name}
         inputs = self._parts_of(folder).inputs
-        return Owner(folder=folder, names=names, read_files=inputs.texts)
+        return Owner(folder=folder, names=names, read_files=inputs.files)
 
     def _parts_of(self, folder: Path) -> _Parts:
         """Read what a skill's text puts into the context, and prepare to read inputs of cases."""

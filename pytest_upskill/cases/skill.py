@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import Sandboxed
-from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck, WorkspaceFile
+from pytest_upskill.checks.files import (
+    NO_SETUP,
+    FileExists,
+    InFile,
+    ProcessCheck,
+    Setup,
+    WorkspaceFile,
+    placed,
+)
 from pytest_upskill.checks.judge import Judge
+
+MAX_PROMPT_BYTES = 256 << 10
+"""Maximum total size of a case's files that a prompt can hold; an agent finds larger ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +57,8 @@ class Case:
     input: str
     checks: tuple[AnyCheck, ...]
     """The checks in the order of the file, all of which must pass."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Files by name, appended to the prompt in every arm."""
+    files: tuple[WorkspaceFile, ...] = ()
+    """Files of the question: a model finds them in the prompt, an agent in its workspace."""
     min_pass_rate: float | None = None
     """Minimum share of runs that pass, from 0 to 1; None for the option's."""
     models: tuple[str, ...] | None = None
@@ -67,15 +78,21 @@ class Case:
     """Which skill an agent should choose; None if the case does not say."""
 
     workspace: tuple[WorkspaceFile, ...] = ()
-    """The files that an agent finds in its workspace."""
-    workspace_folder: str = ""
-    """The folder of ``workspace``, relative to the case file; "" if the file itself has it."""
+    """What an agent finds in its workspace besides ``files``."""
+    setup: Setup = NO_SETUP
+    """What is done in the workspace before an agent starts."""
     max_turns: int | None = None
     """Maximum number of an agent's turns; None for the default."""
     process: tuple[ProcessCheck, ...] = ()
     """What the agent is expected to do; reported, never part of a pass rate."""
     statements: int = 0
     """How many statements for a judge it has in the file, with those that are excluded."""
+
+    @property
+    def staged(self) -> tuple[WorkspaceFile, ...]:
+        """All files that an agent finds in its workspace before the setup."""
+        files = (*placed(self.files, self.input), *self.workspace)
+        return tuple({file.name: file for file in files}.values())
 
     @property
     def judge_checks(self) -> list[Judge]:
@@ -85,16 +102,27 @@ class Case:
     @property
     def agent_key(self) -> str | None:
         """The key for which the case needs an agent, None if it needs none."""
+        return next(self._agent_keys(), None)
+
+    def _agent_keys(self) -> Iterator[str]:
         if self.workspace:
-            return "workspace"
+            yield "workspace"
+        if self.setup.commands:
+            yield "setup"
+        if self.setup.git:
+            yield "git"
+        if sum(len(file.text) for file in self.files) > MAX_PROMPT_BYTES or any(
+            file.binary for file in self.files
+        ):
+            yield "files"
         if self.max_turns is not None:
-            return "max_turns"
+            yield "max_turns"
         for check in self.checks:
             if isinstance(check, (FileExists, InFile)):
-                return check.name
+                yield check.name
             if isinstance(check, Sandboxed) and check.file:
-                return f"{check.name}.file"
-        return self.process[0].name if self.process else None
+                yield f"{check.name}.file"
+        yield from (check.name for check in self.process)
 
     @property
     def is_answered(self) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import takewhile
+from pathlib import PurePosixPath
 from typing import Any, Literal, Self
 
 from pytest_upskill.checks.result import Check, CheckResult, Key, cut, failed, passed
@@ -38,18 +41,73 @@ class WorkspaceFile:
         """The bytes of the file."""
         return b64decode(self.text) if self.binary else self.text.encode("utf-8", "replace")
 
+    @property
+    def prompt(self) -> str:
+        """The text as a prompt has it: without a byte order mark, with plain ends of lines."""
+        return "" if self.binary else self.text.removeprefix("\ufeff").replace("\r\n", "\n")
+
     @classmethod
     def of(cls, name: str, content: bytes) -> WorkspaceFile:
         """Make a file from its bytes."""
-        try:
-            text = content.decode()
-        except UnicodeDecodeError:
-            return cls(name=name, text=b64encode(content).decode(), binary=True)
-        return cls(name=name, text=text)
+        with suppress(UnicodeDecodeError):
+            if b"\0" not in content:
+                return cls(name=name, text=content.decode())
+        return cls(name=name, text=b64encode(content).decode(), binary=True)
 
 
 Files = Mapping[str, WorkspaceFile]
 """The files of a workspace by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What is done in the sandbox with the files of a workspace before an agent starts."""
+
+    git: bool | WorkspaceFile = False
+    """True for a repository with one commit of the files; a git bundle for its history."""
+    commands: tuple[str, ...] = ()
+    """Commands of the shell, after that; each must succeed."""
+
+
+NO_SETUP = Setup()
+
+_FOLDERS_OF_INPUTS = frozenset({"eval", "evals", "evaluations", "files", "fixtures", "inputs"})
+"""Names of folders in which authors keep the inputs of cases."""
+
+
+def placed(files: Sequence[WorkspaceFile], prompt: str) -> tuple[WorkspaceFile, ...]:
+    """Return files with the names by which a prompt calls them, as an agent looks for them.
+
+    A file that the prompt does not name stays beside the others of its folder; without any, the
+    author's folders of inputs are left out: ``evals/files/src/a.py`` is ``src/a.py``.
+    """
+    paths = [_inside(file.name) for file in files]
+    called = {path: place for path in paths if (place := _called(path, prompt))}
+    folders = {path.parent: place.parent for path, place in reversed(called.items())}
+    places = []
+    for path in paths:
+        authors = (part.casefold() in _FOLDERS_OF_INPUTS for part in path.parts[:-1])
+        default = PurePosixPath(*path.parts[sum(takewhile(bool, authors)) :])
+        beside = folders.get(path.parent)
+        places.append(called.get(path, default if beside is None else beside / path.name))
+    places = places if len({*places}) == len(places) else paths
+    return tuple(replace(file, name=str(path)) for file, path in zip(files, places, strict=True))
+
+
+def _called(path: PurePosixPath, prompt: str) -> PurePosixPath | None:
+    """Return the path in a prompt that ends as a file's path does, the most alike; else None."""
+    for start in range(len(path.parts)):
+        end = re.escape("/".join(path.parts[start:]))
+        if match := re.search(rf"(?<![\w.-])(?:[\w.-]*/)*{end}(?![\w-])", prompt):
+            return _inside(match[0].removeprefix("/workspace/"))
+    return None
+
+
+def _inside(name: str) -> PurePosixPath:
+    """Return the path of a file without what leads out of a workspace."""
+    parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part.strip("/.")]
+    path = "/".join(parts)
+    return PurePosixPath(path if is_safe_name(path) else "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

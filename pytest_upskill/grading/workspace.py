@@ -23,7 +23,7 @@ _MAX_KEPT_FILES = 50
 
 def files_after(case: Case, completion: Completion) -> Files:
     """Return the files in the workspace after a run: those of the case, with the run's changes."""
-    files = {file.name: file for file in case.workspace}
+    files = {file.name: file for file in case.staged}
     if run := completion.agent_run:
         files |= {file.name: file for file in run.changed}
         for name in run.deleted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol
 
-from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
 from pytest_upskill.models.completion import Completion
 from pytest_upskill.models.model import Model
 
@@ -77,6 +77,8 @@ class AgentTask:
 
     workspace: tuple[WorkspaceFile, ...] = ()
     """The files in its workspace, identical in all arms."""
+    setup: Setup = NO_SETUP
+    """What is done in the workspace before it starts."""
     skill_name: str = ""
     """Name of the skill to install; "" in the ``without_skill`` arm."""
     skill: tuple[WorkspaceFile, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.project.messages import counted
 from pytest_upskill.teacher.engine import (
     Engine,
@@ -193,7 +194,7 @@ def _validate_entries(
 
 
 def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
-    files = {source.name: source.text for source in demand.sources}
+    files = tuple(WorkspaceFile(name=each.name, text=each.text) for each in demand.sources)
     given = [replace(case, files=files) for case in cases]
     models = [engine.terms.teacher]
     return engine.trials(demand.skill, given, "without_skill", runs=FRESH_ANSWERS, models=models)

@@ -82,7 +82,7 @@ def missing_cases(held_out: int) -> int:
 
 def question_digest(case: Case) -> str:
     """Return the digest of a case's id and question; checks may be fixed without a new digest."""
-    return digest([case.id, case.input, dict(case.files)])
+    return digest([case.id, case.input, {file.name: file.text for file in case.files}])
 
 
 def digest(value: object) -> str:

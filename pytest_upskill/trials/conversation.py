@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
-from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
 from pytest_upskill.models import (
     AgentRun,
     AgentTask,
@@ -92,6 +92,7 @@ def first_request(
     run: int,
     draw: int = 0,
     workspace: tuple[WorkspaceFile, ...] = (),
+    setup: Setup = NO_SETUP,
 ) -> Request:
     """Return the request that begins a run.
 
@@ -107,6 +108,7 @@ def first_request(
         run: Index of the run, from 0.
         draw: Number of earlier cases that ask the same.
         workspace: The files that an agent finds.
+        setup: What is done with them before it starts.
     """
     request = Request(
         model=model, frame="", skill="", user=query, max_tokens=max_tokens, run=run, draw=draw
@@ -115,6 +117,7 @@ def first_request(
         return replace(request, frame=FRAME, skill=catalogue.text(run), tools=TOOLS)
     task = AgentTask(
         workspace=workspace,
+        setup=setup,
         skill_name=own.name,
         skill=_installed(own).files,
         max_turns=MOST_REQUESTS,

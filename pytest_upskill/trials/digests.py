@@ -13,7 +13,7 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.models import Model
-from pytest_upskill.trials.trial import Trial, block_of, request, user_message
+from pytest_upskill.trials.trial import Trial, block_of, request
 
 
 def arm_digests(trial: Trial) -> tuple[str, str]:
@@ -30,7 +30,8 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
         equal_parts.append(first_request.model.parameters.entries)
     skill = first_request.skill
     if task := first_request.task:
-        equal_parts += [[asdict(file) for file in task.workspace], task.max_turns]
+        files = [asdict(file) for file in task.workspace]
+        equal_parts += [files, asdict(task.setup), task.max_turns]
         skill = _installed(task.skill_name, task.skill) if task.skill else ""
     prompt = _digest(json.dumps(equal_parts))
     if trial.listed is not None:
@@ -50,7 +51,10 @@ def grader_digest(trial: Trial) -> str:
 
 def case_digest(case: Case) -> str:
     """Return the digest of what is asked in a case and what must hold, whoever is the judge."""
-    question = [user_message(case), case.reference, case.workspace, case.max_turns]
+    question = [
+        *(case.input, case.files, case.reference),
+        *(case.workspace, asdict(case.setup), case.max_turns),
+    ]
     return _digest(_as_json([question, *_checks(case)]))
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, listed
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
+from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import MAX_TURNS, AgentTask, Model, Request
 from pytest_upskill.trials.conversation import first_request
 
@@ -167,7 +168,8 @@ def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
     if case.why_not_for([trial.model.label]):
         return trial
     turns = case.max_turns or MAX_TURNS
-    prompt = trial.model, trial.arm, user_message(case), case.workspace, turns
+    question = case.input, case.files, case.workspace, case.setup
+    prompt = trial.model, trial.arm, *question, turns
     counts[prompt] += 1
     return replace(trial, draw=counts[prompt] - 1) if counts[prompt] > 1 else trial
 
@@ -192,24 +194,26 @@ def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
 
 def request(trial: Trial, run: int) -> Request:
     """Return the first request of a trial in one run; ``run`` counts from 0."""
+    agent = bool(trial.model.agent)
+    user = trial.case.input if agent else user_message(trial.case)
     if trial.catalogue is not None and trial.listed is not None:
         return first_request(
             model=trial.model,
             catalogue=trial.catalogue,
             own=trial.listed,
-            query=user_message(trial.case),
+            query=user,
             max_tokens=trial.max_tokens,
             run=run,
             draw=trial.draw,
-            workspace=trial.case.workspace,
+            workspace=trial.case.staged,
+            setup=trial.case.setup,
         )
-    agent = bool(trial.model.agent)
     return Request(
         model=trial.model,
         frame="" if agent else FRAME,
         skill="" if agent else trial.skill_block,
         task=_agent_task(trial) if agent else None,
-        user=user_message(trial.case),
+        user=user,
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
         draw=trial.draw,
@@ -255,6 +259,7 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
         checks=(),
         process=(),
         workspace=case.workspace if workspace else (),
+        setup=case.setup if workspace else NO_SETUP,
         max_turns=None,
         skip=None,
     )
@@ -286,7 +291,8 @@ def _agent_task(trial: Trial) -> AgentTask:
     elif trial.arm == "old_skill":
         version = trial.skill.before
     return AgentTask(
-        workspace=trial.case.workspace,
+        workspace=trial.case.staged,
+        setup=trial.case.setup,
         skill_name=version.name if version else "",
         skill=version.files if version else (),
         max_turns=trial.case.max_turns or MAX_TURNS,
@@ -299,6 +305,6 @@ def block_of(skill: Skill | SkillVersion) -> str:
 
 
 def user_message(case: Case) -> str:
-    """Return the message of a case in every arm: its input and its files."""
-    files = (f'\n\n<file name="{name}">\n{text}\n</file>' for name, text in case.files.items())
+    """Return the message of a case to a model in every arm: its input and its files."""
+    files = (f'\n\n<file name="{file.name}">\n{file.prompt}\n</file>' for file in case.files)
     return case.input + "".join(files)

@@ -16,7 +16,7 @@ from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.files import FileExists, WorkspaceFile
+from pytest_upskill.checks.files import FileExists, Setup, WorkspaceFile, placed
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import files_after, with_changes
 from pytest_upskill.models import AgentRun, Completion, ToolUse, parse_model
@@ -282,3 +282,67 @@ def test_a_report_keeps_of_a_judged_answer_what_the_judge_saw(size: int) -> None
 
     assert with_changes(judged.completion) == seen
     assert len(with_changes(other.completion)) < len(seen)
+
+
+@pytest.mark.parametrize(
+    ("given", "prompt", "names"),
+    [
+        (["evals/files/sales.csv"], "Read data/sales.csv.", ["data/sales.csv"]),
+        (["evals/files/a.py", "evals/files/b.md"], "Fix `a.py`.", ["a.py", "b.md"]),
+        (
+            ["files/walker/sim.py", "files/walker/io.py"],
+            "See walker/sim.py",
+            ["walker/sim.py", "walker/io.py"],
+        ),
+        (["evals/files/x.py"], "Assess evals/files/x.py.", ["evals/files/x.py"]),
+        (["evals/files/x.py"], "Convert /workspace/input/x.py", ["input/x.py"]),
+        (
+            ["evals/files/src/a.py", "evals/files/src/lib/b.py"],
+            "Fix it.",
+            ["src/a.py", "src/lib/b.py"],
+        ),
+        (["data/in.csv"], "Sum it.", ["data/in.csv"]),
+        (["a/x.csv", "b/x.csv"], "Compare x.csv with x.csv.", ["a/x.csv", "b/x.csv"]),
+        (["../../etc/passwd", "/x"], "Read ../../etc/passwd.", ["etc/passwd", "x"]),
+        (["일정.hwpx"], "일정.hwpx 파일에서", ["일정.hwpx"]),
+    ],
+)
+def test_a_file_is_where_the_prompt_says(given: list[str], prompt: str, names: list[str]) -> None:
+    files = [WorkspaceFile(name=name, text=name) for name in given]
+
+    found = placed(files, prompt)
+
+    assert [file.name for file in found] == names
+    assert [file.text for file in found] == given
+
+
+def test_files_of_a_question_are_in_the_prompt_of_a_model_and_in_the_workspace_of_an_agent(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/in.csv").write_bytes(b"\xef\xbb\xbf1\r\n")
+    (tmp_path / "data/in.xlsx").write_bytes(b"PK\x00\xff")
+    (tmp_path / "SKILL.md").write_text("---\nname: s\ndescription: d\n---\nx", "utf-8")
+    rest = {"expected": {"contains": "x"}}
+    cases = [
+        {"input": "Sum in.csv.", "files": ["data/in.csv"], **rest},
+        {"input": "Sum it.", "files": "data", "setup": {"commands": "ls"}, "git": True, **rest},
+        {"input": "Sum b.", "workspace": {"b": {"source": "data/in.xlsx"}, "c": "1"}, **rest},
+    ]
+    (tmp_path / "skill_meta.json").write_text(json.dumps(cases), "utf-8")
+    (skill,) = load_skills(tmp_path / "skill_meta.json")
+    text, binary, copied = skill.cases
+
+    (asked, _), (worked, _) = (
+        [*plan(replace(skill, cases=(text,)), [parse_model(name)], runs=1, max_tokens=9)]
+        for name in ("offline", "loop:offline")
+    )
+
+    assert request(asked, 0).user == 'Sum in.csv.\n\n<file name="data/in.csv">\n1\n\n</file>'
+    assert request(worked, 0).user == "Sum in.csv."
+    task = request(worked, 0).task
+    assert task is not None
+    assert {file.name: file.content for file in task.workspace} == {"in.csv": b"\xef\xbb\xbf1\r\n"}
+    assert (text.agent_key, binary.agent_key, copied.agent_key) == (None, "setup", "workspace")
+    assert binary.setup == Setup(git=True, commands=("ls",))
+    assert {file.name: file.content for file in copied.staged} == {"b": b"PK\x00\xff", "c": b"1"}

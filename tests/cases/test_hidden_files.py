@@ -24,6 +24,7 @@ from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.models import parse_model
 from pytest_upskill.trials.trial import plan, request
 from tests.conftest import Run
+from tests.evals import given as given_files
 from tests.git_repository import commit_all
 from tests.loopback import Loopback
 
@@ -234,7 +235,7 @@ def test_the_skills_own_files_reach_no_arm_as_input(tmp_path: Path, files: Any) 
     (only,) = skill.cases
     assert only.skip is None
     assert "Secret." not in str(only.files)
-    assert only.files["data/in.csv"] == "1,2"
+    assert given_files(only)["data/in.csv"] == "1,2"
     (warning,) = skill.warnings
     assert warning.startswith(f"{folder}/evals/evals.json: files: left out of every arm, as ")
     installed = [file.name for file in with_files(skill).files]
@@ -248,7 +249,7 @@ def test_a_case_file_as_input_skips_the_case(tmp_path: Path) -> None:
 
     (only,) = load(folder, "evals/evals.json").cases
 
-    assert only.files == {}
+    assert only.files == ()
     assert only.skip == (
         "files: 'evals/evals.json' is a case file, and no model may see its answers"
     )
@@ -260,7 +261,9 @@ def test_a_folder_of_inputs_is_given_without_case_files(tmp_path: Path) -> None:
     write(folder, "evals/evals.json", json.dumps([case]))
     write(folder, "evals/files/in.csv", "1,2")
 
-    assert load(folder, "evals/evals.json").cases[0].files == {"evals/files/in.csv": "1,2"}
+    (only,) = load(folder, "evals/evals.json").cases
+
+    assert given_files(only) == {"evals/files/in.csv": "1,2"}
 
 
 def test_a_workspace_holds_neither_the_skill_nor_its_cases(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pytest_upskill.cases.skill import Case, GateRule
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.structure import JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 
@@ -102,7 +103,7 @@ def test_everything_a_case_can_say_is_read() -> None:
             id="Full case",
             input="Say hi",
             checks=(Contains(text="hi"),),
-            files={"a.csv": "1,2"},
+            files=(WorkspaceFile(name="a.csv", text="1,2"),),
             min_pass_rate=0.5,
             models=("haiku",),
             tags=("slow",),

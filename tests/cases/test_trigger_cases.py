@@ -146,7 +146,7 @@ def test_a_query_keeps_its_line() -> None:
     text = '{"should_trigger": ["Parse"],\n"should_not_trigger": [\n"Sing"]}'
 
     evals = read_evals(
-        parse_evals(text, suffix=".json"), owner=skill("csv", lambda _: {}), find=skill
+        parse_evals(text, suffix=".json"), owner=skill("csv", lambda _: ()), find=skill
     )
 
     assert [case.line for case in evals.cases] == [1, 3]

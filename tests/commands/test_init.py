@@ -12,6 +12,7 @@ from pytest_upskill.cases.evals.derived import propose
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.commands.main import main
 from tests.conftest import Run
+from tests.evals import given
 
 BODY = """# Sensor frames
 
@@ -137,7 +138,7 @@ def test_expectations_of_an_evals_file_become_checks_or_are_listed(
         ("old", {"regex": ["a+"]}),
     ]
     split, _ = load_skills(skill / "skill_meta.json")[0].cases
-    assert (split.input, split.files) == ("How do I split it?", {"a.csv": "1,2"})
+    assert (split.input, given(split)) == ("How do I split it?", {"a.csv": "1,2"})
     lines = capsys.readouterr().out.splitlines()
     pytest.LineMatcher(lines).fnmatch_lines(
         [

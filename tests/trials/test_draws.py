@@ -125,7 +125,10 @@ def test_every_run_of_cases_that_ask_the_same_sends_another_seed() -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (case("one", files={"a.txt": "1"}), case("two", files={"a.txt": "2"})),
+        (
+            case("one", files=(WorkspaceFile(name="a", text="1"),)),
+            case("two", files=(WorkspaceFile(name="a", text="2"),)),
+        ),
         (case("one", models=("m",)), case("two", models=("n",))),
         (case("one", models=("other",)), case("two")),
         (

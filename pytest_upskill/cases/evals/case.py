@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from pytest_upskill.cases.evals.assertions import Checks, Unsupported, checks_of, statements
@@ -25,7 +25,7 @@ from pytest_upskill.cases.evals.shapes import (
 from pytest_upskill.cases.evals.triggers import StatedChoice, choice_stated_by, expected_choice
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, shown
-from pytest_upskill.cases.source.files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
@@ -103,7 +103,6 @@ def read_case(
         files=files,
         process=agent.process,
         workspace=agent.workspace,
-        workspace_folder=agent.folder,
         max_turns=agent.max_turns,
         tags=tuple(filter(is_text, tags)) if isinstance(tags, list) else (),
         skip=reasons[0] if reasons else None,
@@ -224,8 +223,6 @@ class AgentParts:
     checks: tuple[FileExists, ...]
     process: tuple[ProcessCheck, ...]
     workspace: tuple[WorkspaceFile, ...]
-    folder: str
-    """The folder of the workspace; "" if the case itself has the files."""
     max_turns: int | None
     reasons: tuple[str, ...]
     """Why the case cannot run, for each key that needs an agent and has a value of another kind."""
@@ -246,14 +243,13 @@ def agent_parts(value: Mapping[str, Any], owner: Owner | None) -> AgentParts:
         for key, name in _PROCESS.items()
         for file in _paths(value.get(key))
     ]
-    files, folder, key_of_files = _workspace(value, owner)
+    files, key_of_files = _workspace(value, owner)
     used = {key for key, _ in (*checks, *process)} | ({key_of_files} if files else set())
     turns = value.get("max_turns")
     return AgentParts(
         checks=tuple(check for _, check in checks),
         process=tuple(check for _, check in process),
         workspace=files,
-        folder=folder,
         max_turns=turns if used and type(turns) is int and turns in _TURNS else None,
         reasons=tuple(
             AGENT_REASONS[key]
@@ -273,19 +269,18 @@ def _paths(value: object) -> Iterator[str]:
 
 def _workspace(
     value: Mapping[str, Any], owner: Owner | None
-) -> tuple[tuple[WorkspaceFile, ...], str, str]:
-    """Return the files of a workspace, their folder, and the key that they come from."""
+) -> tuple[tuple[WorkspaceFile, ...], str]:
+    """Return the files of a workspace, and the key that they come from."""
     for key, given in _workspaces(value):
-        folder = given if isinstance(given, str) else ""
-        texts = _read_folder(folder, owner) if folder and owner else given
-        if (
-            isinstance(texts, dict)
-            and texts
-            and all(isinstance(text, str) and is_safe_name(name) for name, text in texts.items())
-        ):
-            files = tuple(WorkspaceFile(name=name, text=text) for name, text in texts.items())
-            return files, folder, key
-    return (), "", ""
+        if isinstance(given, str) and owner:
+            files = _read_folder(given, owner)
+        else:
+            files = tuple(_files_in_case(given))
+            if isinstance(given, dict) and len(files) < len(given):
+                continue
+        if files and all(is_safe_name(file.name) for file in files):
+            return files, key
+    return (), ""
 
 
 def _workspaces(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -295,14 +290,14 @@ def _workspaces(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         yield "setup", setup.get("files")
 
 
-def _read_folder(given: str, owner: Owner) -> Mapping[str, str]:
-    """Return the files of a folder by their names in it, none if they cannot be read."""
+def _read_folder(given: str, owner: Owner) -> tuple[WorkspaceFile, ...]:
+    """Return the files of a folder with their names in it, none if they cannot be read."""
     name = given.removeprefix("./").rstrip("/")
     try:
         found = owner.read_files(name)
     except (Unreadable, OSError):
-        return {}
-    return {path.removeprefix(f"{name}/"): text for path, text in found.items()}
+        return ()
+    return tuple(replace(file, name=file.name.removeprefix(f"{name}/")) for file in found)
 
 
 _NO_PROMPT = f"no prompt: add {PROMPT_KEYS[0]!r}"
@@ -355,8 +350,8 @@ def read_prompt(fields: Mapping[str, Any], *, is_needed: bool, may_be_missing: b
 
 def read_input_files(
     fields: Mapping[str, Any], owner: Owner | None
-) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Return the input files, as text by name, and why the case is skipped if it cannot send all.
+) -> tuple[tuple[WorkspaceFile, ...], Sequence[str]]:
+    """Return the input files, and why the case is skipped if some cannot be read.
 
     Args:
         fields: The case.
@@ -369,18 +364,19 @@ def read_input_files(
         for key, part in parts.items()
         if part and key != "files" and not (key == "" and isinstance(part, str))
     ]
-    files: dict[str, str] = {}
-    for given in (parts.get("files"), fields.get("files")):
-        files |= _files_in_case(given)
+    files = [
+        file
+        for given in (parts.get("files"), fields.get("files"))
+        for file in _files_in_case(given)
+    ]
     if owner is not None:
         for name in _file_names(fields.get("files")):
             try:
-                files |= owner.read_files(name)
+                files += owner.read_files(name)
             except Unreadable as error:
                 reasons.append(f"files: {error}")
-    if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
-        reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in total")
-    return files, reasons
+    by_name = {file.name: file for file in files}
+    return tuple(by_name.values()), reasons
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -394,12 +390,13 @@ def _file_names(files: object) -> list[str]:
     return [name for name in listed if is_text(name)]
 
 
-def _files_in_case(files: object) -> Mapping[str, str]:
-    """Return the texts of the files that are given in the case itself, by name."""
+def _files_in_case(files: object) -> Iterator[WorkspaceFile]:
+    """Yield the files that are given in the case itself."""
     if isinstance(files, dict):
-        return {name: text for name, text in files.items() if isinstance(text, str)}
-    texts: dict[str, str] = {}
+        for name, text in files.items():
+            if isinstance(text, str):
+                yield WorkspaceFile(name=name, text=text)
     for file in files if isinstance(files, list) else ():
         if isinstance(file, dict) and isinstance(file.get("content"), str):
-            texts[str(file.get("path") or file.get("name") or "file")] = file["content"]
-    return texts
+            name = str(file.get("path") or file.get("name") or "file")
+            yield WorkspaceFile(name=name, text=file["content"])

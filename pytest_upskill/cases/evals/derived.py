@@ -155,7 +155,7 @@ def _derived_case(case: Case, proposals: Sequence[Proposal]) -> Mapping[str, Any
         written["$comment"] = ["proposed for:", *(each.statement for each in proposals)]
     written |= {"id": case.id, "input": case.input}
     if case.files:
-        written["context"] = {"files": dict(case.files)}
+        written["context"] = {"files": {file.name: file.prompt for file in case.files}}
     if case.tags:
         written["tags"] = list(case.tags)
     return written | {"expected": expected}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill.cases.evals.shapes import OWNER_HINT_KEYS, OWNER_KEYS
 from pytest_upskill.cases.source.files import start_of
+from pytest_upskill.checks.files import WorkspaceFile
 
-ReadFiles = Callable[[str], Mapping[str, str]]
-"""Reads a file or the files of a folder, as text by name; raises Unreadable."""
+ReadFiles = Callable[[str], Sequence[WorkspaceFile]]
+"""Reads a file or the files of a folder; raises Unreadable."""
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""

@@ -31,6 +31,7 @@ from pytest_upskill.cases.source.document import (
 from pytest_upskill.cases.source.json import read_json
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.checks.files import Setup, WorkspaceFile
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 
@@ -181,7 +182,7 @@ def _repeated_queries(document: Document, cases: Mapping[JsonPath, Case]) -> Ite
     for path, case in cases.items():
         if case.trigger is None:
             continue
-        query = case.input, tuple(case.files.items()), case.workspace, case.models
+        query = case.input, case.files, case.workspace, case.setup, case.models
         other = first.setdefault(query, case)
         if other is case or other.trigger is None:
             continue
@@ -212,13 +213,12 @@ def _case(
         raw: The entry as it is in the file, for the order of its checks.
         trigger: Which skill an agent should choose.
     """
-    folder = raw.get("workspace")
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
     return Case(
         id=name,
         input=entry.input,
         checks=tuple(entry.expected.deciding(raw["expected"])) if entry.expected else (),
-        files=(entry.context and entry.context.files) or {},
+        files=(*_context_files(entry), *(entry.files or ())),
         min_pass_rate=rate,
         models=tuple(entry.models) if entry.models else None,
         tags=tuple(entry.tags or ()),
@@ -228,11 +228,19 @@ def _case(
         line=line,
         skip=_VALIDATOR if entry.validator else None,
         trigger=trigger,
-        workspace=entry.workspace or (),
-        workspace_folder=folder if isinstance(folder, str) else "",
+        workspace=(*(entry.workspace or ()), *((entry.setup and entry.setup.files) or ())),
+        setup=Setup(
+            git=entry.git or False,
+            commands=tuple(entry.setup.commands) if entry.setup else (),
+        ),
         max_turns=entry.max_turns,
         process=tuple(entry.expected.process()) if entry.expected else (),
     )
+
+
+def _context_files(entry: schema.CaseEntry) -> Iterator[WorkspaceFile]:
+    for name, text in ((entry.context and entry.context.files) or {}).items():
+        yield WorkspaceFile(name=name, text=text)
 
 
 def _trigger(entry: schema.CaseEntry, names: Collection[str]) -> Trigger | None:
@@ -269,6 +277,7 @@ _OBJECTS: Mapping[str, type[Entry]] = {
     "gate": schema.Gate,
     "provenance": schema.Provenance,
     "run": RunEntry,
+    "setup": schema.SetupEntry,
     "tests": schema.CaseEntry,
 }
 """The model of an object, by the key that holds it."""

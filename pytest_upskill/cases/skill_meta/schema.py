@@ -10,7 +10,15 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
-from pytest_upskill.cases.skill_meta.values import Id, Rate, Text, Texts, WorkspaceFiles
+from pytest_upskill.cases.skill_meta.values import (
+    Id,
+    InputFiles,
+    Rate,
+    Repository,
+    Text,
+    Texts,
+    WorkspaceFiles,
+)
 from pytest_upskill.cases.statements import Mark
 
 
@@ -19,6 +27,15 @@ class Context(Entry):
 
     files: dict[Text, str] | None = None
     """Name to text; appended to the prompt, the same with and without the skill."""
+
+
+class SetupEntry(Entry):
+    """What is done in an agent's workspace before it starts."""
+
+    files: WorkspaceFiles | None = None
+    """Further files, as in `workspace`."""
+    commands: Texts = Field(default_factory=list)
+    """Commands of the shell, in the sandbox and without network; each must succeed."""
 
 
 class Provenance(Entry):
@@ -63,7 +80,15 @@ class CaseEntry(Entry):
     context: Context | None = None
     """What is sent along with the input."""
     workspace: WorkspaceFiles | None = None
-    """What an agent finds in its workspace: name to text, or a folder, relative to this file."""
+    """What an agent finds in its workspace: a folder, relative to this file, or name to text or to
+    `{"source": "path"}`, a copy of a file or folder."""
+    files: InputFiles | None = None
+    """Files of the question: paths, or name to text. A model reads them in its prompt; an agent
+    finds them in its workspace, binary ones too."""
+    setup: SetupEntry | None = None
+    """What is done in an agent's workspace before it starts."""
+    git: Repository | None = None
+    """`true` for a git repository with one commit of the files; a path for that of a git bundle."""
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     """Replies that an agent's model may need for this case; 20 without it."""
     reference: Text | None = None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
-from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, Unreadable, read_text
 from pytest_upskill.cases.source.json import read_json
 from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
@@ -118,16 +119,61 @@ def _workspace_name_problem(name: str) -> str | None:
 def _read_workspace(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str):
         return _inputs(value, info).workspace(value)
+    return _files_in(value, "an object of names and texts, or the path of a folder", info)
+
+
+def _read_inputs(value: object, info: ValidationInfo) -> object:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        return tuple(file for name in names for file in _read_named(name, info))
+    return _files_in(value, "paths, or an object of names and texts", info)
+
+
+def _read_bundle(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise wrong_value(value, "true or the path of a git bundle")
+    files = _read_named(value, info, MAX_BUNDLE_BYTES)
+    if len(files) != 1 or not files[0].content.startswith(b"# v"):
+        raise ValueError(f"{value!r} is not a git bundle: write one with git bundle create")
+    return files[0]
+
+
+def _files_in(value: object, wanted: str, info: ValidationInfo) -> tuple[WorkspaceFile, ...]:
+    """Return the files that an object of a case has: texts, and copies of other files."""
     if not isinstance(value, dict):
-        raise wrong_value(value, "an object of names and texts, or the path of a folder")
-    for name, text in value.items():
-        if not isinstance(text, str):
-            raise ValueError(f"{name}: must be text, got {shown(text)}")  # noqa: TRY004  in a file
+        raise wrong_value(value, wanted)
+    files: list[WorkspaceFile] = []
+    for name, given in sorted(value.items()):
         if not is_safe_name(name):
             raise ValueError(f"{name!r} must be a path in the workspace, such as 'data/in.csv'")
-    if sum(len(text.encode("utf-8", "replace")) for text in value.values()) > MAX_BYTES:
+        if isinstance(given, str):
+            files.append(WorkspaceFile(name=name, text=given))
+        elif (
+            isinstance(given, dict) and [*map(type, given.values())] == [str] and "source" in given
+        ):
+            source = given["source"].removeprefix("./").rstrip("/")
+            files += (
+                replace(file, name=name + file.name.removeprefix(source))
+                for file in _read_named(source, info)
+            )
+        else:
+            what = f'must be text or {{"source": "path"}}, got {shown(given)}'
+            raise ValueError(f"{name}: {what}")
+    if sum(len(file.text) for file in files) > MAX_BYTES:
         raise ValueError(f"is larger than {MAX_BYTES >> 10} KiB")
-    return tuple(WorkspaceFile(name=name, text=text) for name, text in sorted(value.items()))
+    return tuple(files)
+
+
+def _read_named(
+    name: str, info: ValidationInfo, max_bytes: int = MAX_BYTES
+) -> tuple[WorkspaceFile, ...]:
+    """Read a file, or all files of a folder, by its path from the skill or the case file."""
+    try:
+        return _inputs(name, info).files(name, max_bytes)
+    except Unreadable as error:
+        raise ValueError(str(error)) from None
 
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:
@@ -153,9 +199,14 @@ Texts = _OneOrMore[Text]
 Patterns = _OneOrMore[Annotated[Text, _without(_bad_pattern)]]
 WorkspaceName = Annotated[Text, _without(_workspace_name_problem)]
 FileNames = _OneOrMore[WorkspaceName]
+_FilesByName = dict[Text, str | dict[Literal["source"], Text]]
 WorkspaceFiles = Annotated[
-    Any, BeforeValidator(_read_workspace, json_schema_input_type=Text | dict[Text, str])
+    Any, BeforeValidator(_read_workspace, json_schema_input_type=Text | _FilesByName)
 ]
+InputFiles = Annotated[
+    Any, BeforeValidator(_read_inputs, json_schema_input_type=Text | list[Text] | _FilesByName)
+]
+Repository = Annotated[Any, BeforeValidator(_read_bundle, json_schema_input_type=bool | Text)]
 Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 Id = Annotated[

@@ -18,6 +18,9 @@ MAX_FILE_BYTES = 128 << 10
 MAX_TOTAL_BYTES = 256 << 10
 """Maximum total size of the files that are sent with a case, or with a skill."""
 
+MAX_BUNDLE_BYTES = 8 << 20
+"""Maximum size of a git bundle with the history of a workspace."""
+
 
 class Unreadable(Exception):  # noqa: N818  a reason to leave a file out, not an error of the code
     """A file that cannot be sent to a model; the message says why."""
@@ -65,6 +68,21 @@ def read_folder(
     return tuple(sorted(found, key=lambda file: file.name))
 
 
+def read_inside(root: Path, path: Path, max_bytes: int, *, shown: str) -> bytes:
+    """Read one file.
+
+    Raises:
+        Unreadable: The file is missing, too large, outside ``root``, or cannot be read.
+    """
+    stay_inside(path, root, shown=shown)
+    if not path.is_file():
+        raise Unreadable(f"{shown!r} is not in the skill's folder")
+    try:
+        return read_file(path, max_bytes)
+    except OSError as error:
+        raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
+
+
 def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
     """Read one text file.
 
@@ -72,13 +90,8 @@ def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
         BinaryError: The file is not UTF-8 text.
         Unreadable: The file is missing, too large, outside ``root``, or cannot be read.
     """
-    stay_inside(path, root, shown=shown)
-    if not path.is_file():
-        raise Unreadable(f"{shown!r} is not in the skill's folder")
     try:
-        text = read_file(path, MAX_FILE_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
+        text = read_inside(root, path, MAX_FILE_BYTES, shown=shown).decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
