@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _UNSAFE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\xa0\u061c\ud800-\udfff\ufff9-\ufffb\ufffe\uffff"
@@ -42,6 +42,17 @@ def counted(count: int, noun: str, plural: str = "") -> str:
         plural: Its plural; empty to add an s.
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def listed(names: Sequence[str], most: int | None = 3) -> str:
+    """Return the first names and the number of the others: ``a, b, c and 2 more``.
+
+    Args:
+        names: The names.
+        most: How many to list; None for all.
+    """
+    more = f" and {len(names) - most} more" if most is not None and len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:

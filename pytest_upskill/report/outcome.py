@@ -13,7 +13,7 @@ from typing import Literal
 
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import NOT_MEASURED
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.needs import reasons_of, skip_lines
 from pytest_upskill.trials.result import TrialResult
@@ -29,8 +29,6 @@ EXIT_CODES: Mapping[Outcome, int] = {
 """Exit codes, those of pytest and one more."""
 
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
-_MOST_NAMES = 3
-"""Maximum number of cells that a line names."""
 
 
 def outcome(report: Report, *, is_part: bool = False) -> Outcome:
@@ -113,12 +111,7 @@ def missing_comparisons(report: Report) -> list[str]:
         if gate.comparison is not None:
             for reason in gate.comparison.gaps:
                 cell_names[reason].append(gate.cell.name)
-    return [f"{_first_names(names)}: {reason}" for reason, names in cell_names.items()]
-
-
-def _first_names(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+    return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 
 
 def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_upskill.project.messages import safe_line
+from pytest_upskill.project.messages import listed, safe_line
 
 _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
 """Parts in which warnings with the same cause may differ: quoted names and list indices."""
@@ -112,7 +112,5 @@ def _message(similar: list[_Warning], most: int | None) -> str:
     if len(similar) == 1:
         return first.message
     places = list(dict.fromkeys(warning.place for warning in similar))
-    listed = ", ".join(places[:most])
-    more = f" and {len(places) - most} more" if most and len(places) > most else ""
     alike = " and the like" if any(warning.text != first.text for warning in similar) else ""
-    return f"{first.text}{alike} ({len(similar)} times: {listed}{more})"
+    return f"{first.text}{alike} ({len(similar)} times: {listed(places, most)})"

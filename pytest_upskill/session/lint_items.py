@@ -95,7 +95,7 @@ class LintItem(ItemOutsidePackages):
     def _cases_not_run(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
         """Yield line, case id and reason for each case that will not run: this may be intended."""
         if self.path.name == "SKILL.md":
-            yield 1, "", f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
+            yield 1, "", f"no cases: write them into {CASE_FILE} beside it"
         yield from ((case.line, case.id, case.skip) for case in skill.cases if case.skip)
         if value_of(self.config, "models"):
             labels = [model.label for model in models_of(self.config)]

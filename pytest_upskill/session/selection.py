@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -12,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill import CASE_FILE
+from pytest_upskill import CASE_FILE, CASE_SUFFIXES
+from pytest_upskill.cases.case_files import has_shape_of_cases
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.git import GitError, is_changed, skills_deleted, starting_commit
-from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
 from pytest_upskill.session.collectors import (
@@ -53,14 +56,23 @@ class Selection:
         """Folders of the skills that were deselected as unchanged."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
+        self._ignored: list[Path] = []
+        """Files from which no cases are read, though they have a suffix of case files."""
+        self._lookalikes = ""
+        """A line about those of them that look like cases; empty if none does."""
         self._deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._broken_files = 0
 
-    def pytest_collect_file(self, file_path: Path) -> None:
-        """Record the folder of a ``SKILL.md``."""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[Any], list[Any]]:
+        """Record the folder of a ``SKILL.md``, and files that nobody collects."""
+        collectors = yield
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
+        elif not collectors and file_path.suffix in CASE_SUFFIXES:
+            self._ignored.append(file_path)
+        return collectors
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Count the case files that cannot be read."""
@@ -105,8 +117,11 @@ class Selection:
 
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
+        if self._ignored:
+            self._lookalikes = lookalikes(self._ignored, self._config.invocation_params.dir)
         output = getattr(self._config, "workeroutput", {})
         output[_KEY] = (
+            self._lookalikes,
             sorted(self._visited),
             sorted(self._unchanged),
             self.nothing_changed,
@@ -118,7 +133,8 @@ class Selection:
     def pytest_testnodedown(self, node: Any) -> None:
         """Read what a worker found; all workers find the same, a crashed one sends nothing."""
         if output := getattr(node, "workeroutput", {}).get(_KEY):
-            visited, unchanged, self.nothing_changed, self.may_be_empty, self._deselected = output
+            self._lookalikes, visited, unchanged, *rest = output
+            self.nothing_changed, self.may_be_empty, self._deselected = rest
             self._visited, self._unchanged = set(visited), set(unchanged)
 
     def pytest_terminal_summary(
@@ -130,13 +146,15 @@ class Selection:
             terminalreporter.line(f"left out {self._left_out}{nothing}")
         if exitstatus in _RUN_REFUSED or self._config.get_verbosity() <= QUIETEST:
             return
+        if self._lookalikes:
+            write(terminalreporter, f"upskill: {self._lookalikes}", yellow=True)
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
         if none_ran or self._since() is not None:
             for line in self.without_trials():
                 write(terminalreporter, f"upskill: {line}", yellow=True)
         if not self._deselected and (folders := self._unvisited_folders()):
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
-            text = f"pytest does not look for tests in {', '.join(folders)}, which {have} skills"
+            text = f"pytest does not look for tests in {listed(folders)}, which {have} skills"
             text += f": pass {them} as an argument to run them"
             write(terminalreporter, f"upskill: {text}", yellow=True)
 
@@ -183,11 +201,11 @@ class Selection:
             shown = os.path.relpath(folders[0], self._config.invocation_params.dir)
             skill = shown if len(folders) == 1 else "SKILL"
             cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
-            names = ", ".join(folder.name for folder in folders)
+            names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {have} no cases: {cure}")
         if since is not None and (deleted := self._deleted_since(since)):
             were = "was" if len(deleted) == 1 else "were"
-            yield safe_line(f"{', '.join(deleted)} {were} deleted since {since}: no trial is left")
+            yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
 
     def _deleted_since(self, ref: str) -> list[str]:
         """Return the folders of deleted skills, below the arguments of pytest."""
@@ -215,6 +233,50 @@ class Selection:
             if skill.parent.resolve() not in visited
         }
         return sorted(safe_line(os.path.relpath(folder, start)) for folder in unvisited)
+
+
+_NAMES_OF_CASES = re.compile(
+    r"(case|eval|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|test)",
+    re.IGNORECASE,
+)
+"""What the name of a file, or of the folder that it is in, may have in common with cases."""
+
+_MOST_READ = 1000
+"""How many files are searched for cases that nobody has asked for."""
+
+
+def lookalikes(ignored: Iterable[Path], start: Path) -> str:
+    """Return a line about files that look like cases, and how to read them; empty for none.
+
+    Args:
+        ignored: Files from which no cases are read.
+        start: The folder in which pytest was started.
+    """
+    named = [file for file in ignored if _NAMES_OF_CASES.search("/".join(file.parts[-2:]))]
+    found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
+    if not found:
+        return ""
+    first = os.path.relpath(found[0], start)
+    look = "look" if len(found) > 1 else "looks"
+    patterns = " ".join(_patterns(found))
+    return safe_line(
+        f"{counted(len(found), 'file')} {look} like cases, such as {first}: to read them, set "
+        f"upskill_case_files = {patterns}"
+    )
+
+
+def _patterns(files: Sequence[Path]) -> list[str]:
+    """Return the most frequent patterns of names that match some files."""
+    names = Counter(file.name for file in files)
+    patterns = Counter(
+        file.name
+        if names[file.name] > 1 or len(files) == 1
+        else f"{file.parent.name}/*{file.suffix}"
+        if len(file.suffixes) == 1
+        else f"*{''.join(file.suffixes[-2:])}"
+        for file in files
+    )
+    return [pattern for pattern, _ in patterns.most_common(3)]
 
 
 def cases_of_shard(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:

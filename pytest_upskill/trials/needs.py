@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.trials.result import Unmeasured
 
 NO_JUDGE = "has only statements for a judge: add --upskill-judge MODEL"
@@ -22,7 +22,6 @@ _DIFFERING = re.compile(r" \('[^']*'\)|'[^']*'")
 """Parts in which reasons that are counted together may differ."""
 _PLURAL = {"has": "have", "needs": "need"}
 _MOST_REASONS = 5
-_MOST_NAMES = 3
 
 
 def why_skipped(case: Case, *, chooses: bool, has_judge: bool, is_agent: bool) -> str | None:
@@ -113,10 +112,8 @@ def unmeasured_lines(skills: Sequence[Unmeasured]) -> Iterator[str]:
     if not skills:
         return
     names = [f"{each.skill} on {each.model}" for each in skills]
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     reasons = "; ".join(skip_lines(reasons_of(skills)))
-    listed = f"{', '.join(names[:_MOST_NAMES])}{more}"
-    yield f"not measured, as every case was skipped: {listed}: {reasons}"
+    yield f"not measured, as every case was skipped: {listed(names)}: {reasons}"
 
 
 def reasons_of(skills: Iterable[Unmeasured]) -> Iterable[str]:

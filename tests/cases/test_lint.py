@@ -90,7 +90,7 @@ def test_a_skill_without_cases_is_looked_at_too_and_is_a_warning(
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=1, warnings=1)
     result.stdout.fnmatch_lines(
-        ["*skills/billing/SKILL.md:1: PytestWarning: billing has no cases: write them into *"]
+        ["*skills/billing/SKILL.md:1: PytestWarning: no cases: write them into *"]
     )
 
 
@@ -154,7 +154,7 @@ def test_with_warnings_as_errors_each_warning_is_one_failure_of_one_line(
 
     result.assert_outcomes(failed=1)
     start = next(place for place, line in enumerate(result.outlines) if line.startswith("___"))
-    assert result.outlines[start + 1].startswith("billing has no cases: write them into ")
+    assert result.outlines[start + 1].startswith("no cases: write them into ")
     assert result.outlines[start + 2].startswith("===")
 
 

@@ -219,6 +219,38 @@ def test_skills_without_cases_are_named_where_nothing_ran(
     assert result.outlines.count(hint) == 1
 
 
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        ("skills/{}/behavior-cases.json", "behavior-cases.json"),
+        ("evaluations/{}.json", "evaluations/*.json"),
+        ("skills/{0}/{0}.scenario.yaml", "*.scenario.yaml"),
+    ],
+)
+def test_files_that_look_like_cases_are_named_with_what_reads_them(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, file: str, pattern: str
+) -> None:
+    names = [f"skill-{number:02}" for number in range(40)]
+    for name in names:
+        (write_skill(name=name) / "skill_meta.json").unlink()
+        cases = pytester.path / file.format(name)
+        cases.parent.mkdir(exist_ok=True)
+        evals = [{"prompt": "Hi", "expectations": ["x"]}]
+        cases.write_text(json.dumps({"skill_name": name, "evals": evals}), "utf-8")
+
+    result = run("--upskill-models", "offline", ".")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    hints = [line for line in result.outlines if line.startswith("upskill: ")][1:]
+    first = file.format(names[0])
+    assert hints[0].startswith(f"upskill: 40 files look like cases, such as {first}: to read them")
+    assert hints[0].endswith(f", set upskill_case_files = {pattern}")
+    assert hints[1].startswith("upskill: skill-00, skill-01, skill-02 and 37 more have no cases: ")
+    assert len(hints) == 2
+    result = run("--upskill-models", "offline", "-o", f"upskill_case_files={pattern}", "--co", ".")
+    result.stdout.fnmatch_lines(["collected 80 items*"])
+
+
 @pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
 def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_ran(
     run_once: Run, write_skill: WriteSkill, home: str
