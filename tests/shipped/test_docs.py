@@ -34,8 +34,8 @@ INSTALLED = {
     *("-e .", "-e '.[dev]'", "-e '.[openai,anthropic,xdist]'", "pytest-upskill"),
     *(f"'pytest-upskill[{extra}]'" for extra in ("anthropic", "openai", "cuda", "xdist", "all")),
 }
-NOT_HERE = {"export", "curl", "ollama", "llama-server", "vllm", "lms"}
-"""Keys, and servers of models, of which no test can have all."""
+NOT_HERE = {"export", "curl", "ollama", "llama-server", "vllm", "lms", "gh", "git"}
+"""Keys, servers of models, and repositories, of which no test can have all."""
 PROVEN_BY_CI = {"pytest", "./check", ".ci/run"}
 IGNORED_KEYS = {"$schema", "metadata", "output_file", "tests", "validator", "validator_config"}
 

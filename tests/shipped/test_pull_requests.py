@@ -1,0 +1,203 @@
+"""Seven kinds of pull request, through each workflow that the project shows, step by step."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.git_repository import commit_all, git
+from tests.loopback import Loopback, Received
+from tests.pages import CHECKOUT, fences
+from tests.shipped.workflows import FOLDER, shell, steps
+
+pytestmark = pytest.mark.needs("git")
+
+Change = Callable[[Path], None]
+
+FACTS = {"limit": "The limit is 37 attempts.", "owner": "Its owner is the lighthouse team."}
+RECORD = (
+    "python -P -m pytest skills --upskill-models haiku --upskill-runs 5"
+    " --upskill-cache-dir recordings"
+)
+
+
+def write_skill(project: Path, name: str, *facts: str, cases: bool = True) -> None:
+    folder = project / "skills" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    head = f"---\nname: {name}\ndescription: Facts of {name}. Use when asked about it.\n---\n"
+    text = "\n".join(FACTS[fact] for fact in facts)
+    (folder / "SKILL.md").write_text(f"{head}\n# {name}\n\n{text}\n", "utf-8")
+    entries = [
+        {"id": fact, "input": f"{name}: {fact}?", "expected": {"contains": FACTS[fact][-12:]}}
+        | {"min_pass_rate": 0}
+        for fact in FACTS
+    ]
+    if cases:
+        (folder / "skill_meta.json").write_text(json.dumps({"cases": entries}), "utf-8")
+
+
+@pytest.fixture
+def project(tmp_path: Path, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two skills and their recordings, and a branch for a pull request."""
+
+    def recite(received: Received) -> str:
+        fact = received.user.partition(": ")[2].removesuffix("?")
+        known = FACTS[fact] if FACTS[fact] in received.system else "I do not know."
+        return f"{known} ({len(loopback.requests)})"
+
+    loopback.answer = recite
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
+    (tmp_path / ".gitignore").write_text(".upskill/\n*.html\n*.md.new\n__pycache__/\n", "utf-8")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n", "utf-8")
+    write_skill(tmp_path, "billing", *FACTS)
+    write_skill(tmp_path, "ledger", "limit")
+    record(tmp_path)
+    commit_all(tmp_path, "main")
+    git(tmp_path, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(tmp_path, "switch", "--quiet", "--create", "branch")
+    return tmp_path
+
+
+def record(project: Path) -> None:
+    """Record what a replay needs, as somebody with a key does."""
+    process = shell(RECORD, project, ANTHROPIC_API_KEY="key")
+    assert process.returncode in {0, 1}, process.stdout
+
+
+def words(project: Path) -> None:
+    (project / "skills" / "README.md").write_text("Words.\n", "utf-8")
+
+
+def better(project: Path) -> None:
+    write_skill(project, "ledger", *FACTS)
+
+
+def worse(project: Path) -> None:
+    write_skill(project, "billing", "owner")
+
+
+def new(project: Path) -> None:
+    write_skill(project, "archive", *FACTS)
+
+
+def untested(project: Path) -> None:
+    write_skill(project, "archive", *FACTS, cases=False)
+
+
+def deleted(project: Path) -> None:
+    shutil.rmtree(project / "skills" / "ledger")
+
+
+def unreadable(project: Path) -> None:
+    (project / "skills" / "ledger" / "skill_meta.json").write_text('{"cases": [', "utf-8")
+
+
+KINDS: list[Change] = [words, better, worse, new, untested, deleted, unreadable]
+GREEN: set[Change] = {words, better, new, untested, deleted}
+SAID: dict[Change, str] = {
+    worse: "billing on haiku: the skill became worse than origin/main: limit",
+    untested: "archive",
+    deleted: "ledger",
+    unreadable: "skills/ledger/skill_meta.json:1",
+}
+MEASURED: list[Change] = [better, worse, new]
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """The scripts of a workflow that test skills, and whether they replay recordings."""
+
+    scripts: tuple[str, ...]
+    replays: bool
+
+
+def _workflow(scripts: Iterator[str]) -> Workflow:
+    testing = tuple(script for script in scripts if " -m pytest" in script)
+    assert testing
+    return Workflow(testing, "--upskill-cache replay" in testing[0])
+
+
+def _readme() -> Iterator[str]:
+    page = CHECKOUT / "README.md"
+    text = next(fence.text for fence in fences(page) if "\njobs:\n" in fence.text)
+    return (step["run"] for step in steps(yaml.safe_load(text)) if "run" in step)
+
+
+def _github(name: str) -> Iterator[str]:
+    workflow = yaml.safe_load((FOLDER / name).read_text("utf-8"))
+    return (step["run"] for step in steps(workflow) if "run" in step)
+
+
+def _gitlab() -> Iterator[str]:
+    return iter(yaml.safe_load((FOLDER / "gitlab-ci.yml").read_text("utf-8"))["skills"]["script"])
+
+
+def _jenkins() -> Iterator[str]:
+    text = (FOLDER / "Jenkinsfile").read_text("utf-8")
+    for long, short in re.findall(r"sh (?:'''(.*?)'''|'(.*?)')", text, re.DOTALL):
+        yield long or short
+
+
+WORKFLOWS = {
+    "README": _workflow(_readme()),
+    "live": _workflow(_github("live.yml")),
+    "replay": _workflow(_github("replay.yml")),
+    "GitLab": _workflow(_gitlab()),
+    "Jenkins": _workflow(_jenkins()),
+}
+
+
+def run(workflow: Workflow, project: Path) -> tuple[int, str]:
+    """Run the steps of a job, up to the first that fails."""
+    given = {"BASE": "main", "CHANGE_TARGET": "main"}
+    given |= {} if workflow.replays else {"ANTHROPIC_API_KEY": "key"}
+    said = ""
+    for script in workflow.scripts:
+        # One model does, of those that a workflow names.
+        process = shell(script.replace("haiku,sonnet", "haiku"), project, **given)
+        said += process.stdout
+        if process.returncode:
+            return process.returncode, said
+    return 0, said
+
+
+@pytest.mark.parametrize("change", KINDS, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_pull_request_is_red_where_it_must_be_and_says_why(
+    project: Path, name: str, change: Change
+) -> None:
+    change(project)
+    if WORKFLOWS[name].replays:
+        record(project)
+    commit_all(project, "branch")
+
+    code, said = run(WORKFLOWS[name], project)
+
+    assert (code == 0) == (change in GREEN), said
+    assert SAID.get(change, "") in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("change", MEASURED, ids=lambda change: change.__name__)
+def test_a_change_from_a_fork_is_red_until_a_maintainer_records_its_answers(
+    project: Path, change: Change
+) -> None:
+    change(project)
+    commit_all(project, "branch")
+
+    code, said = run(WORKFLOWS["replay"], project)
+
+    assert code == 1
+    assert re.search("record it: pytest skills .*--upskill-cache auto", said), said
+
+    record(project)
+    code, said = run(WORKFLOWS["replay"], project)
+
+    assert (code == 0) == (change in GREEN), said
