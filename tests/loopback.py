@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, cast
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -27,6 +28,8 @@ class Received:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: Mapping[str, Any]
+    raw: bytes = b""
+    """The body as it came."""
 
     @property
     def system(self) -> str:
@@ -190,10 +193,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers["content-length"])
+        raw = self.rfile.read(length)
+        is_form = "urlencoded" in (self.headers["content-type"] or "")
         received = Received(
             path=self.path,
             headers={name.lower(): value for name, value in self.headers.items()},
-            body=json.loads(self.rfile.read(length)),
+            body=dict(parse_qsl(raw.decode())) if is_form else json.loads(raw),
+            raw=raw,
         )
         reply = cast("_Server", self.server).loopback.respond(received)
         if reply.drop:

@@ -26,7 +26,8 @@ from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import Completion, ProviderError, Request, RunLimits, clean
 from pytest_upskill.models.anthropic import read_message
-from pytest_upskill.models.program_replies import AgentFormat, ReplyReader, read_response
+from pytest_upskill.models.responses import read_response
+from pytest_upskill.models.streams import AgentFormat, ReplyReader
 
 _FINISH_S = 10.0
 """Seconds to wait for a reply that is still arriving when the agent exits."""

@@ -15,7 +15,7 @@ import httpx2
 
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, Completion, ProviderError, Request
-from pytest_upskill.models.program_replies import AgentFormat
+from pytest_upskill.models.streams import AgentFormat
 
 SKILL = "upskill-self-test"
 _SKILL_FILE = WorkspaceFile(

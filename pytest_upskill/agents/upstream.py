@@ -18,7 +18,7 @@ from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request
 from pytest_upskill.models.call import Call
 from pytest_upskill.models.keys import NO_KEY, Endpoint
-from pytest_upskill.models.program_replies import AgentFormat
+from pytest_upskill.models.streams import AgentFormat
 
 _MAX_ERROR_BYTES = 1 << 16
 """Maximum bytes of an error's body that are read."""
@@ -73,7 +73,7 @@ class Upstream:
             limits=httpx2.Limits(max_connections=None),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
-            trust_env=endpoint.uses_sdk_environment,
+            trust_env=bool(endpoint.client),
             transport=None if script is None else httpx2.MockTransport(script),
         )
 
@@ -166,7 +166,7 @@ class Upstream:
                 headers["x-api-key"] = key
             else:
                 headers["authorization"] = f"{self._endpoint.scheme} {key}"
-        return headers
+        return headers | dict(self._endpoint.headers)
 
 
 async def _error_body(response: httpx2.Response) -> object:

@@ -175,7 +175,7 @@ def _price_list_name(model: Model) -> tuple[str, str | None]:
     The URL is None where the model's provider identifies the vendor.
     """
     host = BY_PREFIX.get(model.provider)
-    if model.base_url is not None or host is None or host.sdk:
+    if model.base_url is not None or host is None or host.client:
         former = model.vendor.former_url if model.vendor is not None else ""
         return model.name, former or model.base_url
     name, colon, real_host = model.name.rpartition(":")

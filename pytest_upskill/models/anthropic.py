@@ -15,8 +15,9 @@ import httpx2
 from pytest_upskill.models.call import Call, open_sdk
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import clean_json, read_blocks, stop_reason, token_count
+from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.request import Request, Turn
+from pytest_upskill.models.request import ProviderError, Request, Turn
 
 
 class AnthropicClient:
@@ -30,25 +31,41 @@ class AnthropicClient:
         import anthropic  # slow
 
         self._endpoint, self._module = endpoint, anthropic
-        # The SDK adds /v1 itself.
-        url = None if endpoint.uses_sdk_environment else endpoint.url.removesuffix("/v1")
+        # The SDK adds /v1 itself, and finds the URL of its own hosts.
+        url = None if endpoint.client else endpoint.url.removesuffix("/v1")
+        if endpoint.url_is_set:
+            url = endpoint.url
+        client = getattr(anthropic, endpoint.client or "AsyncAnthropic")
         self._sdk = open_sdk(
             endpoint,
-            sdk=partial(anthropic.AsyncAnthropic, base_url=url),
+            sdk=partial(client, base_url=url),
             http=anthropic.DefaultAsyncHttpxClient,
         )
+        self._streaming: set[str] = set()
+        """Names of models that answer only in streams."""
 
     async def complete(self, request: Request) -> Completion:
-        """Send a request once, without retries, and return the completion.
+        """Send a request once, and return the completion; again if it must be streamed.
 
         Raises:
             ProviderError: There is no usable reply.
         """
+        streams = request.model.name in self._streaming
+        try:
+            return await self._send(request, streams=streams)
+        except ProviderError as error:
+            if streams or not wants_stream(error):
+                raise
+        self._streaming.add(request.model.name)
+        return await self._send(request, streams=True)
+
+    async def _send(self, request: Request, *, streams: bool) -> Completion:
         call = Call(request=request, endpoint=self._endpoint)
+        body = messages_body(request) | ({"stream": True} if streams else {})
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
-        sent = self._sdk.post("/v1/messages", body=messages_body(request), cast_to=httpx2.Response)
-        return await call.complete(sent, self._module, read_message)
+        sent = self._sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
+        return await call.complete(sent, self._module, "messages", read_message)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -17,9 +19,14 @@ from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.errors import (
     CALL_TOOLS,
+    DAILY,
     LOADING,
+    LOOK_AT_SERVER,
     NO_TOOLS,
     SHORTEN,
+    WAIT_A_DAY,
+    WEB_PAGE,
+    broke_off,
     code_of,
     connection_hint,
     cure_of,
@@ -28,12 +35,15 @@ from pytest_upskill.models.errors import (
     is_filtered,
     not_served,
     one_line,
+    proxy_of,
     redirect_target,
+    refused_by_proxy,
     retry_after,
     url_hint,
 )
-from pytest_upskill.models.keys import NO_KEY, Endpoint
+from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.request import ProviderError, Request
+from pytest_upskill.models.streams import Format, ReplyReader, is_whole
 
 Sdk = TypeVar("Sdk")
 
@@ -42,17 +52,6 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 _CONNECT_S = 10.0
 _KEEPALIVE_S = 120.0
-_PROTOCOL_HEADERS = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "anthropic-version",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-    }
-)
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 
 
@@ -107,10 +106,10 @@ def open_sdk(endpoint: Endpoint, *, sdk: Callable[..., Sdk], http: type[httpx2.A
     """
     # Only connecting has a timeout here; the caller limits the time of the whole request.
     timeout = httpx2.Timeout(None, connect=_CONNECT_S)
-    if endpoint.uses_sdk_environment:
-        api_key, hook = endpoint.key, _learn_keys
+    if endpoint.client:
+        key, hook = {"api_key": endpoint.key} if endpoint.key else {}, _learn_keys
     else:
-        api_key, hook = NO_KEY, _replace_headers
+        key, hook = {"api_key": NO_KEY}, _replace_headers
     bounded = type("BoundedClient", (_BoundedClient, http), {})
     client = bounded(
         timeout=timeout,
@@ -119,11 +118,12 @@ def open_sdk(endpoint: Endpoint, *, sdk: Callable[..., Sdk], http: type[httpx2.A
         follow_redirects=False,
         event_hooks={"request": [partial(hook, endpoint)]},
     )
-    return sdk(api_key=api_key, max_retries=0, timeout=timeout, http_client=client)
+    return sdk(**key, max_retries=0, timeout=timeout, http_client=client)
 
 
 async def _learn_keys(endpoint: Endpoint, request: httpx2.Request) -> None:
-    """Have the redactor learn the keys that the SDK found in profiles, files or services."""
+    """Add the user's headers; have the redactor learn the keys that the SDK found somewhere."""
+    request.headers.update(dict(endpoint.headers))
     secrets = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
     # A scheme, such as Bearer, may precede the key.
     endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in secrets))
@@ -134,15 +134,22 @@ async def _replace_headers(endpoint: Endpoint, request: httpx2.Request) -> None:
 
     The SDKs add headers from environment variables (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, …).
     """
-    kept = {name: text for name, text in request.headers.items() if name in _PROTOCOL_HEADERS}
+    kept = {name: text for name, text in request.headers.items() if name in PROTOCOL_HEADERS}
     own = {"user-agent": "pytest-upskill", "authorization": f"{endpoint.scheme} {endpoint.key}"}
     request.headers = httpx2.Headers(kept | own)
+    request.headers.update(dict(endpoint.headers))
 
 
 _NOT_SERVED = frozenset({404, 405, 410, 501})
 """Statuses of a host that serves nothing at this URL, or no such requests."""
-_FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403}) | _NOT_SERVED
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_BAD_REQUESTS = frozenset({400, 413, 422})
+_FATAL = frozenset({401, 402, 403, 407}) | _REDIRECTS | _NOT_SERVED
 _TEMPORARY = frozenset({408, 409, 429})
+
+
+class BrokenStreamError(Exception):
+    """A stream that ended before the answer did."""
 
 
 class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
@@ -160,6 +167,7 @@ class Call:
         self,
         sent: Awaitable[httpx2.Response],
         sdk: Any,
+        wire: Format,
         read: Callable[[Mapping[str, Any]], Completion],
     ) -> Completion:
         """Wait for the SDK's response and read the answer; convert all failures to ProviderError.
@@ -168,6 +176,7 @@ class Call:
             sent: The SDK's call, which returns the HTTP response: to build the SDK's class of the
                 reply would take a tenth of a request's CPU time and validate nothing.
             sdk: The SDK's module, whose exceptions have the same names in both SDKs.
+            wire: The format of the reply, if it is streamed.
             read: Reads the completion from the body of a reply. AttributeError, LookupError and
                 TypeError mean that the reply is malformed, ErrorReply that it is an error.
 
@@ -176,7 +185,7 @@ class Call:
         """
         started = time.perf_counter()
         try:
-            body, headers = await self._reply(sent, sdk)
+            body, headers = await self._reply(sent, sdk, wire)
             latency_s = time.perf_counter() - started
             completion = read(body)
         except _Filtered:
@@ -209,7 +218,7 @@ class Call:
         )
 
     async def _reply(
-        self, sent: Awaitable[httpx2.Response], sdk: Any
+        self, sent: Awaitable[httpx2.Response], sdk: Any, wire: Format
     ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         """Return the redacted JSON object of a reply with status 200, and its headers."""
         # The whole body is redacted first, as a key cannot be found in a shortened text. `from
@@ -217,7 +226,7 @@ class Call:
         redactor = self.endpoint.redactor
         try:
             response = await sent
-            body = redactor.redact_json(_read(response))
+            body = redactor.redact_json(_read(response, wire))
         except sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
             if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
@@ -227,12 +236,18 @@ class Call:
             raise self._connection_error(error) from None
         except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
             raise self._too_long_error() from None
+        except BrokenStreamError:
+            message = f"the stream broke off: {LOOK_AT_SERVER}"
+            raise self._error(message, status=200, retryable=True) from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
             message = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(message, status=200, retryable=True) from None
         except Exception as error:  # noqa: BLE001  raised by an SDK: the run is missing data
-            message = error_message(self.endpoint.redact(str(error)))
-            raise self._error(f"{type(error).__name__}: {message}") from None
+            message = f"{type(error).__name__}: {error_message(self.endpoint.redact(str(error)))}"
+            if not self.endpoint.client:
+                raise self._error(message) from None
+            message = f"cannot sign in ({message}): check {self.endpoint.key_variable}"
+            raise self._error(message, fatal=True, billable=False) from None
         if not isinstance(body, Mapping):
             raise self._unusable_error(body)
         return body, self._headers(response)
@@ -247,11 +262,14 @@ class Call:
         As in both SDKs, statuses 408, 409, 429 and 5xx are retryable, unless the header
         ``x-should-retry`` says otherwise.
         """
-        out_of_quota = (
-            status == HTTPStatus.TOO_MANY_REQUESTS and code_of(body) == "insufficient_quota"
-        )
+        if isinstance(body, list) and len(body) == 1:  # Gemini's
+            (body,) = body
+        details = json.dumps(body, default=str)
+        is_limit = status == HTTPStatus.TOO_MANY_REQUESTS
+        until_tomorrow = is_limit and DAILY.search(details) is not None
+        out_of_quota = until_tomorrow or (is_limit and code_of(body) == "insufficient_quota")
         message = f"HTTP {status} {error_message(body)}".rstrip()
-        cure = self._cure(status, headers, message)
+        cure = WAIT_A_DAY if until_tomorrow else self._cure(status, headers, message)
         retryable = (
             (status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
             and status not in _NOT_SERVED
@@ -267,7 +285,7 @@ class Call:
             f"{message}: {cure}" if cure else message,
             status=status,
             retryable=retryable,
-            retry_after=retry_after(headers),
+            retry_after=retry_after(headers, details),
             loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(message)),
             of_request=is_too_long or accepts_no_tools,
             # A model that refuses tools may answer requests without them.
@@ -296,19 +314,22 @@ class Call:
         )
 
     def _cure(self, status: int, headers: Mapping[str, str], message: str) -> str:
-        match status:
-            case 400 | 413 | 422:
-                return cure_of(message, self.request.model.parameters)
-            case 301 | 302 | 303 | 307 | 308:
-                target = redirect_target(headers.get("location", ""))
-                return f"{self.endpoint.host} redirects to {target}"
-            case 401 | 403:
-                return f"check {self.endpoint.key_variable}"
-            case 402:
-                return f"check the billing of the account that owns {self.endpoint.key_variable}"
-            case 404 | 405 | 410 | 501:
-                return not_served(status, self.request.model, self.endpoint)
-        return ""
+        endpoint, model = self.endpoint, self.request.model
+        cures = {
+            401: f"check {endpoint.key_variable}",
+            402: f"check the billing of the account that owns {endpoint.key_variable}",
+            403: f"check {endpoint.key_variable}",
+            407: f"check the user and password{proxy_of(endpoint)}",
+        }
+        if status == HTTPStatus.FORBIDDEN and WEB_PAGE in message:
+            return refused_by_proxy(endpoint)
+        if status in _NOT_SERVED:
+            return not_served(status, model, endpoint)
+        if status in _REDIRECTS:
+            return f"{endpoint.host} redirects to {redirect_target(headers.get('location', ''))}"
+        if status in _BAD_REQUESTS:
+            return cure_of(message, model.parameters)
+        return cures.get(status, "")
 
     def _connection_error(self, error: Exception) -> ProviderError:
         cause = error.__cause__ or error
@@ -318,10 +339,14 @@ class Call:
         hint = connection_hint(cause, self.endpoint, self.request.model)
         # Without the model's label: the failure is the same for all models of the host.
         line = f"no connection to {self.endpoint.host} ({reason}): {hint}"
+        if broke_off(cause):
+            line = f"the reply of {self.endpoint.host} broke off ({reason}): {LOOK_AT_SERVER}"
+        refused = isinstance(cause, httpx2.ProxyError)
         return ProviderError(
             self.endpoint.redact(one_line(line)),
-            retryable=True,
-            billable=not isinstance(cause, NOT_SENT),
+            retryable=not refused,
+            fatal=refused,
+            billable=not isinstance(cause, (*NOT_SENT, httpx2.ProxyError)),
         )
 
     def _too_long_error(self) -> ProviderError:
@@ -332,12 +357,19 @@ class Call:
         return ProviderError(f"{self.request.model.label}: {line}", **details)
 
 
-def _read(response: httpx2.Response) -> object:
-    """Return the JSON of a reply, or its text if its content type is not JSON.
+def _read(response: httpx2.Response, wire: Format) -> object:
+    """Return the JSON of a reply, streamed or not, or its text if its content type is not JSON.
 
     Raises:
         ValueError: The JSON is invalid.
     """
+    if response.content.lstrip().startswith((b"data:", b"event:")):
+        reader = ReplyReader(wire)
+        with suppress(ValueError, LookupError):
+            reader.feed(response.content)
+            if is_whole(body := reader.body()):
+                return body
+        raise BrokenStreamError
     try:
         return response.json()
     except ValueError:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.util import find_spec
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,7 +13,7 @@ from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import clean_json
 from pytest_upskill.models.hosts import BY_PREFIX
-from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.keys import Endpoint, has_module
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import Client, ProviderError, Request
 from pytest_upskill.project.redaction import Redactor, without_userinfo
@@ -24,10 +23,14 @@ def missing_sdk(model: Model) -> str:
     """Return how to install the SDK that a model needs, "" if it is there."""
     if model.provider not in BY_PREFIX:
         return ""
-    name = BY_PREFIX[model.provider].wire
-    if find_spec(name) is not None:
+    host = BY_PREFIX[model.provider]
+    if not has_module(host.wire):
+        what, extra = f"the {host.wire} SDK", str(host.wire)
+    elif not all(map(has_module, host.modules)):
+        what, extra = f"{' and '.join(host.modules)} to sign in to {host.title}", host.prefix
+    else:
         return ""
-    return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
+    return f"{model.label}: needs {what}: pip install 'pytest-upskill[{extra}]'"
 
 
 def make_client(endpoint: Endpoint) -> Client:
@@ -62,7 +65,7 @@ def make_client(endpoint: Endpoint) -> Client:
         raise ProviderError(
             f"cannot create a client for {endpoint.host} ({reason}): check the environment "
             f"variables for proxies, certificates (SSL_CERT_FILE) and "
-            f"{endpoint.wire.upper()}_*",
+            f"{endpoint.key_variable or endpoint.wire.upper() + '_*'}",
             fatal=True,
         ) from None
     raise LookupError(endpoint.wire)

@@ -14,7 +14,11 @@ from pytest_upskill.models.hosts import BY_PREFIX, HOSTS
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.parameters import Parameters
+from pytest_upskill.models.request import ProviderError
 from pytest_upskill.project.redaction import without_userinfo
+
+WEB_PAGE = "a web page"
+"""What stands for the text of a page."""
 
 _MAX_CHARS = 200
 _PAGE = re.compile(r"\s*<(!doctype )?html", re.IGNORECASE)
@@ -33,7 +37,7 @@ def error_message(body: object) -> str:
     text = str(body or "")
     if _PAGE.match(text):
         title = _TITLE.search(text)
-        text = f"a web page ({title[1].strip()})" if title else "a web page"
+        text = f"{WEB_PAGE} ({title[1].strip()})" if title else WEB_PAGE
     text = one_line(text)
     return text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "..."
 
@@ -65,8 +69,15 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from ``retry-after-ms`` or RFC 9110's ``Retry-After``."""
+def retry_after(headers: Mapping[str, str], details: str = "") -> float | None:
+    """Return the seconds to wait, by the headers or the body of an error.
+
+    Args:
+        headers: They may have ``retry-after-ms`` or RFC 9110's ``Retry-After``.
+        details: The body as JSON; Google's has a ``RetryInfo``.
+    """
+    if delay := _RETRY_DELAY.search(details):
+        return float(delay[1])
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
             seconds = float(headers.get(name, "")) / unit
@@ -79,6 +90,22 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
     return max(0.0, at - time.time())
 
+
+_RETRY_DELAY = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s"')
+
+DAILY = re.compile(r"per[ _-]?day|daily|\b[RT]PD\b", re.IGNORECASE)
+"""Messages and ids of limits that are renewed once a day."""
+
+WAIT_A_DAY = (
+    "the limit of the day is used up: run again when it is renewed, as answers are recorded, or "
+    "raise it"
+)
+"""How to go on after a daily limit."""
+
+LOOK_AT_SERVER = (
+    "the server or a proxy ended it: look into the server's log, or raise the proxy's timeout"
+)
+"""What to do about a reply that broke off."""
 
 SHORTEN = (
     "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a larger "
@@ -125,9 +152,28 @@ FILTERED = re.compile(
 )
 """Messages of a content filter that refused the question or the answer."""
 
+_STREAM_ONLY = re.compile(
+    r"(only|must|requires?|need).{0,40}\bstream|\bstream(ing)?\b.{0,40}\b(must|required|only|true)"
+    r"|non-?stream\w*.{0,40}\b(not|un)|enable the stream",
+    re.IGNORECASE,
+)
+
+
+def wants_stream(error: ProviderError) -> bool:
+    """Return whether a host refused a request because it is not for a stream."""
+    is_refusal = error.status in {400, 405, 406, 422, 501}
+    return is_refusal and _STREAM_ONLY.search(str(error)) is not None
+
+
 LOADING = re.compile(r"loading|starting up|warming up", re.IGNORECASE)
 """Messages of a host that is still loading the model."""
 
+
+CHECK_CERTIFICATE = (
+    "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own authority, or "
+    "write http:// if it has no TLS"
+)
+"""What to do about a TLS error."""
 
 _NO_NAME = re.compile(r"name or service|nodename nor|name resolution|getaddrinfo", re.IGNORECASE)
 """Messages of resolvers that do not know a host."""
@@ -170,8 +216,10 @@ def not_served(status: int, model: Model, endpoint: Endpoint) -> str:
 def url_hint(endpoint: Endpoint) -> str:
     """Return what may be wrong with the base URL of an endpoint, "" if it looks right."""
     is_known = any(endpoint.url == host.url for host in HOSTS)
-    if endpoint.wire != "openai" or is_known or endpoint.url.endswith("/v1"):
+    if endpoint.wire != "openai" or is_known or endpoint.url.endswith("/v1") or endpoint.client:
         return ""
+    if endpoint.host.endswith(BY_PREFIX["azure"].domains):
+        return f", or write azure:DEPLOYMENT@https://{endpoint.host}"
     return ", or the base URL lacks /v1"
 
 
@@ -183,31 +231,57 @@ def connection_hint(cause: BaseException, endpoint: Endpoint, model: Model) -> s
         endpoint: The host.
         model: The model of the request.
     """
-    message = str(cause)
-    if endpoint.url.startswith("https:") and "SSL" in message:
-        return "check its certificate, or write http:// if it has no TLS"
-    if _NO_NAME.search(message):
-        return "check the name of the host"
-    if type(cause).__name__ == "RemoteProtocolError" and "disconnected" not in message:
-        return "it does not speak HTTP; write https:// if it has TLS"
-    if type(cause).__name__ in {"RemoteProtocolError", "ReadError"}:
-        return "it hung up: check that it serves models, and write https:// if it has TLS"
-    host = BY_PREFIX.get(model.provider)
+    message, kind = str(cause), type(cause).__name__
+    hints = (
+        (
+            endpoint.url.startswith("https:") and "SSL" in message,
+            CHECK_CERTIFICATE,
+        ),
+        (
+            kind == "ProxyError" and "407" in message,
+            f"check the user and password{proxy_of(endpoint)}",
+        ),
+        (kind == "ProxyError", refused_by_proxy(endpoint)),
+        (_NO_NAME.search(message), "check the name of the host"),
+        (
+            kind == "RemoteProtocolError" and "disconnected" not in message,
+            "it does not speak HTTP; write https:// if it has TLS",
+        ),
+        (
+            kind in {"RemoteProtocolError", "ReadError"},
+            "it hung up: check that it serves models, and write https:// if it has TLS",
+        ),
+    )
+    host, proxy = BY_PREFIX.get(model.provider), proxy_of(endpoint, preposition="through")
     command = f" ({host.command})" if host is not None and host.command else ""
-    scheme = _proxy_scheme(endpoint)
-    proxy = f" through the proxy in {scheme}_proxy (or set NO_PROXY)" if scheme else ""
-    return f"is it running{command} and reachable{proxy}?"
+    reachable = f"is it running{command} and reachable{proxy}"
+    others = f"{reachable} (or set NO_PROXY)?" if proxy else f"{reachable}?"
+    return next((hint for applies, hint in hints if applies), others)
 
 
-def _proxy_scheme(endpoint: Endpoint) -> str:
-    """Return the scheme of the proxy that the environment sets for a host, "" for none."""
+def broke_off(cause: BaseException) -> bool:
+    """Return whether the connection ended within a reply."""
+    return "incomplete" in str(cause) or "complete message" in str(cause)
+
+
+def refused_by_proxy(endpoint: Endpoint) -> str:
+    """Return what to do about a proxy or firewall that refuses a host."""
+    return (
+        f"a proxy or firewall refuses {endpoint.host}: ask for access to it{proxy_of(endpoint)}, "
+        "or set NO_PROXY if it can be reached without"
+    )
+
+
+def proxy_of(endpoint: Endpoint, *, preposition: str = "of") -> str:
+    """Return a phrase with the proxy that the environment sets for a host, "" for none."""
     # Imported here: it takes 10 ms, and most runs have no such error.
     from urllib.request import getproxies, proxy_bypass
 
     url = urlsplit(endpoint.url)
     if proxy_bypass(url.hostname or ""):
         return ""
-    return next((scheme for scheme in (url.scheme, "all") if scheme in getproxies()), "")
+    schemes = (scheme for scheme in (url.scheme, "all") if scheme in getproxies())
+    return next((f" {preposition} the proxy in {scheme}_proxy" for scheme in schemes), "")
 
 
 def refused_parameter(model: Model) -> str:

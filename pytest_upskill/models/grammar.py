@@ -12,8 +12,9 @@ from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from pytest_upskill.models.hosts import BY_PREFIX
+from pytest_upskill.models.hosts import BY_PREFIX, PLATFORMS
 from pytest_upskill.models.model import AGENTS, Model, ModelError, server
 from pytest_upskill.models.parameters import OTHER_NAMES
 from pytest_upskill.project.messages import did_you_mean
@@ -141,7 +142,7 @@ def _parse_agent(
     if model.agent:
         raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
     host = BY_PREFIX.get(model.provider)
-    if wire and (host is None or host.wire != wire):
+    if wire and (host is None or host.wire != wire or host.prefix in PLATFORMS):
         raise ModelError(
             f"{agent} speaks the wire format of {wire} only, and {model.resolved!r} does not: "
             f"write loop:{without_credentials(model_spec)} for an agent on this model"
@@ -181,8 +182,9 @@ def _split_base_url(spec: str) -> tuple[str, str | None]:
     try:
         return name, server(urls[0])
     except ValueError as error:
-        shown = without_credentials(spec)
-        raise ModelError(f"bad model {shown!r}: the base URL {error}") from None
+        shown, azure = without_credentials(spec), ".azure.com" in urls[0]
+        cure = ": write azure:DEPLOYMENT@https://RESOURCE.openai.azure.com" if azure else ""
+        raise ModelError(f"bad model {shown!r}: the base URL {error}{cure}") from None
 
 
 def _refuse_parameters(
@@ -225,6 +227,15 @@ def _resolve(
         if prefix == "anthropic":
             tail = _anthropic_name(name, tail, aliases)
         host = BY_PREFIX[prefix]
+        if (
+            base_url
+            and prefix in PLATFORMS
+            and not urlsplit(base_url).netloc.endswith(host.domains)
+        ):
+            raise ModelError(
+                f"{prefix}:{tail} is served by {host.title}: set {host.url_variable} for a gateway "
+                "to it, or write openai: or anthropic: for another server"
+            )
         return _ServedModel(prefix, tail, base_url or (host.url if host.local else None))
     if base_url is not None:
         return _ServedModel("openai", name, base_url)
@@ -244,7 +255,7 @@ def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
     """
     head = head.lower()
     host = BY_PREFIX.get(head)
-    if head in _WIRE_FORMATS or (host is not None and (host.local or not with_url)):
+    if head in _WIRE_FORMATS | PLATFORMS or (host is not None and (host.local or not with_url)):
         return head
     return None
 
@@ -344,7 +355,7 @@ def _hint(name: str, short_names: Sequence[str], *, bedrock: bool) -> str:
     """
     head, slash, tail = name.partition("/")
     if bedrock:
-        return f"; the name is Amazon Bedrock's, so write the URL of your gateway to it: {name}@URL"
+        return f"; the name is Amazon Bedrock's: write bedrock:{name}"
     if name.startswith("gpt-oss"):
         return f", such as ollama:{name}"
     if slash and head in BY_PREFIX:

@@ -29,8 +29,19 @@ class KnownHost:
     wire: WireFormat = "openai"
     local: bool = False
     """Whether it is a server on the user's own machine, which needs no key and has few slots."""
-    sdk: bool = False
-    """Whether the environment variables of the vendor's SDK apply, such as its base URL."""
+    client: str = ""
+    """Class of its client in the SDK, which signs in by environment variables and files; "" for the
+    general client with a key."""
+    url_variable: str = ""
+    """Environment variable that changes the base URL."""
+    needs: tuple[str, ...] = ()
+    """Environment variables without which the client has no URL."""
+    modules: tuple[str, ...] = ()
+    """What the client imports besides the SDK, from the extra that is named like the prefix."""
+    sign_in: str = ""
+    """What to check if the client is not let in; "" for the variables of the key."""
+    domains: tuple[str, ...] = ()
+    """Ends of the names of hosts that are the vendor's, where each user has one."""
     refuses: tuple[str, ...] = ()
     """Parameters that it refuses for every model."""
     seed: str = "seed"
@@ -52,7 +63,8 @@ HOSTS = (
         url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         wire="anthropic",
-        sdk=True,
+        client="AsyncAnthropic",
+        url_variable="ANTHROPIC_BASE_URL",
         refuses=("temperature", "top_p", "seed"),
         example="claude-haiku-5-5",
     ),
@@ -61,8 +73,48 @@ HOSTS = (
         title="OpenAI",
         url="https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
-        sdk=True,
+        client="AsyncOpenAI",
+        url_variable="OPENAI_BASE_URL",
         example="gpt-6-luna",
+    ),
+    KnownHost(
+        prefix="azure",
+        title="Azure OpenAI",
+        url="https://resource.openai.azure.com",
+        keys=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
+        client="AsyncAzureOpenAI",
+        url_variable="AZURE_OPENAI_ENDPOINT",
+        needs=("AZURE_OPENAI_ENDPOINT",),
+        sign_in="AZURE_OPENAI_API_KEY, AZURE_OPENAI_AD_TOKEN, or az login",
+        domains=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
+        example="my-deployment",
+    ),
+    KnownHost(
+        prefix="bedrock",
+        title="Amazon Bedrock",
+        url="https://bedrock-runtime.region.amazonaws.com",
+        wire="anthropic",
+        client="AsyncAnthropicBedrock",
+        url_variable="ANTHROPIC_BEDROCK_BASE_URL",
+        modules=("boto3",),
+        domains=(".amazonaws.com",),
+        sign_in="AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID, AWS_PROFILE, or aws sso login",
+        refuses=("seed",),
+        example="us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    ),
+    KnownHost(
+        prefix="vertex",
+        title="Google Vertex AI",
+        url="https://region-aiplatform.googleapis.com/v1",
+        wire="anthropic",
+        client="AsyncAnthropicVertex",
+        url_variable="ANTHROPIC_VERTEX_BASE_URL",
+        needs=("CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID"),
+        modules=("google.auth",),
+        domains=(".googleapis.com",),
+        sign_in="GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
+        refuses=("seed",),
+        example="claude-haiku-4-5@20251001",
     ),
     KnownHost(
         prefix="openrouter",
@@ -174,11 +226,14 @@ HOSTS = (
 
 BY_PREFIX: Mapping[str, KnownHost] = MappingProxyType({host.prefix: host for host in HOSTS})
 
+PLATFORMS = frozenset({"azure", "bedrock", "vertex"})
+"""Prefixes of clouds that serve the models of vendors to their own customers."""
+
 BY_NETLOC: Mapping[str, KnownHost] = MappingProxyType(
     {
         urlsplit(url).netloc: host
         for host in HOSTS
-        if not host.local
+        if not host.local and host.prefix not in PLATFORMS
         for url in (host.url, host.former_url)
         if url
     }

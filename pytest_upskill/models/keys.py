@@ -7,17 +7,31 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_upskill.models.hosts import BY_PREFIX, HOSTS, WireFormat
+from pytest_upskill.models.hosts import BY_PREFIX, HOSTS, PLATFORMS, WireFormat
 from pytest_upskill.models.model import Model, server
 from pytest_upskill.project.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
 """The key for a server that needs none, because the SDKs require one."""
+
+PROTOCOL_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+    }
+)
+"""Headers that belong to a request itself."""
 
 _ANY_HOST = "UPSKILL_API_KEY"
 """The variable with the key for hosts that the user names by URL; its suffix may be a label."""
@@ -38,13 +52,17 @@ class Endpoint:
     """Wire format, ``anthropic`` or ``openai``; for a model of no known host, its provider."""
     url: str
     """Base URL without credentials; "" if the provider has no host."""
-    uses_sdk_environment: bool = False
-    """Whether the SDK's environment variables (headers, organization, profiles) apply to it."""
+    client: str = ""
+    """Class of the client in the SDK, whose environment variables and files apply; "" for none."""
+    url_is_set: bool = False
+    """Whether the user chose the URL of a cloud, instead of its region."""
     key_variable: str = ""
     """The variable that contains the key, for the message if the host refuses the key."""
     scheme: Literal["Bearer", "Basic"] = "Bearer"
     key: str | None = field(default=None, repr=False)
     """The credential after the scheme; None if the SDK finds one itself."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Further headers, which the user has set."""
     redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
     """The redactor of all keys, including those that the SDK finds."""
 
@@ -78,7 +96,15 @@ def endpoints(
             hosts_by_variable[variable].add(urlsplit(_url_of(model, environ)).netloc)
     redactor = redactor or Redactor(secrets(models, environ))
     return {
-        model: replace(_endpoint(model, environ, hosts_by_variable), redactor=redactor)
+        model: replace(
+            _endpoint(model, environ, hosts_by_variable),
+            redactor=redactor,
+            headers=tuple(
+                (name, _read_header(variable, environ))
+                for name, variable in model.headers
+                if _is_set(environ, variable)
+            ),
+        )
         for model in models
     }
 
@@ -87,8 +113,9 @@ def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str
     """Yield all keys in the environment, and the credentials in URLs of models and proxies."""
     for model in models:
         yield from secrets_of_userinfo(model.userinfo)
+        yield from (environ.get(variable, "").strip() for _, variable in model.headers)
     for name, value in environ.items():
-        if name.upper().endswith(("_PROXY", "_BASE_URL")):
+        if name.upper().endswith(("_PROXY", "_BASE_URL", "_ENDPOINT")):
             yield from secrets_of_userinfo(value.partition("://")[2].rpartition("@")[0])
         elif name in _KEY_VARIABLES or name.startswith(_ANY_HOST):
             yield value.strip()
@@ -102,9 +129,16 @@ def is_custom(model: Model) -> bool:
 def missing_key(model: Model, environ: Mapping[str, str]) -> str:
     """Return a message that names the key variable of a model without a key, "" if it has one."""
     vendor = model.vendor
-    if vendor is None or _is_set(environ, *vendor.keys, *_upskill_variables(model, environ)):
+    for name, variable in model.headers:
+        if not _is_set(environ, variable):
+            return f"{model.label}: upskill_headers: no value for {name}: set {variable}"
+    if vendor is None:
         return ""
-    if model.base_url is None and vendor.prefix == "anthropic" and _finds_credentials(environ):
+    if lacking := [name for name in vendor.needs if not (model.base_url or _is_set(environ, name))]:
+        return f"{model.label}: {vendor.title} needs its address: set {' and '.join(lacking)}"
+    if _is_set(environ, *vendor.keys, *_upskill_variables(model, environ)):
+        return ""
+    if not vendor.keys or (model.base_url is None and _finds_credentials(vendor.prefix, environ)):
         return ""
     message = f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
     if _TAG.fullmatch(model.name):
@@ -125,23 +159,25 @@ def _endpoint(
     variable = next((v for v in _upskill_variables(model, environ) if _is_set(environ, v)), None)
     if vendor is None or variable is not None:
         return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, hosts_by_variable)
-    variable = next((name for name in vendor.keys if _is_set(environ, name)), vendor.keys[0])
-    uses_sdk_environment = vendor.sdk and model.base_url is None
+    of_vendor = (*vendor.keys, vendor.sign_in)
+    variable = next((name for name in of_vendor if _is_set(environ, name)), of_vendor[0])
+    is_platform = vendor.prefix in PLATFORMS
+    client = vendor.client if is_platform or model.base_url is None else ""
+    key = None if is_platform else _read_key(variable, environ)
     return Endpoint(
         wire=wire,
         url=_url_of(model, environ),
-        uses_sdk_environment=uses_sdk_environment,
-        key_variable=variable,
-        key=_read_key(variable, environ) or (None if uses_sdk_environment else NO_KEY),
+        client=client,
+        url_is_set=is_platform and _url_of(model, environ) != vendor.url,
+        key_variable=vendor.sign_in or variable,
+        key=key or (None if client else NO_KEY),
     )
 
 
 def url_variable(model: Model) -> str:
     """Return the variable of the SDK that changes a model's base URL, "" if none does."""
     host = BY_PREFIX.get(model.provider)
-    if host is None or not host.sdk or model.base_url:
-        return ""
-    return f"{host.prefix.upper()}_BASE_URL"
+    return "" if host is None or model.base_url else host.url_variable
 
 
 def _url_of(model: Model, environ: Mapping[str, str]) -> str:
@@ -149,7 +185,7 @@ def _url_of(model: Model, environ: Mapping[str, str]) -> str:
     if model.base_url:
         return model.base_url
     host, variable = BY_PREFIX[model.provider], url_variable(model)
-    url = environ.get(variable, "").strip()
+    url = environ.get(variable, "").strip() if variable else ""
     try:
         return split_userinfo(server(url) if url else host.url)[0]
     except ValueError as error:
@@ -195,12 +231,20 @@ def _upskill_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, .
     not to a vendor with an SDK, nor to one whose own variable is set.
     """
     host, vendor = BY_PREFIX.get(model.provider), model.vendor
-    if host is None:
+    if host is None or host.prefix in PLATFORMS:
         return ()
     is_named_by_url = model.base_url is not None and model.base_url != host.url
-    if is_named_by_url and (vendor is None or not (vendor.sdk or _is_set(environ, *vendor.keys))):
+    if is_named_by_url and not (vendor and (vendor.client or _is_set(environ, *vendor.keys))):
         return _variable_of(model.label), _ANY_HOST
     return (_variable_of(model.label),)
+
+
+def has_module(name: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that it is in
+        return False
 
 
 def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
@@ -217,19 +261,32 @@ def _read_key(variable: str, environ: Mapping[str, str]) -> str:
     Raises:
         KeyProblem: The key contains a space or an invalid character.
     """
-    key = environ.get(variable, "").strip()
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise KeyProblem(
-            f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII "
-            f"character: paste it again"
-        )
+    key = _read_header(variable, environ)
+    if " " in key:
+        raise _not_sendable(variable)
     return key
 
 
-def _finds_credentials(environ: Mapping[str, str]) -> bool:
-    """Return whether Anthropic's SDK would find a profile or a workload identity."""
-    if environ.get("ANTHROPIC_PROFILE"):
-        return True
+def _read_header(variable: str, environ: Mapping[str, str]) -> str:
+    value = environ.get(variable, "").strip()
+    if not (value.isascii() and value.isprintable()):
+        raise _not_sendable(variable)
+    return value
+
+
+def _not_sendable(variable: str) -> KeyProblem:
+    return KeyProblem(
+        f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII "
+        "character: paste it again"
+    )
+
+
+def _finds_credentials(prefix: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the SDK of a host would sign in without a key, as by a profile."""
+    if prefix == "azure":
+        return has_module("azure.identity")
+    if prefix != "anthropic" or environ.get("ANTHROPIC_PROFILE"):
+        return prefix == "anthropic"
     identity = "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"
     federation = "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"
     if all(environ.get(name) for name in federation) and any(map(environ.get, identity)):

@@ -44,6 +44,8 @@ class Model:
     """``user:password`` from the base URL; "" if there is none."""
     parameters: Parameters = field(default_factory=Parameters)
     """Parameters of every request, identical in all arms."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Further headers of its requests, each with the environment variable of its value."""
     agent: str = ""
     """The agent that uses the model, a key of `AGENTS`; "" for single requests."""
 
@@ -88,7 +90,8 @@ class Model:
         if url.scheme != "https" or self.userinfo:
             # The server may not be the vendor's.
             return None
-        return BY_NETLOC.get(url.netloc.lower())
+        netloc = url.netloc.lower()
+        return host if netloc.endswith(host.domains) else BY_NETLOC.get(netloc)
 
 
 def is_language_model(address: str) -> bool:

@@ -5,8 +5,11 @@ Source: https://platform.openai.com/docs/api-reference/chat.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -23,13 +26,21 @@ from pytest_upskill.models.content import (
     stop_reason,
     token_count,
 )
+from pytest_upskill.models.errors import wants_stream
+from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError, Request, Turn
+from pytest_upskill.models.responses import read_response, responses_body
+from pytest_upskill.models.streams import Format
 
-_REFUSALS = frozenset({400, 422, 500})
-_MAX_ADAPTATIONS = 2
-"""Changes of the dialect during one request: of the system role, and of the limit's name."""
+_REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
+_MAX_ADAPTATIONS = 4
+"""Changes of the dialect during one request: one of each of its fields."""
+_MAY_NEED_RESPONSES = re.compile(r"-pro\b|codex|deep-research|computer-use")
+"""Names of OpenAI's models that may have no chat: their first request is sent alone."""
+_AZURE_API_VERSION = "2024-10-21"
+_AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 _BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
 """Keeps the SDK from falling back to the organization's admin key."""
 
@@ -47,10 +58,13 @@ class OpenAIClient:
         self._endpoint, self._module = endpoint, openai
         self._sdk = open_sdk(
             endpoint,
-            sdk=partial(openai.AsyncOpenAI, base_url=endpoint.url),
+            sdk=_azure(openai, endpoint)
+            if endpoint.client == "AsyncAzureOpenAI"
+            else partial(openai.AsyncOpenAI, base_url=endpoint.url),
             http=openai.DefaultAsyncHttpxClient,
         )
         self._dialects: dict[Model, Dialect] = {}
+        self._first: defaultdict[Model, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def complete(self, request: Request) -> Completion:
         """Send a request once, and return the completion.
@@ -60,12 +74,22 @@ class OpenAIClient:
         Raises:
             ProviderError: There is no usable reply.
         """
+        model = request.model
+        if model not in self._dialects and _MAY_NEED_RESPONSES.search(model.name):
+            async with self._first[model]:
+                if model not in self._dialects:
+                    completion = await self._complete(request)
+                    self._dialects.setdefault(model, Dialect.of(model))
+                    return completion
+        return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Completion:
         dialect = self._dialects.get(request.model) or Dialect.of(request.model)
         for _ in range(_MAX_ADAPTATIONS):
             try:
                 return await self._send(request, dialect)
             except ProviderError as error:
-                adapted = dialect.adapted_to(str(error)) if error.status in _REFUSALS else dialect
+                adapted = dialect.adapted_to(error) if error.status in _REFUSALS else dialect
                 if adapted == dialect:
                     raise
                 self._dialects[request.model] = dialect = adapted
@@ -73,19 +97,38 @@ class OpenAIClient:
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
         call = Call(request=request, endpoint=self._endpoint)
-        body = chat_body(request, dialect)
+        path, wire, read = _FORMATS[dialect.responses]
+        body = responses_body(request) if dialect.responses else chat_body(request, dialect)
+        if dialect.streams:
+            body |= {"stream": True}
+            body |= {} if dialect.responses else {"stream_options": {"include_usage": True}}
         # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
         # aliases of keys, and this body has none.
-        sent = self._sdk.post(
-            "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
-        )
-        return await call.complete(sent, self._module, read_chat)
+        sent = self._sdk.post(path, body=body, cast_to=httpx2.Response, options=_BEARER_ONLY)
+        return await call.complete(sent, self._module, wire, read)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sdk.close()
 
 
+def _azure(openai: Any, endpoint: Endpoint) -> Callable[..., Any]:
+    """Return what makes a client of Azure, with its key, or else signed in by azure-identity."""
+    url = endpoint.url.removesuffix("/v1").removesuffix("/openai")
+    version = os.environ.get("OPENAI_API_VERSION", _AZURE_API_VERSION)
+    client = partial(openai.AsyncAzureOpenAI, azure_endpoint=url, api_version=version)
+    if any(os.environ.get(name) for name in BY_PREFIX["azure"].keys):
+        return client
+    from azure.identity import DefaultAzureCredential, get_bearer_token_provider
+
+    provider = get_bearer_token_provider(DefaultAzureCredential(), _AZURE_SCOPE)
+    return partial(client, azure_ad_token_provider=partial(asyncio.to_thread, provider))
+
+
+_ONLY_RESPONSES = re.compile(
+    r"v1/responses|responses (api|endpoint)|chat.?completions? operation does not work",
+    re.IGNORECASE,
+)
 _NO_SYSTEM = re.compile(
     r"system (role|message|prompt|instruction)s?\b.*\b(not|un)[ -]?(supported|allowed|enabled)"
     r"|(does not|doesn't|not) support.*\bsystem\b|only user and assistant roles"
@@ -117,6 +160,10 @@ class Dialect:
     """Name of the field with the maximum of output tokens."""
     has_system_role: bool = True
     """Whether there is a system role; otherwise the system prompt is put before the question."""
+    responses: bool = False
+    """Whether it speaks the Responses format, and no chat."""
+    streams: bool = False
+    """Whether it answers only in streams."""
 
     @classmethod
     def of(cls, model: Model) -> Dialect:
@@ -124,14 +171,18 @@ class Dialect:
         is_openai = model.vendor is not None and model.vendor.prefix == "openai"
         return cls("max_completion_tokens" if is_openai or model.always_reasons else "max_tokens")
 
-    def adapted_to(self, error: str) -> Dialect:
+    def adapted_to(self, refusal: ProviderError) -> Dialect:
         """Return the dialect that the error message of a host asks for, or this one.
 
         Azure, gateways and others say ``Use 'max_completion_tokens' instead`` of deployments whose
         names do not show which model they are. Some chat templates have no system role (Gemma's,
         older Mistral's). All arms use the same dialect.
         """
-        error = error[:_MAX_CHARS]
+        error = str(refusal)[:_MAX_CHARS]
+        if not self.responses and _ONLY_RESPONSES.search(error):
+            return replace(self, responses=True)
+        if not self.streams and wants_stream(refusal):
+            return replace(self, streams=True)
         if self.has_system_role and _NO_SYSTEM.search(error):
             return replace(self, has_system_role=False)
         if self.limit_name == "max_tokens" and _NO_MAX_TOKENS.search(error):
@@ -261,3 +312,10 @@ def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, value in message.items()
         if name == "content" or value not in (None, [])
     }
+
+
+_FORMATS: Mapping[bool, tuple[str, Format, Callable[[Mapping[str, Any]], Completion]]] = {
+    False: ("/chat/completions", "chat", read_chat),
+    True: ("/responses", "responses", read_response),
+}
+"""Path, name and reader of chat, and of the Responses format."""

@@ -20,7 +20,7 @@ from pytest_upskill.models import (
     parse_models,
     server,
 )
-from pytest_upskill.models.keys import secrets
+from pytest_upskill.models.keys import PROTOCOL_HEADERS, secrets
 from pytest_upskill.models.parameters import ParameterError, read_parameters
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, without_credentials
@@ -29,6 +29,9 @@ from pytest_upskill.session.options import value_of
 _JUDGE = "judge"
 """Label of the judge's parameters."""
 
+_HEADER = re.compile(
+    r"(?P<label>[\w.-]+)\s*:\s*(?P<name>[\w-]+)\s*=\s*\$?(?P<variable>[A-Za-z_]\w*)", re.ASCII
+)
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(
     rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
@@ -43,6 +46,10 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
         pytest.UsageError: There is no model, a name cannot be parsed, or a parameter is invalid.
     """
     models, judge, entries = models_of(config), _judge_of(config), value_of(config, "params")
+    headers = _headers(value_of(config, "headers"))
+    models = tuple(replace(each, headers=headers.get(each.label, ())) for each in models)
+    if judge is not None:
+        judge = replace(judge, headers=headers.get(_JUDGE, ()))
     refuse_secrets(entries, Redactor(secrets((*models, judge) if judge else models, os.environ)))
     return with_parameters(models, judge, entries)
 
@@ -143,6 +150,27 @@ def refuse_secrets(entries: Iterable[str], redactor: Redactor) -> None:
                 f"--upskill-param: {name} contains a key from the environment or a URL, and would "
                 "be printed and recorded: remove it, as keys are sent without it"
             )
+
+
+def _headers(lines: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return further headers by label, each with the environment variable of its value.
+
+    Raises:
+        pytest.UsageError: A line cannot be read, or names a header that every request has.
+    """
+    headers: dict[str, tuple[tuple[str, str], ...]] = {}
+    for line in lines:
+        match = _HEADER.fullmatch(line)
+        if match is None or match["name"].lower() in PROTOCOL_HEADERS:
+            raise pytest.UsageError(
+                f"upskill_headers: bad line {line.partition('=')[0].strip()!r}: write 'label: NAME "
+                "= VARIABLE', with the name of the environment variable that has the value"
+            )
+        headers[match["label"]] = (
+            *headers.get(match["label"], ()),
+            (match["name"], match["variable"]),
+        )
+    return headers
 
 
 def own_prices(config: pytest.Config) -> dict[str, OwnPrice]:

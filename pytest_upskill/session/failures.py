@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import copy
@@ -38,7 +39,8 @@ class ShorterFailures:
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return None
         # Not longreprtext: under pytest-xdist it begins with the worker's name.
-        first = self._first_with_error.setdefault(str(report.longrepr), report.nodeid)
+        cause = _without_numbers(str(report.longrepr))
+        first = self._first_with_error.setdefault(cause, report.nodeid)
         return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
 
     def shorten(self) -> None:
@@ -101,6 +103,16 @@ class _CrashLine:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+
+_NUMBER = re.compile(r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|\d+(?:[.,]\d+)*")
+"""Numbers that differ between errors with one cause, and before them what does not."""
+
+
+def _without_numbers(error: str) -> str:
+    """Return an error without counts, seconds and ids, but with names, statuses and ports."""
+    label, colon, text = error.partition(": ")
+    return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)
 
 
 def _in_one_line(report: pytest.TestReport) -> Any:

@@ -20,7 +20,7 @@ from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.models import AGENTS, Client, Model, ProviderError
 from pytest_upskill.models.clients import PluginClient, make_client, missing_sdk
 from pytest_upskill.models.errors import refused_parameter
-from pytest_upskill.models.hosts import BY_PREFIX
+from pytest_upskill.models.hosts import BY_PREFIX, HOSTS
 from pytest_upskill.models.keys import (
     Endpoint,
     KeyProblem,
@@ -138,7 +138,8 @@ def _hosts_without_plugin(
     environ: Mapping[str, str] = os.environ
     if settings.dry_run or settings.prune or settings.cache_mode == "replay":
         # Nothing is sent, so no key is needed, and ambiguous keys are no problem.
-        environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
+        names = {host.url_variable for host in HOSTS}
+        environ = {name: url for name, url in environ.items() if name in names}
     try:
         endpoint_of = endpoints(models, environ, resources.redactor)
     except KeyProblem as error:
@@ -181,8 +182,8 @@ def model_problems(model: Model) -> list[str]:
     if model.is_language_model and model.provider not in BY_PREFIX:
         close = closest(model.provider, [*BY_PREFIX, *AGENTS])
         suggestion = f" (did you mean '{close}:'?)" if close else ""
-        # An '@' may stand between a password and a host.
-        shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
+        # An '@' may stand between a password and a host; before digits it begins a version.
+        shown = re.sub(r":[^:]*@(?!\d+$)", f":{HIDDEN}@", model.address)
         line = (
             f"--upskill-models: no provider for {shown!r}{suggestion}: write a host such as "
             "openrouter: or ollama:, or model@base_url, or add a plugin with the hook "

@@ -238,6 +238,13 @@ _COSTS = (
         in_ini=False,
     ),
     Option(
+        "headers",
+        "Further headers of requests to a model, as in 'label: NAME = VARIABLE', with the value in "
+        "an environment variable.",
+        kind="linelist",
+        on_command_line=False,
+    ),
+    Option(
         "prices",
         "Your own prices in dollars per million tokens, as in 'label = IN/OUT' or 'label = IN/OUT "
         "cached RATE'.",

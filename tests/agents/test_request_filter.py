@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.agents.request_filter import RefusedBody, filter_request, max_prompt_tokens
-from pytest_upskill.models.program_replies import AgentFormat
+from pytest_upskill.models.streams import AgentFormat
 
 TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}
 ITEMS: dict[AgentFormat, str] = {"messages": "messages", "responses": "input"}

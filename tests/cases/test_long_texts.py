@@ -11,6 +11,7 @@ import pytest
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.compile.device_code import read_functions
+from pytest_upskill.models import ProviderError
 from pytest_upskill.models.openai import Dialect
 from pytest_upskill.teacher.versions import check_candidate
 from tests.compiling import build
@@ -61,7 +62,7 @@ def test_an_edit_may_be_long(text: str) -> None:
 def test_a_refusal_may_be_long(text: str) -> None:
     dialect = Dialect("max_tokens")
 
-    assert dialect.adapted_to(long(text)) == dialect
+    assert dialect.adapted_to(ProviderError(long(text), status=400)) == dialect
 
 
 @pytest.mark.parametrize("text", ["-", "\n", "a", "skill:", '"a": ', "- ", "a: {"])

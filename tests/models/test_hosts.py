@@ -6,13 +6,13 @@ import pytest
 
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.models import Completion, ModelError, parse_model
-from pytest_upskill.models.hosts import HOSTS, KnownHost
+from pytest_upskill.models.hosts import HOSTS, PLATFORMS, KnownHost
 from pytest_upskill.models.keys import KeyProblem, endpoints, is_custom, missing_key
 from tests.conftest import Run, WriteSkill
 from tests.pages import CHECKOUT
 
 every_host = pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.prefix)
-VENDORS = [host for host in HOSTS if not host.local]
+VENDORS = [host for host in HOSTS if not host.local and host.prefix not in PLATFORMS]
 every_vendor = pytest.mark.parametrize("host", VENDORS, ids=lambda host: host.prefix)
 
 
@@ -29,7 +29,7 @@ def differences(host: KnownHost) -> str:
 def docs_table() -> str:
     rows = [
         f"| `{host.prefix}:{host.example}` | {host.title} | `{host.url}` | "
-        f"{' or '.join(f'`{key}`' for key in host.keys) or 'no key'} | "
+        f"{host.sign_in or ' or '.join(f'`{key}`' for key in host.keys) or 'no key'} | "
         f"{differences(host)} |"
         for host in HOSTS
     ]
@@ -129,7 +129,10 @@ def test_prices_are_those_of_the_host_where_it_is_listed(spec: str, priced: bool
         ("user:secret@h.example", "bad model 'user:***@h.example': write model@base_url; "),
         ("user:secret@127.0.0.1:80/v1", "bad model 'user:***@127.0.0.1:80/v1': write model@"),
         ("gpt-oss:20b", "or model@base_url, such as ollama:gpt-oss:20b"),
-        ("anthropic.claude-x-v1:0", "the name is Amazon Bedrock's, so write the URL"),
+        (
+            "anthropic.claude-x-v1:0",
+            "the name is Amazon Bedrock's: write bedrock:anthropic.claude-x-v1:0",
+        ),
         ("groq/llama", "write groq:llama, or groq/llama@http://127.0.0.1:8080/v1"),
         ("groq:", "bad model 'groq:': no model name after 'groq:'"),
         (

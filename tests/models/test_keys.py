@@ -9,6 +9,7 @@ import pytest
 
 from pytest_upskill.models import Model, ProviderError, parse_model, parse_models
 from pytest_upskill.models.keys import KeyProblem, endpoints
+from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
@@ -245,3 +246,50 @@ def test_an_endpoint_does_not_show_its_key() -> None:
     assert "secret" not in repr(endpoint)
     assert (endpoint.key or "") not in repr(endpoint)
     assert endpoint.url == "http://a.invalid/v1"
+
+
+@pytest.fixture
+def gateway(write_skill: WriteSkill, pytester: pytest.Pytester) -> None:
+    """A server that wants a header of its own."""
+    write_skill()
+    pytester.makeini("[pytest]\nupskill_headers =\n    m: X-Team = TEAM_TOKEN\n")
+
+
+@pytest.mark.usefixtures("gateway")
+def test_a_header_of_ones_own_goes_to_the_model_with_its_label(
+    run_once: Run, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM_TOKEN", "token-of-the-team")
+    loopback.answer = lambda received: Reply(text=f"37 {received.headers.get('x-team')}")
+    url = loopback.openai_url
+
+    result = run_once("--upskill-models", f"m=a@{url},n=b@{url}", "skills", "--upskill-json", "r")
+
+    sent = {
+        received.body["model"]: received.headers.get("x-team") for received in loopback.requests
+    }
+    assert sent == {"a": "token-of-the-team", "b": None}
+    assert "token-of-the-team" not in result.stdout.str() + Path("r").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("gateway")
+def test_a_header_without_its_variable_is_an_error_before_any_request(
+    run_once: Run, loopback: Loopback
+) -> None:
+    result = run_once("--upskill-models", f"m=a@{loopback.openai_url}", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert loopback.requests == []
+    result.stderr.fnmatch_lines(["*m: upskill_headers: no value for X-Team: set TEAM_TOKEN"])
+
+
+@pytest.mark.parametrize("line", ["m: X-Team = secret-value!", "X-Team = T", "m: Host = T"])
+def test_a_line_of_headers_that_cannot_be_read_is_refused_without_its_value(
+    run_once: Run, pytester: pytest.Pytester, line: str
+) -> None:
+    pytester.makeini(f"[pytest]\nupskill_headers = {line}\n")
+
+    result = run_once("--upskill-models", "m=a@http://127.0.0.1:1/v1")
+
+    result.stderr.fnmatch_lines(["*upskill_headers: bad line '*': write 'label: NAME = VARIABLE'*"])
+    assert "secret-value" not in result.stderr.str()

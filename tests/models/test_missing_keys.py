@@ -77,7 +77,7 @@ def test_a_missing_sdk_is_one_line_with_the_command(
     model = parse_model(f"m={provider}:some-model")
     assert not missing_sdk(model)
 
-    monkeypatch.setattr("pytest_upskill.models.clients.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_upskill.models.keys.find_spec", lambda _: None)
 
     assert missing_sdk(model) == (
         f"m: needs the {provider} SDK: pip install 'pytest-upskill[{provider}]'"

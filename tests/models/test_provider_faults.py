@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+import threading
 from email.utils import formatdate
 from time import time
 
@@ -216,3 +218,103 @@ def test_cancelling_a_request_is_no_fault(loopback: Loopback, provider: str) -> 
 
     with pytest.raises(asyncio.CancelledError):
         ask(request_to(model_at(loopback, provider)), cancel_after=0.2)
+
+
+@pytest.mark.parametrize(
+    ("body", "cured"),
+    [
+        ({"error": {"message": "Rate limit reached: requests per day (RPD): Limit 200"}}, True),
+        (
+            [
+                {
+                    "error": {
+                        "message": "You exceeded your current quota",
+                        "details": [{"violations": [{"quotaId": "RequestsPerDayPerModel"}]}],
+                    }
+                }
+            ],
+            True,
+        ),
+        ({"error": {"message": "Rate limit reached: requests per minute"}}, False),
+    ],
+)
+def test_a_daily_limit_is_not_waited_for(loopback: Loopback, body: object, *, cured: bool) -> None:
+    error = fault(loopback, "openai", Reply(status=429, body=json.dumps(body)))
+
+    assert ("the limit of the day is used up: run again" in str(error)) is cured
+    assert (error.fatal, error.retryable) == (cured, not cured)
+
+
+def test_the_delay_that_gemini_asks_for_is_kept(loopback: Loopback) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]
+    body = [{"error": {"code": 429, "message": "Quota exceeded", "details": details}}]
+
+    error = fault(loopback, "openai", Reply(status=429, body=json.dumps(body)))
+
+    assert (error.retry_after, error.retryable) == (34.5, True)
+    assert str(error) == "m: HTTP 429 Quota exceeded"
+
+
+def test_the_page_of_a_corporate_proxy_is_no_matter_of_the_key(loopback: Loopback) -> None:
+    page = "<!doctype html><html><title>Blocked by policy</title></html>"
+
+    error = fault(loopback, "openai", Reply(status=403, body=page, content_type="text/html"))
+
+    assert "HTTP 403 a web page (Blocked by policy): a proxy or firewall refuses 127." in str(error)
+    assert "check UPSKILL_API_KEY" not in str(error)
+
+
+@every_sdk
+def test_a_proxy_that_wants_a_password_is_named(
+    loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", loopback.url)
+    loopback.replies.append(Reply(status=407, text="no"))
+    model = parse_model(f"m={provider}:x@http://models.invalid/v1")
+
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(model))
+
+    assert str(caught.value).endswith(": check the user and password of the proxy in http_proxy")
+    assert (caught.value.fatal, caught.value.retryable) == (True, False)
+
+
+@every_sdk
+def test_a_proxy_that_refuses_a_tunnel_is_named(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def refuse() -> None:
+            connection, _ = proxy.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+
+        threading.Thread(target=refuse, daemon=True).start()
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        with pytest.raises(ProviderError) as caught:
+            ask(request_to(parse_model(f"m={provider}:x@https://models.invalid/v1")))
+
+    assert str(caught.value).endswith("check the user and password of the proxy in https_proxy")
+    assert (caught.value.fatal, caught.value.billable) == (True, False)
+
+
+@every_sdk
+def test_a_reply_that_breaks_off_is_told_apart_from_what_is_no_http(provider: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def break_off() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{")
+
+        threading.Thread(target=break_off, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        with pytest.raises(ProviderError) as caught:
+            ask(request_to(parse_model(f"m={provider}:x@{url}")))
+
+    assert str(caught.value).startswith("the reply of 127.0.0.1:")
+    assert str(caught.value).endswith("look into the server's log, or raise the proxy's timeout")
+    assert (caught.value.retryable, caught.value.billable) == (True, True)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.openai import read_chat
-from pytest_upskill.models.program_replies import read_response
+from pytest_upskill.models.responses import read_response
 
 CUT = ("length", "max_tokens", "MAX_TOKENS", "model_length", "model_context_window_exceeded")
 

@@ -11,7 +11,8 @@ import pytest
 from pytest_upskill.models import Completion
 from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.openai import read_chat
-from pytest_upskill.models.program_replies import AgentFormat, ReplyReader, read_response
+from pytest_upskill.models.responses import read_response
+from pytest_upskill.models.streams import AgentFormat, ReplyReader
 
 READ = {"messages": read_message, "responses": read_response}
 

@@ -141,7 +141,7 @@ def test_only_an_http_error_is_known_not_to_be_billed(
     ("scheme", "doubt"),
     [
         ("http", "it does not speak HTTP; write https:// if it has TLS"),
-        ("https", "check its certificate, or write http:// if it has no TLS"),
+        ("https", "check its certificate, set SSL_CERT_FILE .* or write http:// if it has no TLS"),
     ],
 )
 def test_a_server_with_another_protocol_is_told_apart_from_one_that_is_not_running(

@@ -33,6 +33,7 @@ FREE_MODELS = ("offline", "acme:")
 INSTALLED = {
     *("-e .", "-e '.[dev]'", "-e '.[openai,anthropic,xdist]'", "pytest-upskill"),
     *(f"'pytest-upskill[{extra}]'" for extra in ("anthropic", "openai", "cuda", "xdist", "all")),
+    *(f"'pytest-upskill[{cloud}]'" for cloud in ("azure", "bedrock", "vertex")),
 }
 NOT_HERE = {"export", "curl", "ollama", "llama-server", "vllm", "lms", "gh", "git"}
 """Keys, servers of models, and repositories, of which no test can have all."""

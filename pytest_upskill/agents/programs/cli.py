@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_upskill.models import Request
-from pytest_upskill.models.program_replies import AgentFormat
+from pytest_upskill.models.streams import AgentFormat
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _VERSION_TIMEOUT_S = 30

@@ -1,67 +1,21 @@
-"""Replies to programs that are agents: streams joined to whole replies, and the Responses API's.
+"""Streamed replies, joined to what an unstreamed reply would be.
 
 Sources: https://docs.claude.com/en/docs/build-with-claude/streaming,
 https://platform.openai.com/docs/api-reference/responses-streaming and
-https://platform.openai.com/docs/api-reference/responses/object.
+https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pytest_upskill.models.completion import Completion, ToolCall, clean
-from pytest_upskill.models.content import (
-    clean_json,
-    get_field,
-    read_blocks,
-    stop_reason,
-    token_count,
-    tool_call,
-)
-
-
-def read_response(body: Mapping[str, Any]) -> Completion:
-    """Return the completion in a reply, without what only HTTP headers contain.
-
-    Raises:
-        AttributeError, LookupError, TypeError: The reply is malformed.
-    """
-    items, usage = body["output"], body.get("usage")
-    messages = (item["content"] for item in items if item.get("type") == "message")
-    blocks = chain.from_iterable(messages)
-    # Servers other than OpenAI's send null where there is no text, or no refusal.
-    content = read_blocks(block for block in blocks if block.get("text") or block.get("refusal"))
-    return Completion(
-        text=clean(content.text),
-        tool_calls=tuple(_calls(items)),
-        input_tokens=token_count(usage, "input_tokens"),
-        output_tokens=token_count(usage, "output_tokens"),
-        cache_read_tokens=token_count(get_field(usage, "input_tokens_details"), "cached_tokens")
-        or 0,
-        stop_reason="refusal"
-        if content.refusal
-        else stop_reason(get_field(body.get("incomplete_details"), "reason") or body.get("status")),
-    )
-
-
-def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
-    for item in items:
-        if item.get("type") == "function_call":
-            yield tool_call(item["name"], item.get("call_id"), item.get("arguments"))
-        elif item.get("type") == "custom_tool_call":
-            yield ToolCall(
-                name=item["name"],
-                id=clean(str(item.get("call_id") or "")),
-                arguments=clean_json({"input": item.get("input")}),
-            )
-
-
 AgentFormat = Literal["messages", "responses"]
 """A wire format between a program that is an agent and its model; also the last part of the URL."""
+
+Format = AgentFormat | Literal["chat"]
 
 MAX_REPLY = 1 << 24
 """Maximum number of bytes of a reply."""
@@ -79,7 +33,7 @@ class ReplyReader:
         wire: The format.
     """
 
-    def __init__(self, wire: AgentFormat) -> None:
+    def __init__(self, wire: Format) -> None:
         self._add_event = _ADD_EVENT[wire]
         self._size = 0
         self._is_stream: bool | None = None
@@ -133,10 +87,17 @@ class ReplyReader:
             self._add_event(self._body, event)
 
 
+def is_whole(body: Mapping[str, Any]) -> bool:
+    """Return whether the events of a stream say that the reply has ended, or that it failed."""
+    choices = body.get("choices") or [{}]
+    ends = (body.get("error"), body.get("stop_reason"), body.get("status"))
+    return any(ends) or bool(choices[0].get("finish_reason"))
+
+
 def _events(lines: list[bytes]) -> Iterator[_Body]:
     for line in lines:
         data = line.strip().removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
-        if data:
+        if data and data != b"[DONE]":
             event = json.loads(data)
             if isinstance(event, dict):
                 yield event
@@ -188,6 +149,32 @@ def _add_to_response(body: _Body, event: _Body) -> None:
             body["error"] = event
 
 
-_ADD_EVENT: Mapping[AgentFormat, Callable[[_Body, _Body], None]] = MappingProxyType(
-    {"messages": _add_to_message, "responses": _add_to_response}
+_CHAT_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+
+
+def _add_to_chat(body: _Body, event: _Body) -> None:
+    """Add a chunk of OpenAI's Chat Completions API to a reply."""
+    body.update({name: event[name] for name in ("model", "usage", "error") if event.get(name)})
+    for choice in event.get("choices") or ():
+        whole = body.setdefault("choices", [{"message": {"content": None}}])[0]
+        message, delta = whole["message"], choice.get("delta") or {}
+        for name in _CHAT_TEXTS:
+            if isinstance(delta.get(name), str):
+                message[name] = (message.get(name) or "") + delta[name]
+        for call in delta.get("tool_calls") or ():
+            _add_call(message.setdefault("tool_calls", []), call)
+        whole["finish_reason"] = choice.get("finish_reason") or whole.get("finish_reason")
+
+
+def _add_call(calls: list[_Body], part: _Body) -> None:
+    while len(calls) <= part.get("index", 0):
+        calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
+    call, function = calls[part.get("index", 0)], part.get("function") or {}
+    call.update({"id": part["id"]} if part.get("id") else {})
+    for name in ("name", "arguments"):
+        call["function"][name] += function.get(name) or ""
+
+
+_ADD_EVENT: Mapping[Format, Callable[[_Body, _Body], None]] = MappingProxyType(
+    {"messages": _add_to_message, "responses": _add_to_response, "chat": _add_to_chat}
 )

@@ -1,0 +1,104 @@
+"""OpenAI's Responses API: bodies and replies.
+
+Source: https://platform.openai.com/docs/api-reference/responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from pytest_upskill.models.completion import Completion, ToolCall, clean
+from pytest_upskill.models.content import (
+    ErrorReply,
+    clean_json,
+    get_field,
+    read_blocks,
+    stop_reason,
+    token_count,
+    tool_call,
+)
+from pytest_upskill.models.request import Request, Turn
+
+
+def responses_body(request: Request) -> dict[str, Any]:
+    """Return the JSON body of a request; the format has no seed and no stop texts."""
+    parameters, system = request.model.parameters, clean(request.system)
+    items: list[dict[str, Any]] = [{"role": "user", "content": clean(request.user)}]
+    for turn in request.turns:
+        items += _turn_items(turn)
+    body: dict[str, Any] = {
+        "model": request.model.name,
+        "instructions": system or None,
+        "input": items,
+        "max_output_tokens": request.max_tokens,
+        "store": False,
+        "temperature": parameters.temperature,
+        "top_p": parameters.top_p,
+        "reasoning": {"effort": parameters.effort} if parameters.effort else None,
+    }
+    if request.tools:
+        # Without it, the reasoning before a call could not be sent back.
+        body["include"] = ["reasoning.encrypted_content"]
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.schema,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    return {name: value for name, value in body.items() if value is not None} | parameters.fields
+
+
+def _turn_items(turn: Turn) -> list[dict[str, Any]]:
+    results = [
+        {"type": "function_call_output", "call_id": each.call_id, "output": clean(each.text)}
+        for each in turn.results
+    ]
+    return [*({**block} for block in turn.assistant_blocks), *results]
+
+
+def read_response(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what only HTTP headers contain.
+
+    Raises:
+        ErrorReply: The reply is an error.
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    items, usage = body["output"], body.get("usage")
+    if body.get("error"):
+        raise ErrorReply(body)
+    messages = (item["content"] for item in items if item.get("type") == "message")
+    blocks = chain.from_iterable(messages)
+    # Servers other than OpenAI's send null where there is no text, or no refusal.
+    content = read_blocks(block for block in blocks if block.get("text") or block.get("refusal"))
+    summaries = (item.get("summary") for item in items if item.get("type") == "reasoning")
+    return Completion(
+        text=clean(content.text or content.refusal),
+        reasoning=clean("\n\n".join(part["text"] for parts in summaries for part in parts or ())),
+        tool_calls=tuple(_calls(items)),
+        assistant_blocks=tuple(clean_json(items)),
+        input_tokens=token_count(usage, "input_tokens"),
+        output_tokens=token_count(usage, "output_tokens"),
+        cache_read_tokens=token_count(get_field(usage, "input_tokens_details"), "cached_tokens")
+        or 0,
+        stop_reason="refusal"
+        if content.refusal
+        else stop_reason(get_field(body.get("incomplete_details"), "reason") or body.get("status")),
+    )
+
+
+def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
+    for item in items:
+        if item.get("type") == "function_call":
+            yield tool_call(item["name"], item.get("call_id"), item.get("arguments"))
+        elif item.get("type") == "custom_tool_call":
+            yield ToolCall(
+                name=item["name"],
+                id=clean(str(item.get("call_id") or "")),
+                arguments=clean_json({"input": item.get("input")}),
+            )
