@@ -9,7 +9,7 @@ STATE = ".upskill"
 LABELS_FILE = "judge_labels.json"
 """Name of the file beside a case file in which a person checks the judge."""
 
-CASE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
+CASE_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".md", ".yaml", ".yml"})
 """Suffixes of the files from which cases can be read."""
 
 EVALS_FILES = frozenset(
@@ -24,7 +24,7 @@ EVALS_FILES = frozenset(
         "trigger_evals",
         "trigger_queries",
     )
-    for suffix in CASE_SUFFIXES
+    for suffix in (".json", ".jsonl", ".yaml", ".yml")
 )
 """Names of other tools' case files, beside a ``SKILL.md`` or near it."""
 

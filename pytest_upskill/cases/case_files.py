@@ -51,12 +51,23 @@ _NEVER_SHIPPED = frozenset({".git", "__pycache__", ".DS_Store"})
 
 def is_case_name(path: PurePath, patterns: Iterable[str]) -> bool:
     """Return whether only case files have the name of a file, or the project lists it."""
-    return path.name in CASE_FILES or any(map(path.match, patterns))
+    from pytest_upskill.cases.adapters import registry
+
+    return (
+        path.name in CASE_FILES or registry.is_certain(Path(path)) or any(map(path.match, patterns))
+    )
 
 
 def may_hold_cases(name: str) -> bool:
     """Return whether a file of this name may hold cases; files without cases may have it too."""
-    return re.fullmatch(POSSIBLE_NAME, name, re.IGNORECASE) is not None
+    from pytest_upskill.cases.adapters import registry
+
+    return re.fullmatch(POSSIBLE_NAME, name, re.IGNORECASE) is not None or bool(
+        registry.adapters_at(Path(name))
+    )
+
+
+_OLD = frozenset({".json", ".jsonl", ".yaml", ".yml"})
 
 
 def contains_cases(path: Path, *, is_named: bool) -> bool:
@@ -75,6 +86,7 @@ def contains_cases(path: Path, *, is_named: bool) -> bool:
     if suffix is None:
         return False
     # Imported late: slow, and most case files are recognized by their names.
+    from pytest_upskill.cases.adapters import registry
     from pytest_upskill.cases.evals.reader import holds_cases
 
     if suffix == ".jsonl" and path.stat().st_size > MAX_TEXT_BYTES:
@@ -82,7 +94,9 @@ def contains_cases(path: Path, *, is_named: bool) -> bool:
         text = start_of(path).rpartition("\n")[0]
     else:
         text = read_text(path)
-    return holds_cases(text, suffix=suffix, is_named=is_named)
+    if registry.read(path, text, suffix=suffix) is not None:
+        return True
+    return suffix in _OLD and holds_cases(text, suffix=suffix, is_named=is_named)
 
 
 def is_hidden(root: Path, name: str, hidden: HiddenFiles) -> bool:

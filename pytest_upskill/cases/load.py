@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.cases.case_inputs import CaseInputs, answers_in, without_copies
@@ -26,7 +26,7 @@ from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
 
 if TYPE_CHECKING:
-    from pytest_upskill.cases.evals.owner import Owner
+    from pytest_upskill.cases.adapters.reading import Owner
 
 MAX_CASES = 1000
 """Maximum number of cases in a file."""
@@ -188,10 +188,17 @@ class _Loader:
         if self._path.suffix not in CASE_SUFFIXES:
             what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
             raise BadFile([Problem(what=what)])
-        document = parse_evals(text, suffix=self._path.suffix)
+        from pytest_upskill.cases.adapters import reading, registry
+
+        found = registry.read(self._path, text)
+        document = found.document if found else parse_evals(text, suffix=self._path.suffix)
         self._compared = compared_files(document)
         owner = None if self._folder is None else self._owner(self._folder)
-        evals = read_evals(document, owner=owner, find=self._find)
+        evals: Any = (
+            reading.read_cases(found, owner=owner, find=self._find)
+            if found
+            else read_evals(document, owner=owner, find=self._find)  # type: ignore[arg-type]
+        )
         if not evals.owners and self._folder is None:
             reason = evals.cases[0].skip if evals.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
@@ -235,7 +242,7 @@ class _Loader:
         return None if folder is None else self._owner(folder)
 
     def _owner(self, folder: Path) -> Owner:
-        from pytest_upskill.cases.evals.owner import Owner
+        from pytest_upskill.cases.adapters.reading import Owner
 
         names = {self._text_of(folder).name, folder.name}
         inputs = self._parts_of(folder).inputs

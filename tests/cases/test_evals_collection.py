@@ -21,7 +21,7 @@ def test_both_files_of_one_skill_are_collected(run_once: Run, folder: Path) -> N
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("quiz.toml", "*quiz.toml: cases are read from .json, .jsonl, .yaml, .yml only"),
+        ("quiz.toml", "*quiz.toml: cases are read from .csv, .json, .jsonl, .md, .yaml, .yml only"),
         ("quiz.json", "*evals/quiz.json:1:1: contains no cases: write a list *"),
     ],
 )

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill import CASE_FILE, CASE_SUFFIXES, EVALS_FILES, LABELS_FILE
+from pytest_upskill import CASE_FILE, EVALS_FILES, LABELS_FILE
 from pytest_upskill.cases.case_files import POSSIBLE_NAME
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import load_skills
@@ -61,7 +61,7 @@ PLACES = (
 POSSIBLE_NAMES = st.from_regex(
     re.compile(POSSIBLE_NAME, re.IGNORECASE | re.ASCII), fullmatch=True
 ).filter(lambda name: "/" not in name and len(name) < 100 and is_safe_name(name))
-ANY_NAMES = st.sampled_from([f"{stem}{end}" for stem in ("a", "Q-1") for end in CASE_SUFFIXES])
+ANY_NAMES = st.sampled_from([f"{stem}{end}" for stem in ("a", "Q-1") for end in WRITERS])
 CERTAIN_NAMES = st.sampled_from([*sorted(EVALS_FILES), CASE_FILE, LABELS_FILE, *LISTED[:1]])
 
 

@@ -1,0 +1,1 @@
+"""Case files of other tools: one module for each tool that is known."""

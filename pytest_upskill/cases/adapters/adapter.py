@@ -1,0 +1,238 @@
+"""What an adapter is: the places of a tool's case files, their shape, and what a case means.
+
+`registry.py` lists the adapters; `reading.py` makes cases of what they return.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import core_schema
+
+from pytest_upskill.cases.adapters.choice import Choice
+from pytest_upskill.cases.source.document import JsonPath
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.files import ProcessCheck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A case, or a part of one, as a file describes it; parts are added up."""
+
+    prompt: str = ""
+    context: str = ""
+    """Text to put before the prompt."""
+    name: str = ""
+    skills: tuple[str, ...] = ()
+    """Names of the skills that it says it belongs to."""
+    checks: tuple[AnyCheck, ...] = ()
+    reference: tuple[AnyCheck, ...] = ()
+    """Statements about the expected answer, which count only where there are no other checks."""
+    process: tuple[ProcessCheck, ...] = ()
+    choice: Choice | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Input files that are written in the case, by name."""
+    files: tuple[str, ...] = ()
+    """Input files and folders by name, relative to the skill or to the case file."""
+    workspace: Mapping[str, str] = field(default_factory=dict)
+    """Files that an agent finds, by name."""
+    workspace_folder: str = ""
+    """A folder with such files."""
+    max_turns: int | None = None
+    tags: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
+    """Why the case cannot be measured; each begins with the key that says so."""
+
+    def __add__(self, other: Draft) -> Draft:
+        return Draft(**{each.name: _added(self, other, each.name) for each in fields(Draft)})
+
+    @property
+    def expects(self) -> bool:
+        """Whether it says what is expected, and not only what is given."""
+        return bool(self.checks or self.reference or self.process or self.choice)
+
+
+NOTHING = Draft()
+
+
+def _added(one: Draft, other: Draft, name: str) -> Any:
+    first, second = getattr(one, name), getattr(other, name)
+    match first:
+        case tuple():
+            return first + second
+        case dict() | Choice() if second:
+            return first | second
+        case _:
+            return first or second
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Mark of a field: the function that reads its value as a part of a case.
+
+    The function raises ValueError if the value is a mistake in the file; the message is one line.
+    """
+
+    read: Callable[[Any], Draft]
+    meaning: str
+    """What the docs say about the key."""
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.read)
+
+
+def spellings(name: str) -> list[str]:
+    """Return how a key is spelled: ``should_trigger``, ``shouldTrigger`` and ``should-trigger``."""
+    plain = name.strip("_")
+    return list(dict.fromkeys((plain, to_camel(plain), plain.replace("_", "-"))))
+
+
+def keys(*names: str, default: Any = NOTHING) -> Any:
+    """Declare a field that has several keys, of which the first that is given counts."""
+    return Field(default, validation_alias=_choices(*names))
+
+
+def _choices(*names: str) -> AliasChoices:
+    return AliasChoices(*(spelling for name in names for spelling in spellings(name)))
+
+
+class Shape(BaseModel):
+    """An object in a case file. Each field reads its key, in every spelling.
+
+    A field whose type is a `Draft`, a list of drafts or another shape is a part of the case. Values
+    of other types are for `draft`, which subclasses may extend.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(validation_alias=_choices),
+        coerce_numbers_to_str=True,
+        extra="allow",
+        frozen=True,
+    )
+
+    def draft(self) -> Draft:
+        """Return what the object says about a case."""
+        total = NOTHING
+        for name in type(self).model_fields:
+            for part in _parts(getattr(self, name)):
+                if part is NOTHING:
+                    continue
+                key = name.strip("_")
+                skips = tuple(f"{key}: {reason}" for reason in part.skips)
+                total += replace(part, skips=skips) if skips else part
+            for shape in _shapes(getattr(self, name)):
+                total += shape.draft()
+        return total
+
+
+def _parts(value: object) -> Iterator[Draft]:
+    listed = value if isinstance(value, tuple | list) else (value,)
+    return (part for part in listed if isinstance(part, Draft))
+
+
+def _shapes(value: object) -> Iterator[Shape]:
+    listed = value if isinstance(value, tuple | list) else (value,)
+    return (part for part in listed if isinstance(part, Shape))
+
+
+class Entry(NamedTuple):
+    """A case as it is in a document."""
+
+    path: JsonPath
+    value: Any
+    """Usually an object."""
+
+
+def listed(*names: str) -> Callable[[Any], list[Entry]]:
+    """Return a function that finds cases in the lists of some keys at the top of a file."""
+
+    def find(value: Any) -> list[Entry]:
+        found = [name for name in names if isinstance(value, dict) and name in value]
+        return [
+            Entry((name, index), case)
+            for name in found
+            if isinstance(value[name], list)
+            for index, case in enumerate(value[name])
+        ]
+
+    return find
+
+
+def single(value: Any) -> list[Entry]:
+    """Return the whole file as one case."""
+    return [Entry((), value)] if isinstance(value, dict) else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapter:
+    """How the case files of one tool are read."""
+
+    tool: str
+    about: str
+    """Where the format is described, and which version was read."""
+    places: tuple[str, ...]
+    """Patterns of the end of a file's path: ``evals/*.yaml``, ``{a,b}/**/prompt.md``.
+
+    A file that matches one is read if it fits the shape. If the name in a pattern has no ``*``,
+    only the tool's case files have that name: then a file that does not fit is an error.
+    """
+    find: Callable[[Any], Sequence[Entry]]
+    """Returns the cases in the value of a document; none if the document is not the tool's."""
+    shape: type[Shape]
+    """The shape of a case."""
+    every: bool = False
+    """Whether a file is the tool's only if each case has a question and an expectation, and no
+    other key that looks like one; else one such case is enough."""
+    skill: Callable[[Any], str] = lambda _value: ""
+    """Returns the name of the skill that the whole document names, if any."""
+    beside: Callable[[Path], Mapping[str, Any]] = lambda _path: {}
+    """Returns keys of the case that other files hold, such as one for each grader."""
+    example: str
+    """A short file, for the docs."""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return _pattern(self.places)
+
+    @cached_property
+    def _certain(self) -> re.Pattern[str]:
+        return _pattern(each for each in self.places if "*" not in each.rpartition("/")[2])
+
+    def is_place(self, path: str) -> bool:
+        """Return whether a file of this path, with slashes, may be the tool's."""
+        return self._pattern.search(path) is not None
+
+    def is_certain_place(self, path: str) -> bool:
+        """Return whether only the tool's case files have such a path."""
+        return self._certain.search(path) is not None
+
+
+def _pattern(places: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of the ends of paths; it matches nothing if there are no places."""
+    return re.compile(
+        "|".join(rf"(?:^|/){_translated(place)}\Z" for place in places) or r"(?!)",
+        re.IGNORECASE,
+    )
+
+
+_TOKENS = {
+    "**/": "(?:[^/]+/)*",
+    "*": "[^/]*",
+    "?": "[^/]",
+    "{": "(?:",
+    "}": ")",
+    ",": "|",
+    "#": "[0-9]",
+}
+
+
+def _translated(place: str) -> str:
+    parts = re.split(r"(\*\*/|[*{},#])", place)
+    return "".join(_TOKENS.get(part, re.escape(part)) for part in parts)

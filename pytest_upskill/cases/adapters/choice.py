@@ -1,0 +1,222 @@
+"""Which skill a case expects an agent to choose, in every wording of other tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_upskill.cases.skill import Trigger
+
+CONTRADICTION = "it says both that the skill should be chosen and that it should not"
+
+UNCLEAR = "it does not say clearly which skill an agent should choose"
+
+_CHOSEN = (
+    r"(?:skill_)?(?:trigger|activat|invok|load|us|fir|select|choos|pick|tak|rout|call|match)"
+    r"(?:e[ds]?|r?ed|s|ing|ion)?(?:_skill|_it|_this)?|chosen"
+)
+_POSITIVE = re.compile(rf"true|yes|should|(?:true_)?positive|in_scope|must_trigger|{_CHOSEN}")
+_NEGATIVE = re.compile(
+    r"false|(?:true_|hard_)?negative|false_positive|near_(?:neighbou?r|miss)|adjacent|out_of_scope"
+    r"|decoy|distractor|skip(?:ped)?|ignored?|avoid(?:ed)?|declined?|abstain(?:ed)?|reject(?:ed)?"
+)
+_NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|")
+"""Words for the choice of this skill, of another or none, and of none."""
+
+_NOT = re.compile(
+    r"(?:(?:should|must|do|does|is|be|to|will|shall|expect(?:ed)?)_)*"
+    r"(?P<no>not_|never_|no_|don_?t_|doesn_?t_|shouldn_?t_|non_)?"
+    r"(?:(?:be|to)_)?(?P<rest>.*)"
+)
+
+_BLANKS_OF_SENTENCE = 4
+"""Fewest blanks of a text that is a sentence, not a name."""
+
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a file says about the skill that an agent should choose."""
+
+    should: frozenset[bool] = frozenset()
+    """Whether it is the skill that the case belongs to; both values are a contradiction."""
+    expected: tuple[str, ...] = ()
+    """Names of skills, one of which it is."""
+    acceptable: tuple[str, ...] = ()
+    """Names of skills that are right too."""
+    forbidden: tuple[str, ...] = ()
+    nothing: bool = False
+    """Whether no skill should be chosen."""
+
+    def __or__(self, other: Choice) -> Choice:
+        return Choice(
+            should=self.should | other.should,
+            expected=self.expected + other.expected,
+            acceptable=self.acceptable + other.acceptable,
+            forbidden=self.forbidden + other.forbidden,
+            nothing=self.nothing or other.nothing,
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.should or self.expected or self.forbidden or self.nothing)
+
+
+class Unclear(ValueError):  # noqa: N818  a reason to skip a case, not an error of the code
+    """A choice that only a person could understand; the message is one line."""
+
+
+def polarity(word: str) -> bool | None:
+    """Return whether a word says that a skill should be chosen; None for none at all.
+
+    Raises:
+        Unclear: It is no such word; it may be a name.
+    """
+    plain = normalize(word)
+    if _NOTHING.fullmatch(plain):
+        return None
+    if plain == "no":
+        return False
+    parts = _NOT.fullmatch(plain)
+    for pattern, meaning in ((_POSITIVE, True), (_NEGATIVE, False)):
+        if pattern.fullmatch(plain):
+            return meaning
+        if parts and pattern.fullmatch(parts["rest"]):
+            return meaning != bool(parts["no"])
+    raise Unclear(f"{word[:40]!r} does not say whether the skill should be chosen")
+
+
+def choice_of(value: object) -> Choice:
+    """Return the choice that a value says: true, false, a word for them, or names of skills.
+
+    Raises:
+        Unclear: It is a sentence.
+    """
+    if isinstance(value, bool):
+        return Choice(should=frozenset({value}))
+    names = list(names_in(value))
+    if not names:
+        return Choice(nothing=True)
+    if len(names) == 1:
+        with suppress(Unclear):
+            meaning = polarity(names[0])
+            return Choice(nothing=True) if meaning is None else choice_of(meaning)
+    if sentence := next(filter(is_sentence, names), None):
+        what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
+        raise Unclear(what)
+    return Choice(expected=tuple(names))
+
+
+def trigger_of(choice: Choice, own: Collection[str], exists: Callable[[str], bool]) -> Trigger:
+    """Return the expectation of a query.
+
+    Args:
+        choice: What its case says.
+        own: All names of the skill that it belongs to.
+        exists: Returns whether there is a skill of a name.
+
+    Raises:
+        Unclear: The case contradicts itself, or expects skills that do not exist.
+    """
+    if len(choice.should) > 1:
+        raise Unclear(CONTRADICTION)
+    names = {plain_name(name) for name in own}
+    is_own = {name for name in choice.expected if plain_name(name) in names}
+    others = [name for name in choice.expected if name not in is_own]
+    known = [name for name in others if exists(name)]
+    if others and not (known or is_own):
+        raise Unclear(f"no skill near this file is called {others[0]!r}")
+    if False in choice.should or any(plain_name(name) in names for name in choice.forbidden):
+        return Trigger(should=False, others=tuple(known), nothing=choice.nothing and not known)
+    also = [name for name in choice.acceptable if plain_name(name) not in names and exists(name)]
+    accepts_own = len(also) < len(choice.acceptable) and any(
+        plain_name(name) in names for name in choice.acceptable
+    )
+    should = bool(is_own or (True in choice.should and not others) or (others and accepts_own))
+    alternatives = tuple(dict.fromkeys([*known, *also]))
+    if should or alternatives:
+        return Trigger(should=should, others=alternatives)
+    if choice.nothing:
+        return Trigger(should=False, nothing=True)
+    raise Unclear(UNCLEAR)
+
+
+def names_in(value: object) -> Iterator[str]:
+    """Yield the names of skills in a value, which is a text or a list of texts."""
+    for name in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(name, str) and name.strip():
+            yield name.strip().removeprefix("skill:").strip()
+
+
+def is_sentence(text: str) -> bool:
+    """Return whether a text has too many words for the name of a skill."""
+    return text.count(" ") >= _BLANKS_OF_SENTENCE
+
+
+def plain_name(name: str) -> str:
+    """Normalize the name of a skill: drop path and namespace, lower-case it, join with hyphens."""
+    last = name.strip().removesuffix("/SKILL.md").rstrip("/").rpartition("/")[2]
+    return _NOT_IN_NAMES.sub("-", last.rpartition(":")[2].lower()).strip("-")
+
+
+def normalize(kind: str) -> str:
+    """Normalize a type or a word: lower-case words with underscores between them."""
+    return re.sub(r"[^a-z0-9]+", "_", kind.strip().lower()).strip("_")
+
+
+_TYPE_KEYS = ("type", "kind")
+"""Keys whose value can say that an object is about the choice of a skill."""
+
+_CHOICE_TYPE = re.compile(
+    r"(?:should_)?(?:trigger|activate)|activation|triggers|triggered|activated"
+    r"|skill_(?:activated|activation|invoked|invocation|loaded|selected|triggered|trigger|used)"
+)
+"""Types of assertions that can mean nothing but the choice of a skill, without ``not``."""
+
+_TYPES_WITH_VALUE = frozenset({"trigger", "activation", "skill_trigger", "skill_activation"})
+"""Those that only say something with a value."""
+
+_VALUE_KEYS = ("skill", "skill_name", "expected_skill", "required_skills", "value", "expected")
+"""Keys of an assertion about the choice: the name of a skill, or true or false."""
+
+_ASSERTION_KEYS = frozenset(
+    {*_TYPE_KEYS, *_VALUE_KEYS, "id", "name", "text", "description", "negate", "weight", "config"}
+)
+"""All keys of an assertion that is only about the choice; with another, it could mean more."""
+
+
+def choice_stated_by(assertion: Mapping[str, Any]) -> Choice | None:
+    """Return what an assertion says about the choice of a skill.
+
+    Returns:
+        None if the assertion is about something else, or could mean more than that.
+    """
+    words = type_of(assertion).split("_")
+    kind = "_".join(word for word in words if word != "not")
+    config = assertion.get("config")
+    given = {**assertion, **config} if isinstance(config, dict) else assertion
+    if not _CHOICE_TYPE.fullmatch(kind) or not _ASSERTION_KEYS.issuperset(given):
+        return None
+    values = [given[key] for key in _VALUE_KEYS if given.get(key) is not None]
+    if kind in _TYPES_WITH_VALUE and not values:
+        return None
+    stated = Choice()
+    for value in values:
+        stated |= choice_of(value)
+    if len(set(stated.expected)) > 1 or len(stated.should) > 1:
+        return None
+    is_negated = ("not" in words) != bool(assertion.get("negate"))
+    is_expected = (False in stated.should) == is_negated
+    if not stated.expected:
+        return Choice(should=frozenset({is_expected}))
+    names = stated.expected[:1]
+    return Choice(expected=names) if is_expected else Choice(forbidden=names)
+
+
+def type_of(value: Mapping[str, Any]) -> str:
+    """Return the normalized type of a case or an assertion, "" if it has none."""
+    kinds = (value.get(key) for key in _TYPE_KEYS)
+    return normalize(next((kind for kind in kinds if isinstance(kind, str)), ""))

@@ -1,0 +1,204 @@
+"""``evals.json`` of agentskills.io and skill-creator, and what other tools made of it.
+
+Read: https://agentskills.io/skill-creation/evaluating-skills and skill-creator of
+anthropics/skills, both of July 2026; NVIDIA/skills, benchflow and agent-skills-eval of August 2026.
+The keys of the others were collected from files in public repositories, which mix them freely.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import model_validator
+
+from pytest_upskill.cases.adapters import trigger_lists
+from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, keys
+from pytest_upskill.cases.adapters.assertions import as_list, part_of, statements
+from pytest_upskill.cases.adapters.choice import choice_of, normalize
+from pytest_upskill.cases.adapters.fields import (
+    Assertions,
+    Files,
+    LeftFiles,
+    MaxTurns,
+    NeedsAgent,
+    OpenedFiles,
+    RanScript,
+    Searched,
+    Stated,
+    Workspace,
+    read_files,
+    read_workspace,
+)
+from pytest_upskill.cases.source.document import shown
+
+_LISTS = ("evals", "cases", "tests", "evaluations", "output_evals", "scenarios", "test_cases")
+"""Keys of lists of cases; any other list counts if each entry has a question."""
+
+_CASES = frozenset({*_LISTS, *trigger_lists.LISTS})
+
+
+def _context(value: object) -> Draft:
+    """Read what stands before the question: text, or an object with files."""
+    if isinstance(value, str):
+        return Draft(context=value.strip())
+    if isinstance(value, dict):
+        unknown = next((key for key, part in value.items() if part and key != "files"), None)
+        if unknown is None:
+            return read_files(value.get("files"))
+        return Draft(skips=(f"{unknown} is not sent: write it as text, or as 'files'",))
+    if value:
+        return Draft(skips=(f"{shown(value)} is not sent: write it as text, or as 'files'",))
+    return NOTHING
+
+
+def _setup(value: object) -> Draft:
+    if isinstance(value, dict) and not value.get("commands") and value.get("files"):
+        return read_workspace(value["files"])
+    if not value:
+        return NOTHING
+    return Draft(skips=("a single answer leaves nothing for commands to look at",))
+
+
+def _trajectory(value: object) -> Draft:
+    chosen = value.get("skill_triggered") if isinstance(value, dict) else None
+    return Draft(choice=choice_of(chosen)) if isinstance(chosen, bool) else NOTHING
+
+
+_NOT_DONE = Stated("The answer does not do this: ")
+
+
+def _answer(value: object) -> Draft:
+    """Read assertions, or a text: the answer in words, or a word such as ``no-use``."""
+    if isinstance(value, str):
+        if _CHOSEN.fullmatch(normalize(value)):
+            return Draft(choice=choice_of(value))
+        text = statements(value, prefix="The answer fits this: ")
+        return Draft(reference=text.checks)
+    return sum(map(part_of, as_list(value)), NOTHING)
+
+
+_CHOSEN = re.compile(r"(\w*_)?(trigger|activat|invok)(e|ed|s|ion)?(_skill)?|(no_|not_)?used?")
+"""Words about the choice of a skill that can hardly be an answer."""
+
+ExpectedAnswer = Annotated[Draft, Reads(_answer, "assertions; or the answer in words, which counts "
+                                        "if there are no assertions")]  # fmt: skip
+
+
+class EvalCase(trigger_lists.Query):
+    """A question with what an answer must be, or with which skill should be chosen."""
+
+    assertions: Assertions = ()
+    assert_: Assertions = ()
+    expectations: Assertions = ()
+    expected_behavior: Assertions = ()
+    expected_behaviors: Assertions = ()
+    checks: Assertions = ()
+    acceptance: Assertions = ()
+    acceptance_criteria: Assertions = ()
+    rubric: Assertions = ()
+    criteria: Assertions = ()
+    must: Assertions = ()
+    must_have: Assertions = ()
+    expected_output: ExpectedAnswer = NOTHING
+    expected: ExpectedAnswer = NOTHING
+    expect: ExpectedAnswer = NOTHING
+    ground_truth: Annotated[Draft, Stated("The answer agrees with this reference: ")] = NOTHING
+    must_include: Annotated[Draft, Stated("The answer includes this: ")] = NOTHING
+    must_not_include: Annotated[Draft, Stated("The answer does not include this: ")] = NOTHING
+    expected_output_characteristics: Annotated[Draft, Stated("The answer has this: ")] = NOTHING
+    must_do: Annotated[Draft, Stated("The answer does this: ")] = NOTHING
+    must_avoid: Annotated[Draft, Stated("The answer avoids this: ")] = NOTHING
+    must_not: Annotated[Draft, _NOT_DONE] = NOTHING
+    must_not_have: Annotated[Draft, _NOT_DONE] = NOTHING
+    must_not_do: Annotated[Draft, _NOT_DONE] = NOTHING
+    failure_conditions: Annotated[Draft, _NOT_DONE] = NOTHING
+    anti_expectations: Annotated[Draft, _NOT_DONE] = NOTHING
+    fail: Annotated[Draft, _NOT_DONE] = NOTHING
+    must_contain: Annotated[Draft, Searched("contains")] = NOTHING
+    expected_output_contains: Annotated[Draft, Searched("contains")] = NOTHING
+    must_not_contain: Annotated[Draft, Searched("not_contains")] = NOTHING
+    required_regex: Annotated[Draft, Searched("regex")] = NOTHING
+    forbidden_regex: Annotated[Draft, Searched("not_regex")] = NOTHING
+    context: Annotated[Draft, Reads(_context, "text before the question, or files")] = NOTHING
+    files: Files = NOTHING
+    workspace: Workspace = keys("workspace", "fixture", "fixtures")
+    setup: Annotated[Draft, Reads(_setup, "files that an agent finds")] = NOTHING
+    max_turns: MaxTurns = NOTHING
+    expected_files: LeftFiles = keys("expected_files", "expected_artifacts", "required_artifacts",
+                                     "output_files")  # fmt: skip
+    expected_script: RanScript = NOTHING
+    expected_references: OpenedFiles = NOTHING
+    expected_test: Annotated[Draft, NeedsAgent("runs no scripts")] = keys("expected_test", "cmd")
+    graders: Annotated[Draft, NeedsAgent("leaves nothing for commands to look at")] = keys(
+        "graders", "validators", "deterministic_assertions"
+    )
+    expected_tools: Annotated[Draft, NeedsAgent("calls no tools")] = keys(
+        "expected_tools", "expected_tool", "tool_assertions", "expect_tools", "reject_tools",
+        "tools",
+    )  # fmt: skip
+    turns: Annotated[Draft, NeedsAgent("has no further turns")] = keys(
+        "turns", "messages", "conversation", "query_flow", "prompt_sequence", "steps", "history"
+    )
+    environment: Annotated[Draft, NeedsAgent("has no workspace")] = NOTHING
+    trajectory: Annotated[Draft, Reads(_trajectory, "`skill_triggered`")] = NOTHING
+
+    @model_validator(mode="before")
+    @classmethod
+    def _merge_prompt(cls, value: Any) -> Any:
+        """Merge the keys of a prompt that is an object into its case."""
+        key = next((key for key in trigger_lists.PROMPTS if key in value), None)
+        if key is None or not isinstance(value[key], dict):
+            return value
+        return {**value[key], **{other: value[other] for other in value if other != key}}
+
+
+def find(value: Any) -> list[Entry]:
+    """Return the cases of every part of a document, or the document if it is a case."""
+    if isinstance(value, list):
+        return [Entry((index,), case) for index, case in enumerate(value)]
+    if not isinstance(value, dict):
+        return []
+    entries = trigger_lists.sets(value)
+    entries += [
+        Entry((key, index), case)
+        for key, part in value.items()
+        if isinstance(part, list) and (key in _CASES or _all_ask(part))
+        for index, case in enumerate(part)
+    ]
+    return entries or ([Entry((), value)] if _asks(value) else [])
+
+
+def _all_ask(value: list[Any]) -> bool:
+    return bool(value) and all(map(_asks, value))
+
+
+def _asks(value: object) -> bool:
+    return isinstance(value, dict) and any(key in value for key in trigger_lists.PROMPTS[:-1])
+
+
+ADAPTER = Adapter(
+    tool="agentskills.io, skill-creator",
+    about="https://agentskills.io/skill-creation/evaluating-skills, July 2026",
+    places=(
+        "{evals,evals-full}.{json,jsonl,yaml,yml}",
+        "{cases,test-prompts,test_prompts,*{test,behavior,output}{-,_}cases}*.{json,jsonl,yaml,yml}",
+        "{*-,*_,*.,}eval{s,}{,-,_}{all,cases,full,queries,set,#,##,}.{json,jsonl,yaml,yml}",
+    ),
+    find=find,
+    shape=EvalCase,
+    skill=trigger_lists.skill_at_top,
+    example="""\
+{
+  "skill_name": "csv",
+  "evals": [
+    {
+      "id": 1,
+      "prompt": "Which columns are empty?",
+      "files": ["evals/files/x.csv"],
+      "assertions": ["Names the column price."]
+    }
+  ]
+}
+""",
+)

@@ -1,0 +1,159 @@
+"""The vocabulary of adapters: types of fields, each of which reads a value as a part of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from pytest_upskill.cases.adapters.adapter import NOTHING, Draft, Reads
+from pytest_upskill.cases.adapters.assertions import as_list, check, part_of, statements
+from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of, names_in
+from pytest_upskill.cases.source.document import shown
+from pytest_upskill.checks.files import FileExists, ProcessCheck, is_safe_name
+
+TURNS = range(1, 201)
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a text that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _prompt(value: object) -> Draft:
+    if isinstance(value, list) and value:
+        return Draft(skips=("a single answer has no further turns",))
+    if value in (None, ""):
+        return NOTHING
+    if not is_text(value):
+        raise ValueError(f"must be non-empty text, got {shown(value)}")
+    return Draft(prompt=str(value))
+
+
+def _name(value: object) -> Draft:
+    given = isinstance(value, str | int) and not isinstance(value, bool)
+    return Draft(name=str(value)) if given else NOTHING
+
+
+def _skills(value: object) -> Draft:
+    names = tuple(dict.fromkeys(names_in(value)))
+    if value and not names:
+        return Draft(skips=("must be the name of a skill",))
+    return Draft(skills=names)
+
+
+def _tags(value: object) -> Draft:
+    return Draft(tags=tuple(filter(is_text, value))) if isinstance(value, list) else NOTHING
+
+
+def _chosen(value: object) -> Draft:
+    try:
+        return Draft(choice=choice_of(value))
+    except Unclear as error:
+        return Draft(skips=(str(error),))
+
+
+def _should(value: object) -> Draft:
+    return NOTHING if value in (None, "", []) else _chosen(value)
+
+
+def _acceptable(value: object) -> Draft:
+    return Draft(choice=Choice(acceptable=tuple(names_in(value))))
+
+
+def _forbidden(value: object) -> Draft:
+    return Draft(choice=Choice(forbidden=tuple(names_in(value))))
+
+
+def read_files(value: object) -> Draft:
+    """Read input files: names; objects with the text of a file; or an object of names and texts."""
+    if isinstance(value, Mapping):
+        return Draft(texts={name: text for name, text in value.items() if isinstance(text, str)})
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for file in value if isinstance(value, list) else [value]:
+        if isinstance(file, dict) and isinstance(file.get("content"), str):
+            texts[str(file.get("path") or file.get("name") or "file")] = file["content"]
+        elif isinstance(file, str) and file.strip():
+            names.append(file)
+    return Draft(texts=texts, files=tuple(names))
+
+
+def read_workspace(value: object) -> Draft:
+    """Read what an agent finds: an object of names and texts, or the name of a folder."""
+    if isinstance(value, str) and value.strip():
+        return Draft(workspace_folder=value)
+    if (
+        isinstance(value, dict)
+        and value
+        and all(isinstance(text, str) and is_safe_name(name) for name, text in value.items())
+    ):
+        return Draft(workspace=value)
+    return Draft(skips=("its files cannot be read",)) if value else NOTHING
+
+
+def _turns(value: object) -> Draft:
+    return Draft(max_turns=value) if type(value) is int and value in TURNS else NOTHING
+
+
+def paths_in(value: object) -> tuple[str, ...]:
+    """Return the names of files in a text or a list, none if one is no name of a file."""
+    listed = value if isinstance(value, list) else [value]
+    names = [each.get("path") if isinstance(each, dict) else each for each in listed]
+    plain = tuple(name.removeprefix("./") for name in names if isinstance(name, str))
+    return plain if len(plain) == len(names) and all(map(is_safe_name, plain)) else ()
+
+
+def _left(value: object) -> Draft:
+    if value and not paths_in(value):
+        return Draft(skips=("a single answer leaves no files",))
+    return Draft(checks=tuple(FileExists(file=file) for file in paths_in(value)))
+
+
+def _process(name: Literal["read_file", "ran_script"], why: str) -> Callable[[Any], Draft]:
+    def read(value: object) -> Draft:
+        if value and not paths_in(value):
+            return Draft(skips=(why,))
+        return Draft(process=tuple(ProcessCheck(name=name, file=file) for file in paths_in(value)))
+
+    return read
+
+
+Prompt = Annotated[Draft, Reads(_prompt, "the question")]
+Name = Annotated[Draft, Reads(_name, "the name of the case")]
+Skill = Annotated[Draft, Reads(_skills, "the skill that the case runs with")]
+Tags = Annotated[Draft, Reads(_tags, "words for `-k`")]
+Should = Annotated[Draft, Reads(_should, "whether an agent should choose the skill, or which one")]
+Expected = Annotated[Draft, Reads(_chosen, "the skill that an agent should choose; null for none")]
+Acceptable = Annotated[Draft, Reads(_acceptable, "skills that are right too")]
+Forbidden = Annotated[Draft, Reads(_forbidden, "skills that it should not choose")]
+Files = Annotated[Draft, Reads(read_files, "files that are given with the question")]
+Workspace = Annotated[Draft, Reads(read_workspace, "files that an agent finds: texts, or a folder")]
+MaxTurns = Annotated[Draft, Reads(_turns, "most turns of an agent")]
+LeftFiles = Annotated[Draft, Reads(_left, "files that an agent should leave")]
+RanScript = Annotated[
+    Draft, Reads(_process("ran_script", "a single answer runs no scripts"), "scripts it should run")
+]
+OpenedFiles = Annotated[
+    Draft, Reads(_process("read_file", "a single answer opens no files"), "files it should read")
+]
+Assertions = Annotated[
+    tuple[Annotated[Draft, Reads(part_of, "assertions: texts or objects")], ...],
+    BeforeValidator(as_list),
+]
+
+
+def Stated(prefix: str) -> Reads:  # noqa: N802  like a type
+    """Mark a field of texts that become statements with a prefix."""
+    return Reads(lambda texts: statements(texts, prefix=prefix), f"“{prefix} …”")
+
+
+def Searched(kind: str) -> Reads:  # noqa: N802  like a type
+    """Mark a field of texts to search for, by a type of assertion."""
+    return Reads(lambda texts: check(kind, texts) if texts else NOTHING, f"`{kind}`")
+
+
+def NeedsAgent(why: str) -> Reads:  # noqa: N802  like a type
+    """Mark a field that no answer can decide: a case that has it is skipped."""
+    return Reads(lambda value: Draft(skips=(f"a single answer {why}",)) if value else NOTHING, why)

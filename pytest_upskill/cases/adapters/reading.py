@@ -1,0 +1,340 @@
+"""From a document to its cases: what an adapter reads, with ids, skills, files and problems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry
+from pytest_upskill.cases.adapters.choice import Unclear, plain_name, trigger_of
+from pytest_upskill.cases.skill import Case, Trigger
+from pytest_upskill.cases.source.case_ids import lenient_ids
+from pytest_upskill.cases.source.document import (
+    BadFile,
+    Document,
+    JsonPath,
+    Problem,
+    shown,
+    translate_error,
+)
+from pytest_upskill.cases.source.files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.cases.statements import MARK_KEY, with_marks
+from pytest_upskill.checks.files import WorkspaceFile, is_safe_name
+
+NAMES_NONE = "names no skill: add 'skill'"
+"""Why a case in a file for several skills cannot run."""
+
+_UNREADABLE = "cannot be read"
+
+_EXPECTATION = re.compile(
+    "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
+    "|rubric|should|truth|verif"
+)
+"""Parts of unknown keys that suggest an expectation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A skill that cases belong to."""
+
+    folder: Path
+    names: Collection[str]
+    """Its own name and the name of its folder."""
+    read_files: Callable[[str], Mapping[str, str]]
+    """Reads an input file or the files of a folder, as text by name; raises Unreadable."""
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a name means this skill, by `plain_name`."""
+        return plain_name(name) in map(plain_name, self.names)
+
+
+FindOwner = Callable[[str], Owner | None]
+"""Returns the skill with a given name, None if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEntry:
+    """A case of a document, as its adapter reads it."""
+
+    entry: Entry
+    draft: Draft = NOTHING
+    unread: Sequence[str] = ()
+    """Keys that the shape does not have, and that look like expectations."""
+    problems: Sequence[Problem] = ()
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A case file as an adapter reads it."""
+
+    adapter: Adapter
+    document: Document
+    entries: Sequence[ReadEntry]
+
+    def fits(self) -> bool:
+        """Return whether the file is of the adapter's tool."""
+        asked = [bool(each.draft.prompt and each.draft.expects) for each in self.entries]
+        if self.adapter.every:
+            return all(asked) and not any(each.unread for each in self.entries)
+        return any(asked)
+
+    @property
+    def skill(self) -> str:
+        """The name of the skill that the whole file names, "" if it names none."""
+        return self.adapter.skill(self.document.value)
+
+    @property
+    def skills(self) -> list[str]:
+        """The names of the skills of its cases: those they belong to, and those they expect."""
+        drafts = [each.draft for each in self.entries]
+        named = [name for draft in drafts for name in draft.skills]
+        expected = [name for draft in drafts if draft.choice for name in draft.choice.expected]
+        return list(dict.fromkeys([*named, *expected]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCases:
+    """The cases of a case file."""
+
+    cases: Sequence[Case]
+    owners: Sequence[Owner]
+    """The skill of each case; empty if no skill is found for any case."""
+    warnings: Sequence[Problem]
+    """Parts that were not read but could matter."""
+
+
+def read_document(
+    adapter: Adapter, document: Document, beside: Mapping[str, Any] = MappingProxyType({})
+) -> Reading:
+    """Read the entries of a document by the shape of an adapter; problems are collected.
+
+    Args:
+        adapter: The adapter.
+        document: The document.
+        beside: Keys that other files add to each case.
+    """
+    entries = [_read(adapter, document, entry, beside) for entry in adapter.find(document.value)]
+    return Reading(adapter=adapter, document=document, entries=entries)
+
+
+def _read(
+    adapter: Adapter, document: Document, entry: Entry, beside: Mapping[str, Any]
+) -> ReadEntry:
+    if not isinstance(entry.value, dict):
+        what = f"must be an object, got {shown(entry.value)}"
+        return ReadEntry(entry=entry, problems=[document.problem(entry.path, what)])
+    try:
+        shape = adapter.shape.model_validate({**entry.value, **beside})
+    except ValidationError as error:
+        found = [
+            translate_error(document, {**each, "loc": (*entry.path, *each["loc"])}, meant=_no_hint)
+            for each in error.errors(include_url=False)
+        ]
+        return ReadEntry(entry=entry, problems=found)
+    unread = [
+        key
+        for key, value in (shape.model_extra or {}).items()
+        if value and _EXPECTATION.search(key) and (*entry.path, key) in document.offsets
+    ]
+    return ReadEntry(entry=entry, draft=shape.draft(), unread=unread)
+
+
+def _no_hint(_path: JsonPath) -> str:
+    return ""
+
+
+def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> FileCases:
+    """Make the cases of a case file.
+
+    An entry that cannot be read becomes a skipped case and a warning.
+
+    Args:
+        reading: What its adapter reads.
+        owner: The skill that the file belongs to; None if its cases name their skills.
+        find: Finds the skill that a case names.
+
+    Raises:
+        BadFile: No entry can be read; it lists all problems.
+    """
+    document, entries = reading.document, reading.entries
+    flaws, other_flaws = _split_flaws(document, [each.entry for each in entries])
+    ids = lenient_ids([(each.draft.name, each.draft.prompt, _content(each)) for each in entries])
+    cases: list[Case] = []
+    owners: list[Owner | None] = []
+    problems: list[Problem] = []
+    for each, name in zip(entries, ids, strict=True):
+        case_owner, why_no_owner = _owner_of(each.draft, owner, find)
+        line = document.line(each.entry.path)
+        found = [*flaws[each.entry.path], *each.problems]
+        if not found:
+            case = replace(_case(each.draft, case_owner, find, why_no_owner), id=name, line=line)
+            try:
+                marks = each.entry.value.get(MARK_KEY)
+                case = with_marks(case, marks)
+            except ValueError as error:
+                found.append(document.problem((*each.entry.path, MARK_KEY), str(error)))
+        if found:
+            why = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
+            case = Case(id=name, input="", checks=(), skip=f"{_UNREADABLE}: {why}", line=line)
+            problems += found
+        cases.append(case)
+        owners.append(case_owner)
+    if problems and all(case.skip and case.skip.startswith(_UNREADABLE) for case in cases):
+        raise BadFile(problems)
+    warnings = [
+        *other_flaws,
+        *(replace(each, what=f"{each.what} (the case is skipped)") for each in problems),
+        *_unread_keys(reading),
+        *([] if cases else [Problem(what="contains no cases")]),
+    ]
+    any_owner = next(filter(None, owners), None)
+    return FileCases(
+        cases=cases,
+        owners=[each or any_owner for each in owners] if any_owner else [],
+        warnings=warnings,
+    )
+
+
+def _content(each: ReadEntry) -> Mapping[str, Any]:
+    value = each.entry.value
+    return value if isinstance(value, dict) else {"": value}
+
+
+def _owner_of(
+    draft: Draft, file_owner: Owner | None, find: FindOwner
+) -> tuple[Owner | None, str | None]:
+    """Return the skill of a case, and why the case cannot run with it; None if it can."""
+    if len(draft.skills) > 1:
+        return file_owner, f"it needs {len(draft.skills)} skills at once, but each skill runs alone"
+    if file_owner and all(map(file_owner.is_called, draft.skills)):
+        return file_owner, None
+    if draft.skills:
+        (name,) = draft.skills
+        owner = find(name)
+        reason = None if owner else f"skill: no skill near this file is called {name!r}"
+        return owner or file_owner, reason
+    expected = draft.choice.expected if draft.choice else ()
+    found = next(filter(None, map(find, expected)), None)
+    return found, None if found else NAMES_NONE
+
+
+def _case(draft: Draft, owner: Owner | None, find: FindOwner, why_no_owner: str | None) -> Case:
+    """Make a case, without its id and line, of what its adapter read."""
+    skips = [*draft.skips]
+    checks = draft.checks or draft.reference
+    trigger = None
+    if draft.choice and not draft.skips:
+        try:
+            trigger = _trigger(draft, owner, find)
+        except Unclear as error:
+            skips.append(str(error))
+    if why_no_owner and not (trigger and trigger.nothing):
+        skips, trigger = [why_no_owner], None
+    if not checks and not draft.process and trigger is None:
+        skips.append("nothing to check: add 'assertions'")
+    if not draft.prompt:
+        skips.append("no prompt: add 'prompt'")
+    files, more = _input_files(draft, owner)
+    workspace, folder, why = _workspace(draft, owner)
+    skips += [*more, *why]
+    return Case(
+        id="",
+        input="\n\n".join(filter(None, (draft.context, draft.prompt))),
+        checks=tuple(checks),
+        files=files,
+        process=draft.process,
+        workspace=workspace,
+        workspace_folder=folder,
+        max_turns=draft.max_turns if workspace or draft.process or _is_for_agent(draft) else None,
+        tags=draft.tags,
+        skip=skips[0] if skips else None,
+        trigger=trigger if draft.prompt else None,
+    )
+
+
+def _trigger(draft: Draft, owner: Owner | None, find: FindOwner) -> Trigger:
+    assert draft.choice is not None
+    names = owner.names if owner else ()
+    trigger = trigger_of(draft.choice, names, lambda name: find(name) is not None)
+    if owner is None and trigger == Trigger(should=False):
+        # It names no skill because none should be chosen: it tests any skill of the file.
+        return Trigger(should=False, nothing=True)
+    return trigger
+
+
+def _is_for_agent(draft: Draft) -> bool:
+    return any(not hasattr(check, "check") for check in draft.checks)
+
+
+def _input_files(draft: Draft, owner: Owner | None) -> tuple[Mapping[str, str], list[str]]:
+    """Return the input files by name, and why the case is skipped if it cannot have them all."""
+    files = dict(draft.texts)
+    skips = []
+    for name in draft.files if owner else ():
+        assert owner is not None
+        try:
+            files |= owner.read_files(name)
+        except Unreadable as error:
+            skips.append(f"files: {error}")
+    if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
+        skips.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in total")
+    return files, skips
+
+
+def _workspace(
+    draft: Draft, owner: Owner | None
+) -> tuple[tuple[WorkspaceFile, ...], str, list[str]]:
+    """Return the files of a workspace, their folder, and why they cannot be read."""
+    texts, folder = draft.workspace, draft.workspace_folder
+    if folder and owner:
+        name = folder.removeprefix("./").rstrip("/")
+        try:
+            found = owner.read_files(name)
+        except (Unreadable, OSError) as error:
+            return (), "", [f"workspace: {error}"]
+        texts = {path.removeprefix(f"{name}/"): text for path, text in found.items()}
+        if not all(map(is_safe_name, texts)):
+            return (), "", [f"workspace: {folder!r} has a file whose name cannot be used"]
+    files = tuple(WorkspaceFile(name=name, text=text) for name, text in texts.items())
+    return files, folder if files else "", []
+
+
+def _split_flaws(
+    document: Document, entries: Sequence[Entry]
+) -> tuple[Mapping[JsonPath, Sequence[Problem]], Sequence[Problem]]:
+    """Return the flaws inside each case, by the path of the case, and the other flaws.
+
+    Raises:
+        BadFile: A flaw makes the list of cases ambiguous.
+    """
+    in_cases: dict[JsonPath, list[Problem]] = {entry.path: [] for entry in entries}
+    above_cases = {path[:steps] for path in in_cases for steps in range(len(path))}
+    others: list[Problem] = []
+    for path, problem in document.flaws:
+        starts = (path[:steps] for steps in range(len(path) + 1))
+        case = next((start for start in starts if start in in_cases), None)
+        if case is not None:
+            in_cases[case].append(problem)
+        elif path in above_cases:
+            raise BadFile([problem])
+        else:
+            others.append(problem)
+    return in_cases, others
+
+
+def _unread_keys(reading: Reading) -> Iterator[Problem]:
+    """Yield a problem for each unknown key that looks like an expectation, once per key."""
+    seen: set[str] = set()
+    for each in reading.entries:
+        for key in each.unread:
+            if key not in seen:
+                seen.add(key)
+                path = (*each.entry.path, key)
+                yield reading.document.problem(path, "is not read", key=True)

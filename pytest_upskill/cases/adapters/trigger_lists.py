@@ -1,0 +1,171 @@
+"""Trigger lists: queries, each with whether an agent should choose a skill for it, or which one.
+
+Read: skill-creator of anthropics/skills (``trigger-evals.json``), July 2026. The other spellings
+were collected from files in public repositories; `choice.py` has the words for yes and no.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape, keys
+from pytest_upskill.cases.adapters.choice import Choice, Unclear, normalize, polarity
+from pytest_upskill.cases.adapters.fields import (
+    Acceptable,
+    Expected,
+    Forbidden,
+    Name,
+    Prompt,
+    Should,
+    Skill,
+    Tags,
+)
+
+PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request", "text")
+
+_SKILL = ("skill", "skill_name", "skill_under_test", "target_skill", "target_skills", "skills")
+
+_SET = re.compile(
+    r"(global_)?(should(?:_not)?_(?:trigger|activate|fire|load|use)|positive|negative"
+    r"|near_(?:neighbou?r|miss)|(?:false|true|hard)_(?:positive|negative)|(?:in|out_of)_scope)"
+    r"(?:e?s|_(?:prompts|queries|cases|examples|triggers|tests))?"
+)
+"""Keys of lists of queries that share a choice; a global one is about all skills."""
+
+_PART = re.compile(
+    r"(?:(?:activat\w*|cases|evals?|evaluations?|negative|positive|prompts|quer(?:y|ies)|routing"
+    r"|set|skill|tests?|triggers?|triggering)(?:[-_ ]|$))+",
+    re.IGNORECASE,
+)
+"""Words of a key that names a part of the file, not a skill."""
+
+LISTS = ("queries", "trigger_evals", "triggers", "trigger_tests", "trigger_cases", "routing_cases")
+
+
+def _kind(value: object) -> Draft:
+    """Read a word such as ``negative``; any other word is about something else."""
+    try:
+        meaning = polarity(value) if isinstance(value, str) and value.strip() else None
+    except Unclear:
+        return NOTHING
+    return NOTHING if meaning is None else Draft(choice=Choice(should=frozenset({meaning})))
+
+
+class Query(Shape):
+    """A query, with the skill that should be chosen."""
+
+    prompt: Prompt = keys(*PROMPTS)
+    id: Name = keys("id", "name", "eval_name", "slug", "title")
+    skill: Skill = keys(*_SKILL)
+    should_trigger: Should = keys("should_trigger", "should_activate", "should_fire",
+                                  "expected_trigger", "expect_activation", "expect_trigger",
+                                  "should_use", "should_invoke", "should_load")  # fmt: skip
+    expected_skill: Expected = keys("expected_skill", "expect_skill", "expected_skills",
+                                    "expected_activation", "expected_triggers", "preferred_skill",
+                                    "skills_expected_to_activate", "expected_primary_skill",
+                                    "expected_selected_skill")  # fmt: skip
+    acceptable_skills: Acceptable = keys("acceptable_skills", "acceptable_alternates")
+    forbidden_skills: Forbidden = keys("forbidden_skills", "must_not_activate")
+    kind: Annotated[Draft, Reads(_kind, "the choice, where no other key says it")] = keys(
+        "kind", "type", "category", "label", "polarity", "expect", "expected"
+    )
+    tags: Tags = NOTHING
+
+    def draft(self) -> Draft:
+        """Return the query; its kind counts only where no other key says the choice."""
+        draft = super().draft()
+        if self.kind.choice and draft.choice != self.kind.choice:
+            without = self.model_copy(update={"kind": NOTHING})
+            stated = Shape.draft(without)
+            return stated if stated.choice else draft
+        return draft
+
+
+def sets(value: Any, path: tuple[str, ...] = ()) -> list[Entry]:
+    """Return the queries of the trigger sets in an object, also of those below its keys."""
+    entries: list[Entry] = []
+    for key, part in value.items() if isinstance(value, dict) else ():
+        if is_set(key, part):
+            entries += _queries(key, part, path)
+        elif isinstance(part, dict) and not path:
+            skill = {} if _PART.fullmatch(key) else {"skill": key}
+            found = sets(part, (key,))
+            entries += [Entry(at, _with(case, skill)) for at, case in found]
+    return entries
+
+
+def is_set(key: str, value: object) -> bool:
+    """Return whether a key holds queries that share a choice."""
+    return isinstance(value, list) and _SET.fullmatch(normalize(key)) is not None
+
+
+def _queries(key: str, queries: Sequence[Any], path: tuple[str, ...]) -> list[Entry]:
+    found = _SET.fullmatch(normalize(key))
+    assert found is not None
+    shared: dict[str, Any] = {"should_trigger": polarity(found[2])}
+    if found[1]:
+        shared["expected_skill"] = None
+    return [
+        Entry(
+            (*path, key, index),
+            {"query": query, **shared} if isinstance(query, str) else _with(query, shared),
+        )
+        for index, query in enumerate(queries)
+    ]
+
+
+def _with(query: Any, shared: Mapping[str, Any]) -> Any:
+    """Add what the queries of a set share; such a query may repeat the choice in other words."""
+    if not isinstance(query, dict):
+        return query
+    own = {key: value for key, value in query.items() if key not in {"expected", "expect"}}
+    return {**own, **shared} if "should_trigger" in shared else {**shared, **own}
+
+
+def find(value: Any) -> list[Entry]:
+    """Return the queries of a list, of a list below a key, or of trigger sets."""
+    if isinstance(value, list):
+        return [Entry((index,), case) for index, case in enumerate(value)]
+    if not isinstance(value, dict):
+        return []
+    in_lists = [
+        Entry((key, index), case)
+        for key, part in value.items()
+        if key in LISTS and isinstance(part, list)
+        for index, case in enumerate(part)
+    ]
+    return in_lists + sets(value)
+
+
+def skill_at_top(value: Any) -> str:
+    """Return the name of the skill that keys at the top of a file name, "" if there is none."""
+    if not isinstance(value, dict):
+        return ""
+    draft = _Top.model_validate(value).draft()
+    return draft.skills[0] if len(draft.skills) == 1 else ""
+
+
+class _Top(Shape):
+    skill: Skill = keys(*_SKILL)
+
+
+ADAPTER = Adapter(
+    tool="trigger lists",
+    about="skill-creator of https://github.com/anthropics/skills, July 2026",
+    places=(
+        "trigger{-,_}{eval,evals,queries}.{json,jsonl,yaml,yml}",
+        "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
+    ),
+    find=find,
+    shape=Query,
+    every=True,
+    skill=skill_at_top,
+    example="""\
+[
+  {"query": "Merge these two tables", "should_trigger": true},
+  {"query": "What is the weather?", "should_trigger": false}
+]
+""",
+)

@@ -1,0 +1,66 @@
+"""Tables in CSV, and Markdown with frontmatter, as documents with the lines of their values."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Offsets, Problem
+from pytest_upskill.cases.source.yaml import parse_yaml
+
+_MAX_ROWS = 10_000
+
+_FRONTMATTER = re.compile(r"(?sm)---[^\S\n]*\n(.*?)^(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
+
+
+def parse_csv(text: str) -> Document:
+    """Read a table with a row of headings as a list of objects.
+
+    Raises:
+        BadFile: It is no table, or has too many rows.
+    """
+    lines = text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
+    offsets: dict[JsonPath, Offsets] = {(): Offsets(0, 0)}
+    rows: list[Any] = []
+    line = 2
+    try:
+        for row in reader:
+            at = Offsets(starts[line - 1], starts[line - 1])
+            offsets |= {(len(rows),): at} | {(len(rows), str(key)): at for key in row}
+            rows.append({str(key): value or "" for key, value in row.items() if key is not None})
+            line = reader.line_num + 1
+            if len(rows) > _MAX_ROWS:
+                raise BadFile([Problem(what=f"has over {_MAX_ROWS:,} rows: split it")])
+    except csv.Error as error:
+        raise BadFile([Problem(line=line, column=1, what=f"not CSV: {error}")]) from None
+    return Document(value=rows, offsets=offsets, line_starts=starts)
+
+
+def parse_markdown(text: str) -> Document:
+    """Read Markdown as an object: the keys of its frontmatter, and the rest as ``body``.
+
+    Raises:
+        BadFile: The frontmatter has a syntax error, or is no object.
+    """
+    text = text.replace("\r\n", "\n")
+    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    found = _FRONTMATTER.match(text)
+    document = Document(value={}, offsets={(): Offsets(0, 0)}, line_starts=starts)
+    if found and found[1].strip():
+        # A comment instead of the first line, so that all offsets are those of the file.
+        document = parse_yaml("#" + text[1 : found.end(1)])
+        if not isinstance(document.value, dict):
+            what = "the frontmatter must contain lines such as 'name: …'"
+            raise BadFile([Problem(line=2, column=1, what=what)])
+    at = found.end() if found else 0
+    return replace(
+        document,
+        value={**document.value, "body": text[at:].strip()},
+        offsets={**document.offsets, ("body",): Offsets(at, at)},
+        line_starts=starts,
+    )
