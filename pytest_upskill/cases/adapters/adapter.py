@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from pydantic_core import core_schema
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.source.document import JsonPath
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.files import ProcessCheck
+from pytest_upskill.checks.files import ProcessCheck, WorkspaceFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +37,18 @@ class Draft:
     """Statements about the expected answer, which count only where there are no other checks."""
     process: tuple[ProcessCheck, ...] = ()
     choice: Choice | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """Input files that are written in the case, by name."""
+    inputs: tuple[WorkspaceFile, ...] = ()
+    """Files of the question that are written in the case."""
     files: tuple[str, ...] = ()
-    """Input files and folders by name, relative to the skill or to the case file."""
-    workspace: Mapping[str, str] = field(default_factory=dict)
-    """Files that an agent finds, by name."""
-    workspace_folder: str = ""
-    """A folder with such files."""
+    """Files and folders of the question, relative to the skill or to the case file."""
+    workspace: tuple[WorkspaceFile, ...] = ()
+    """What an agent finds besides the files of the question."""
+    copies: tuple[tuple[str, str], ...] = ()
+    """The same, copied: the name for the agent, "" for its workspace itself, and the source."""
+    commands: tuple[str, ...] = ()
+    """Commands of the shell in the workspace before an agent starts."""
+    git: bool = False
+    """Whether the workspace is a git repository."""
     max_turns: int | None = None
     tags: tuple[str, ...] = ()
     skips: tuple[str, ...] = ()
@@ -67,7 +71,7 @@ def _added(one: Draft, other: Draft, name: str) -> Any:
     match first:
         case tuple():
             return first + second
-        case dict() | Choice() if second:
+        case Choice() if second:
             return first | second
         case _:
             return first or second

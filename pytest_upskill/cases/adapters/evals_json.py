@@ -25,10 +25,10 @@ from pytest_upskill.cases.adapters.fields import (
     OpenedFiles,
     RanScript,
     Searched,
+    Setup,
     Stated,
     Workspace,
     read_files,
-    read_workspace,
 )
 from pytest_upskill.cases.source.document import shown
 
@@ -50,14 +50,6 @@ def _context(value: object) -> Draft:
     if value:
         return Draft(skips=(f"{shown(value)} is not sent: write it as text, or as 'files'",))
     return NOTHING
-
-
-def _setup(value: object) -> Draft:
-    if isinstance(value, dict) and not value.get("commands") and value.get("files"):
-        return read_workspace(value["files"])
-    if not value:
-        return NOTHING
-    return Draft(skips=("a single answer leaves nothing for commands to look at",))
 
 
 def _trajectory(value: object) -> Draft:
@@ -123,7 +115,7 @@ class EvalCase(trigger_lists.Query):
     context: Annotated[Draft, Reads(_context, "text before the question, or files")] = NOTHING
     files: Files = NOTHING
     workspace: Workspace = keys("workspace", "fixture", "fixtures")
-    setup: Annotated[Draft, Reads(_setup, "files that an agent finds")] = NOTHING
+    setup: Setup = NOTHING
     max_turns: MaxTurns = NOTHING
     expected_files: LeftFiles = keys("expected_files", "expected_artifacts", "required_artifacts",
                                      "output_files")  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -11,7 +12,7 @@ from pytest_upskill.cases.adapters.adapter import NOTHING, Draft, Reads
 from pytest_upskill.cases.adapters.assertions import as_list, check, part_of, statements
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of, names_in
 from pytest_upskill.cases.source.document import shown
-from pytest_upskill.checks.files import FileExists, ProcessCheck, is_safe_name
+from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
 
 TURNS = range(1, 201)
 
@@ -68,29 +69,68 @@ def _forbidden(value: object) -> Draft:
 
 def read_files(value: object) -> Draft:
     """Read input files: names; objects with the text of a file; or an object of names and texts."""
-    if isinstance(value, Mapping):
-        return Draft(texts={name: text for name, text in value.items() if isinstance(text, str)})
-    texts: dict[str, str] = {}
-    names: list[str] = []
-    for file in value if isinstance(value, list) else [value]:
-        if isinstance(file, dict) and isinstance(file.get("content"), str):
-            texts[str(file.get("path") or file.get("name") or "file")] = file["content"]
-        elif isinstance(file, str) and file.strip():
-            names.append(file)
-    return Draft(texts=texts, files=tuple(names))
+    inline = tuple(_inline(value))
+    listed = value if isinstance(value, list) else [value]
+    names = tuple(name for name in listed if isinstance(name, str) and name.strip())
+    return Draft(inputs=inline, files=names)
 
 
 def read_workspace(value: object) -> Draft:
-    """Read what an agent finds: an object of names and texts, or the name of a folder."""
-    if isinstance(value, str) and value.strip():
-        return Draft(workspace_folder=value)
-    if (
-        isinstance(value, dict)
-        and value
-        and all(isinstance(text, str) and is_safe_name(name) for name, text in value.items())
-    ):
-        return Draft(workspace=value)
-    return Draft(skips=("its files cannot be read",)) if value else NOTHING
+    """Read what an agent finds: names and texts, sources to copy, or the name of a folder."""
+    if not value:
+        return NOTHING
+    copies = [("", value)] if isinstance(value, str) else list(_copies(value))
+    inline = tuple(_inline(value))
+    count = len(value) if isinstance(value, dict | list) else 1
+    if len(inline) + len(copies) < count:
+        return Draft(skips=("its files cannot be read",))
+    return Draft(workspace=inline, copies=tuple(copies))
+
+
+def _inline(value: object) -> Iterator[WorkspaceFile]:
+    """Yield the files whose text is in the case."""
+    if isinstance(value, dict):
+        for name, text in value.items():
+            if isinstance(text, str) and is_safe_name(name):
+                yield WorkspaceFile(name=name, text=text)
+    for file in value if isinstance(value, list) else ():
+        if isinstance(file, dict) and isinstance(file.get("content"), str):
+            name = str(file.get("path") or file.get("name") or "file")
+            if is_safe_name(name):
+                yield WorkspaceFile(name=name, text=file["content"])
+
+
+def _copies(value: object) -> Iterator[tuple[str, str]]:
+    """Yield files to copy: their names in the workspace, and where they are."""
+    for file in value if isinstance(value, list) else ():
+        if isinstance(file, str):
+            yield PurePosixPath(file).name, file
+        elif isinstance(file, dict) and isinstance(file.get("source"), str):
+            name = str(file.get("path") or file.get("dest") or PurePosixPath(file["source"]).name)
+            if is_safe_name(name):
+                yield name, file["source"]
+
+
+def read_setup(value: object) -> Draft:
+    """Read what is done before an agent starts: files, and commands of the shell."""
+    if isinstance(value, str | list):
+        value = {"commands": value}
+    if not isinstance(value, dict):
+        return NOTHING
+    given = value.get("commands") or value.get("run") or []
+    commands = [
+        each.get("run") if isinstance(each, dict) else each
+        for each in (given if isinstance(given, list) else [given])
+    ]
+    unknown = next((key for key in value if key not in _SETUP and value[key]), None)
+    if unknown or not all(map(is_text, commands)):
+        return Draft(skips=(f"{unknown or 'commands'} is not known",))
+    beside = Draft(copies=(("", "."),)) if value.get("copy_test_files") else NOTHING
+    done = Draft(commands=tuple(map(str, commands)), git=bool(value.get("git")))
+    return beside + read_workspace(value.get("files")) + done
+
+
+_SETUP = frozenset({"commands", "copy_test_files", "files", "git", "run"})
 
 
 def _turns(value: object) -> Draft:
@@ -130,6 +170,7 @@ Acceptable = Annotated[Draft, Reads(_acceptable, "skills that are right too")]
 Forbidden = Annotated[Draft, Reads(_forbidden, "skills that it should not choose")]
 Files = Annotated[Draft, Reads(read_files, "files that are given with the question")]
 Workspace = Annotated[Draft, Reads(read_workspace, "files that an agent finds: texts, or a folder")]
+Setup = Annotated[Draft, Reads(read_setup, "files, and commands before an agent starts")]
 MaxTurns = Annotated[Draft, Reads(_turns, "most turns of an agent")]
 LeftFiles = Annotated[Draft, Reads(_left, "files that an agent should leave")]
 RanScript = Annotated[

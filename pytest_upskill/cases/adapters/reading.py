@@ -23,9 +23,9 @@ from pytest_upskill.cases.source.document import (
     shown,
     translate_error,
 )
-from pytest_upskill.cases.source.files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
-from pytest_upskill.checks.files import WorkspaceFile, is_safe_name
+from pytest_upskill.checks.files import Setup, WorkspaceFile
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
@@ -46,8 +46,8 @@ class Owner:
     folder: Path
     names: Collection[str]
     """Its own name and the name of its folder."""
-    read_files: Callable[[str], Mapping[str, str]]
-    """Reads an input file or the files of a folder, as text by name; raises Unreadable."""
+    read_files: Callable[[str], Sequence[WorkspaceFile]]
+    """Reads an input file or the files of a folder; raises Unreadable."""
 
     def is_called(self, name: str) -> bool:
         """Return whether a name means this skill, by `plain_name`."""
@@ -242,21 +242,22 @@ def _case(draft: Draft, owner: Owner | None, find: FindOwner, why_no_owner: str 
     if not draft.prompt:
         skips.append("no prompt: add 'prompt'")
     files, more = _input_files(draft, owner)
-    workspace, folder, why = _workspace(draft, owner)
+    workspace, why = _workspace(draft, owner)
     skips += [*more, *why]
-    return Case(
+    case = Case(
         id="",
         input="\n\n".join(filter(None, (draft.context, draft.prompt))),
         checks=tuple(checks),
         files=files,
         process=draft.process,
         workspace=workspace,
-        workspace_folder=folder,
-        max_turns=draft.max_turns if workspace or draft.process or _is_for_agent(draft) else None,
+        setup=Setup(git=draft.git, commands=draft.commands),
         tags=draft.tags,
         skip=skips[0] if skips else None,
         trigger=trigger if draft.prompt else None,
     )
+    # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
+    return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
 
 def _trigger(draft: Draft, owner: Owner | None, find: FindOwner) -> Trigger:
@@ -269,41 +270,33 @@ def _trigger(draft: Draft, owner: Owner | None, find: FindOwner) -> Trigger:
     return trigger
 
 
-def _is_for_agent(draft: Draft) -> bool:
-    return any(not hasattr(check, "check") for check in draft.checks)
-
-
-def _input_files(draft: Draft, owner: Owner | None) -> tuple[Mapping[str, str], list[str]]:
-    """Return the input files by name, and why the case is skipped if it cannot have them all."""
-    files = dict(draft.texts)
+def _input_files(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
+    """Return the files of the question, and why the case is skipped if some cannot be read."""
+    files = [*draft.inputs]
     skips = []
     for name in draft.files if owner else ():
         assert owner is not None
         try:
-            files |= owner.read_files(name)
+            files += owner.read_files(name)
         except Unreadable as error:
             skips.append(f"files: {error}")
-    if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
-        skips.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in total")
-    return files, skips
+    return tuple({file.name: file for file in files}.values()), skips
 
 
-def _workspace(
-    draft: Draft, owner: Owner | None
-) -> tuple[tuple[WorkspaceFile, ...], str, list[str]]:
-    """Return the files of a workspace, their folder, and why they cannot be read."""
-    texts, folder = draft.workspace, draft.workspace_folder
-    if folder and owner:
-        name = folder.removeprefix("./").rstrip("/")
+def _workspace(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
+    """Return what an agent finds besides them, and why some of it cannot be read."""
+    files = [*draft.workspace]
+    for name, source in draft.copies if owner else ():
+        assert owner is not None
+        plain = source.removeprefix("./").rstrip("/")
         try:
-            found = owner.read_files(name)
+            found = owner.read_files(plain)
         except (Unreadable, OSError) as error:
-            return (), "", [f"workspace: {error}"]
-        texts = {path.removeprefix(f"{name}/"): text for path, text in found.items()}
-        if not all(map(is_safe_name, texts)):
-            return (), "", [f"workspace: {folder!r} has a file whose name cannot be used"]
-    files = tuple(WorkspaceFile(name=name, text=text) for name, text in texts.items())
-    return files, folder if files else "", []
+            return (), [f"workspace: {error}"]
+        for file in found:
+            inner = file.name.removeprefix(plain).strip("/")
+            files.append(replace(file, name="/".join(filter(None, (name, inner)))))
+    return tuple(files), []
 
 
 def _split_flaws(
