@@ -127,6 +127,8 @@ class CaseInputs:
 
     def _find(self, name: str) -> Path:
         """Return the path that a name means; it may not exist."""
+        if name == ".":
+            return self.beside
         if not (self.folder / name).exists():
             for above in (self.beside, *self.beside.parents, *self.folder.parents):
                 path = above / name

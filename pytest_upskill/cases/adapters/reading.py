@@ -294,7 +294,7 @@ def _workspace(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, 
         except (Unreadable, OSError) as error:
             return (), [f"workspace: {error}"]
         for file in found:
-            inner = file.name.removeprefix(plain).strip("/")
+            inner = file.name.removeprefix("" if plain == "." else plain).strip("/")
             files.append(replace(file, name="/".join(filter(None, (name, inner)))))
     return tuple(files), []
 
