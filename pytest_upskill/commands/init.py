@@ -18,6 +18,7 @@ from pytest_upskill.cases.skill import Skill
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
+    UNUSABLE,
     Command,
     CommandError,
     problems_error,
@@ -33,22 +34,57 @@ _SHOWN = 10
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
+    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder of a skill, or of skills")
 
 
 def _run(options: argparse.Namespace) -> int:
-    folder = folder_of_skill(options.skill)
+    below = sorted(file.parent for file in options.skill.rglob("SKILL.md"))
+    if below and options.skill not in below:
+        return _init_each(below)
+    return _init(folder_of_skill(options.skill))
+
+
+def _init_each(folders: Sequence[Path]) -> int:
+    """Write a first case file for each skill without cases; one that cannot be read is named."""
+    without = [folder for folder in folders if not any(own_cases(folder))]
+    written = [folder for folder in without if _init_one_of_many(folder)]
+    if tested := len(folders) - len(without):
+        say(f"{counted(tested, 'skill')} with cases: unchanged")
+    if written:
+        say("Rewrite the questions and checks, then run at no cost:", _trial_run(written[0].parent))
+    return PASSED if written == without else UNUSABLE
+
+
+def _init_one_of_many(folder: Path) -> bool:
+    try:
+        _write(folder / CASE_FILE, commented_file(_skill_of(folder), _trial_run(folder)))
+    except CommandError as error:
+        warn(str(error))
+        return False
+    say(f"written: {folder / CASE_FILE}")
+    return True
+
+
+def _skill_of(folder: Path) -> Skill:
+    try:
+        return load_skills(folder / "SKILL.md")[0]
+    except SkillError as error:
+        raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
+
+
+def _trial_run(folder: Path) -> str:
+    return f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
+
+
+def _init(folder: Path) -> int:
     target = folder / CASE_FILE
     if lexists(target):
         raise CommandError(f"{target} exists: add cases to it, or move it away")
-    try:
-        skill = load_skills(folder / "SKILL.md")[0]
-    except SkillError as error:
-        raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
+    skill = _skill_of(folder)
     evals, problems = own_cases(folder)
     warn(*(f"not read: {problem}" for problem in problems))
-    run = f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
     if not evals:
+        run = _trial_run(folder)
         _write(target, commented_file(skill, run))
         say(f"written: {target}", "Rewrite its questions and checks, then run at no cost:", run)
         return PASSED

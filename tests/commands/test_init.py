@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,29 @@ def test_a_folder_that_is_no_skill_is_refused(
     assert main(["init", str(pytester.path)]) == 4
 
     assert ": no SKILL.md in it: name the folder of a skill" in capsys.readouterr().err
+
+
+def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
+    skill: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other, broken = skill.with_name("csv"), skill.with_name("broken")
+    shutil.copytree(skill, other)
+    broken.mkdir()
+    (broken / "SKILL.md").write_text("no frontmatter", "utf-8")
+    assert main(["init", str(other)]) == 0
+    before = read(other)
+    capsys.readouterr()
+
+    code = main(["init", str(skill.parent)])
+
+    said = capsys.readouterr()
+    assert code == 4
+    assert said.out.splitlines() == [
+        f"written: {skill / 'skill_meta.json'}",
+        "1 skill with cases: unchanged",
+        "Rewrite the questions and checks, then run at no cost:",
+        f"pytest-upskill eval {skill.parent} -m offline",
+    ]
+    assert "broken/SKILL.md:1:1: no frontmatter" in said.err
+    assert read(other) == before
+    assert read(skill)["cases"]
