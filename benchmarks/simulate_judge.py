@@ -341,7 +341,7 @@ def second_drawing(rng: random.Random) -> SecondDrawing:
         judge="j",
         labels=cell_labels(_labelled(drawn), second, judge="j", model="m", resolved="m"),
     )
-    correction = cell.correction
+    correction = cell.lift.correction
     assert correction is not None
     fully = fmean(
         (1 if trial.arm == "with_skill" else -1) * 2 * (run.completion.text == RIGHT)

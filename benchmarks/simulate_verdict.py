@@ -165,9 +165,9 @@ def judge_suite(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
 
     ``cell.models`` models are compared with their baselines; each lacks a run of its first case.
     """
-    suite = adjust([compared(cell, rng) for _ in range(cell.models)])
-    red = any(each is not None and each.regressed for each in suite)
-    is_open = any(each is not None and each.undecided for each in suite)
+    suite = list(adjust([compared(cell, rng) for _ in range(cell.models)]))
+    red = any(each.regressed for each in suite)
+    is_open = any(each.undecided for each in suite)
     return red, True, float(is_open and not red)
 
 

@@ -6,23 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from pytest_upskill.cases.skill import GateRule, Trigger
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.commands.main import main
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.models import Completion
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import write_json
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
-
-Group = TypeVar("Group", bound=TrialGroup)
 
 PATH = "skills/billing/skill_meta.json"
 
@@ -75,7 +70,16 @@ def trial(
 
 
 def cell(*trials: TrialResult, path: str = PATH) -> Cell:
-    return _group(Cell, trials, path)
+    first = trials[0]
+    return Cell(
+        path=path,
+        skill=first.skill,
+        model=first.model,
+        resolved=first.resolved,
+        gate=GateRule(),
+        planned=len(trials),
+        trials=trials,
+    )
 
 
 def counted(
@@ -94,7 +98,7 @@ def counted(
     return cell(*trials, path=f"skills/{skill}/skill_meta.json")
 
 
-def chosen(hits: Sequence[int], false: Sequence[int] = (), of: int = 5) -> TriggerCell:
+def chosen(hits: Sequence[int], false: Sequence[int] = (), of: int = 5) -> Cell:
     """Make a trigger cell of queries for which the skill is taken so often.
 
     Args:
@@ -113,7 +117,7 @@ def chosen(hits: Sequence[int], false: Sequence[int] = (), of: int = 5) -> Trigg
             runs.append(made)
         query = trial(f"query-{number}", "trigger", runs)
         trials.append(replace(query, trigger=Trigger(should=should), listed_as="billing"))
-    return _group(TriggerCell, trials)
+    return cell(*trials)
 
 
 def report(*cells: Cell) -> Report:
@@ -128,8 +132,8 @@ def report(*cells: Cell) -> Report:
     gates = (
         Gate(
             cell=each,
-            outcome="failed" if each.verdict == "hurts" else "passed",
-            text=f"{each.skill} on {each.model}: the skill {each.verdict}",
+            outcome="failed" if each.lift.verdict == "hurts" else "passed",
+            text=f"{each.skill} on {each.model}: the skill {each.lift.verdict}",
         )
         for each in cells
     )
@@ -145,16 +149,3 @@ def save(name: str, written: Report) -> str:
 def report_command(arguments: Sequence[str] = ()) -> int:
     """Run ``pytest-upskill report`` and return its exit code."""
     return main(["report", *arguments])
-
-
-def _group(kind: type[Group], trials: Sequence[TrialResult], path: str = PATH) -> Group:
-    first = trials[0]
-    return kind(
-        path=path,
-        skill=first.skill,
-        model=first.model,
-        resolved=first.resolved,
-        gate=GateRule(),
-        planned=len(trials),
-        trials=tuple(trials),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -117,7 +117,7 @@ def _draw(options: argparse.Namespace) -> int:
     except ReportError as error:
         raise CommandError(f"{options.report}: {error}") from None
     drawn = 0
-    for path, cells in _group_by_case_file(report.cells).items():
+    for path, cells in _group_by_case_file(gate.cell for gate in report.lifts).items():
         drawing = draw(
             [trial for cell in cells for trial in cell.trials],
             case_file=path.name,
@@ -136,7 +136,7 @@ def _draw(options: argparse.Namespace) -> int:
     return PASSED
 
 
-def _group_by_case_file(cells: Sequence[Cell]) -> Mapping[Path, list[Cell]]:
+def _group_by_case_file(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
     """Return the judged cells by the path of their case file."""
     found: dict[Path, list[Cell]] = {}
     for cell in cells:

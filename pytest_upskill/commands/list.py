@@ -24,12 +24,10 @@ from pytest_upskill.commands.command import (
     say,
 )
 from pytest_upskill.commands.skill_folder import own_cases
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.wording import lift
+from pytest_upskill.figures.figure import columns_of
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.runs import Series, read_history
-from pytest_upskill.report.history.terminal import rate
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
@@ -109,10 +107,11 @@ def _latest_verdicts(case_files: Collection[Path], history: Sequence[Series]) ->
     for series in history:
         if (project / series.last.path).resolve() in case_files:
             cell, date = series.last.gate.cell, series.last.date
-            if isinstance(cell, Cell):
-                found = f"{cell.verdict}, lift {lift(cell)}"
+            columns = columns_of(series.last.gate)
+            if not cell.chooses:
+                found = f"{series.last.gate.verdict}, lift {columns['lift [95 %]']}"
             else:
-                found = f"recall {rate(cell.recall)}"
+                found = f"recall {columns['recall [95 %]']}"
             yield f"{series.model}: {found} on {date:%Y-%m-%d}"
 
 

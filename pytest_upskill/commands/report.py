@@ -15,13 +15,12 @@ from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.project.messages import counted
-from pytest_upskill.project.project import TRIGGER_BASELINES
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.merge import merge
-from pytest_upskill.report.notes import notes
+from pytest_upskill.report.notes import notes, trigger_notes
 from pytest_upskill.report.outcome import (
     EXIT_CODES,
     failed_trials,
@@ -30,13 +29,7 @@ from pytest_upskill.report.outcome import (
     unmeasured_trials,
     why_undecided,
 )
-from pytest_upskill.report.terminal import (
-    LEGEND,
-    TRIGGER_LEGEND,
-    table,
-    trigger_notes,
-    trigger_table,
-)
+from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.trials.needs import unmeasured_lines
 
 
@@ -93,7 +86,7 @@ def _merge_files(options: argparse.Namespace) -> Report:
         if not missing_shards(report):
             return report
     thresholds = _thresholds(reports)
-    return merge(reports, thresholds, *_read_baselines(options.baselines, reports, thresholds))
+    return merge(reports, thresholds, _read_baselines(options.baselines, reports, thresholds))
 
 
 def _read(file: Path) -> Report:
@@ -126,10 +119,8 @@ def _thresholds(reports: Mapping[str, Report]) -> Thresholds:
 
 def _read_baselines(
     folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
-) -> tuple[Baselines | None, Baselines | None]:
-    """Return the baselines of cells and of trigger cells, None if no folder is given.
-
-    Those of trigger cells are in the folder next to the given one.
+) -> Baselines | None:
+    """Return the baselines, None if no folder is given.
 
     Raises:
         ReportError: The sessions were compared with baselines but no folder is given, or the folder
@@ -145,39 +136,33 @@ def _read_baselines(
             raise ReportError(
                 "the runs were compared with baselines: add --baselines .upskill/baselines"
             )
-        return None, None
-    folders = folder, folder.parent / TRIGGER_BASELINES
-    if not any(each.is_dir() for each in folders):
+        return None
+    if not folder.is_dir():
         raise ReportError(
             f"--baselines: {folder} is not a folder: name the folder of the baseline files"
         )
-    models = {gate.cell.model for report in reports.values() for gate in report.decisions}
+    models = {gate.cell.model for report in reports.values() for gate in report.gates}
     here = folder.resolve()
     project = here.parents[1] if here.parent.name == STATE else None
-    lifts, triggers = (read_baselines(each, models, project) for each in folders)
-    return lifts, triggers
+    return read_baselines(folder, models, project)
 
 
 def _report_lines(report: Report) -> Iterator[str]:
     """Yield the lines to print about the merged report."""
     yield headline(report)
-    if report.gates:
-        yield from (line for line, _ in table(report.gates, _width(), cases=False))
-        yield LEGEND
-        yield from notes(report.gates, verbose=False)
-    if report.trigger_gates:
-        yield from (
-            line for line, _ in trigger_table(report.trigger_gates, _width(), queries=False)
-        )
-        yield TRIGGER_LEGEND
-        yield from trigger_notes(report.trigger_gates)
+    for gates, legend in ((report.lifts, LEGEND), (report.triggers, TRIGGER_LEGEND)):
+        if gates:
+            yield from (line for line, _ in table(gates, _width(), cases=False))
+            yield legend
+    yield from notes(report.lifts, verbose=False)
+    yield from trigger_notes(report.triggers)
     yield from _warnings(report)
     for nodeid, trial in failed_trials(report):
         error = f"; {trial.errors[0]}" if trial.errors else ""
         yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{error}"
     for nodeid, trial in unmeasured_trials(report):
         yield f"ERROR {nodeid} - {trial.errors[0]}"
-    for gate in report.decisions:
+    for gate in report.gates:
         if gate.outcome == "failed":
             yield f"FAILED {gate.nodeid} - {gate.report}"
 

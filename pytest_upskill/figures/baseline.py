@@ -6,52 +6,41 @@ import json
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import quote, unquote
 
+from pydantic import Field, TypeAdapter
 from pydantic_core import from_json
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.trials.result import TrialResult
 
 FORMAT = 1
 """Version of the file format; newer ones cannot be read."""
 
-_HEAD = ("format", "skill", "model", "resolved", "served", "date", "version", "skill_digest")
-"""What a file contains besides cases, in this order."""
+_MAX_RUNS = 1000
+"""Maximum number of runs of a case: a test of a million takes hours."""
 
 
 class BaselineError(Exception):
     """A baseline file cannot be used; the message has its name and the cure."""
 
 
-_MAX_RUNS = 1000
-"""Maximum number of runs of a case: a test of a million takes hours."""
-
-
 @dataclass(frozen=True, slots=True)
 class ArmCounts:
-    """Passes and valid runs of one case in one arm.
+    """Passes and valid runs of one case in one arm."""
 
-    Raises:
-        ValueError: There is no run or too many, there are more passes than runs, or a count is not
-            an integer.
-    """
-
-    passes: int
-    runs: int
+    passes: Annotated[int, Field(ge=0, strict=True)]
+    runs: Annotated[int, Field(ge=1, le=_MAX_RUNS, strict=True)]
 
     def __post_init__(self) -> None:
-        whole = all(type(count) is int for count in (self.passes, self.runs))
-        if not whole or not 0 <= self.passes <= self.runs or not 1 <= self.runs <= _MAX_RUNS:
-            raise ValueError(f"{self.passes!r} passes of {self.runs!r} runs")
+        if self.passes > self.runs:
+            raise ValueError(f"{self.passes} passes of {self.runs} runs")
 
     def __str__(self) -> str:
         return f"{self.passes}/{self.runs}"
@@ -68,20 +57,18 @@ class BaselineCase:
     """Digest of the checks."""
     with_skill: ArmCounts
     """With the skill; of a query, the runs in which the right skill was chosen."""
-    without_skill: ArmCounts | None
+    without_skill: ArmCounts | None = None
     """None of a query, as a model then chooses among all skills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """Results of the cases of one case file on one model."""
+    """Results of the cases, or of the queries, of one case file on one model."""
 
     format: int = FORMAT
     skill: str
     model: str
     """Label of the model."""
-    case_file: str
-    """Path from the folder that holds ``.upskill``, with slashes."""
     resolved: str
     """Full name of the model."""
     served: tuple[str, ...]
@@ -96,24 +83,24 @@ class Baseline:
     """Cases in the order of their ids."""
 
 
-def read_baseline(file: Path, case_file: str) -> Baseline | None:
-    """Read a baseline file and return the baseline, None if the file does not exist.
+_BASELINE = TypeAdapter(Baseline)
 
-    Args:
-        file: Path of the baseline file.
-        case_file: Path of the case file according to the baseline's path.
+
+def read_baseline(file: Path) -> Baseline | None:
+    """Read a baseline file and return the baseline, None if the file does not exist.
 
     Raises:
         BaselineError: The file cannot be read, is not a baseline, or has a newer format.
     """
     try:
-        value = from_json(read_state(file))
-        if type(value["format"]) is int and value["format"] > FORMAT:
+        text = read_state(file)
+        newer = from_json(text)["format"]
+        if type(newer) is int and newer > FORMAT:
             raise BaselineError(
-                f"{file}: format {value['format']} is newer than this pytest-upskill reads "
-                f"({FORMAT}): pip install -U pytest-upskill"
+                f"{file}: format {newer} is newer than this pytest-upskill reads ({FORMAT}): "
+                "pip install -U pytest-upskill"
             )
-        return _baseline(value, case_file)
+        return _BASELINE.validate_json(text)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -130,10 +117,6 @@ def read_baseline(file: Path, case_file: str) -> Baseline | None:
 def write_baseline(file: Path, baseline: Baseline) -> bool:
     """Write a baseline atomically, unless only its date or version would change.
 
-    Args:
-        file: Path of the baseline file.
-        baseline: The baseline.
-
     Returns:
         Whether the file was written.
 
@@ -141,7 +124,7 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
         BaselineError: This version cannot read the existing file; it is not overwritten.
         OSError: The file cannot be written.
     """
-    old = read_baseline(file, baseline.case_file)
+    old = read_baseline(file)
     if old and replace(baseline, date=old.date, version=old.version) == old:
         return False
     write_file(file, _text(baseline).encode(), mode=0o644)
@@ -150,53 +133,25 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
 
 def _text(baseline: Baseline) -> str:
     """Return JSON with a line for each field and case, which keeps diffs and conflicts small."""
-    lines = [f" {_json(name)}: {_json(getattr(baseline, name))},\n" for name in _HEAD]
-    cases = ",\n".join(f"  {_json(_case_fields(case))}" for case in baseline.cases)
+    head = _BASELINE.dump_python(baseline, mode="json", exclude_none=True)
+    cases = ",\n".join(f"  {_json(case)}" for case in head.pop("cases"))
+    lines = (f" {_json(name)}: {_json(value)},\n" for name, value in head.items())
     return "{\n" + "".join(lines) + ' "cases": [\n' + cases + "\n ]\n}\n"
-
-
-def _case_fields(case: BaselineCase) -> dict[str, object]:
-    value = {"id": case.id, "digest": case.digest, "grader": case.grader}
-    arms = {"with": case.with_skill, "without": case.without_skill}
-    return value | {name: astuple(tally) for name, tally in arms.items() if tally}
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _baseline(value: Mapping[str, Any], case_file: str) -> Baseline:
-    return Baseline(
-        format=int(value["format"]),
-        skill=str(value["skill"]),
-        model=str(value["model"]),
-        case_file=case_file,
-        resolved=str(value["resolved"]),
-        served=tuple(map(str, value["served"])),
-        date=str(value["date"]),
-        version=str(value["version"]),
-        skill_digest=str(value["skill_digest"]),
-        cases=tuple(
-            BaselineCase(
-                id=str(case["id"]),
-                digest=str(case["digest"]),
-                grader=str(case["grader"]),
-                with_skill=ArmCounts(*case["with"]),
-                without_skill=ArmCounts(*case["without"]) if "without" in case else None,
-            )
-            for case in value["cases"]
-        ),
-    )
-
-
 class BaselineKey(NamedTuple):
-    """Key of a cell's baseline."""
+    """What the path of a baseline file says: the cell that it belongs to."""
 
     case_file: str
     """Path from the folder that holds ``.upskill``, with slashes."""
-    skill: str
     model: str
     """Label of the model."""
+    chooses: bool
+    """Whether it is of queries for which the model chose a skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,23 +160,17 @@ class StoredBaseline:
 
     file: Path
     baseline: Baseline
-    moved: bool
+    has_moved: bool
     """Whether its case file no longer exists at the recorded path."""
-
-    @property
-    def key(self) -> BaselineKey:
-        """Key of the cell that was recorded."""
-        baseline = self.baseline
-        return BaselineKey(baseline.case_file, baseline.skill, baseline.model)
 
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
     """The stored baselines of the chosen models."""
 
-    stored: tuple[StoredBaseline, ...] = ()
+    stored: Mapping[BaselineKey, StoredBaseline]
 
-    def of(self, keys: Sequence[BaselineKey]) -> list[Baseline | None]:
+    def of(self, cells: Sequence[Cell]) -> list[StoredBaseline | None]:
         """Return the baseline of each cell, None for a cell without one.
 
         A baseline with the same case file and model belongs to the cell. If there is none, the
@@ -230,75 +179,48 @@ class Baselines:
         no match.
 
         Args:
-            keys: Keys of all cells of the session.
+            cells: All cells of the session.
         """
-        return [stored.baseline if stored else None for stored in self._find_all(keys)]
+        claims = Counter(_unmoved(key_of(cell), cell.skill) for cell in cells)
+        moved: dict[object, list[StoredBaseline]] = {}
+        for key, stored in self.stored.items():
+            if stored.has_moved:
+                moved.setdefault(_unmoved(key, stored.baseline.skill), []).append(stored)
 
-    def unused(self, used: Sequence[BaselineKey]) -> Iterator[tuple[StoredBaseline, str]]:
-        """Yield the files that can be deleted, each with the reason.
+        def find(cell: Cell) -> StoredBaseline | None:
+            key = key_of(cell)
+            same = moved.get(_unmoved(key, cell.skill), [])
+            is_it = len(same) == 1 and claims[_unmoved(key, cell.skill)] == 1
+            return self.stored.get(key) or (same[0] if is_it else None)
+
+        return [find(cell) for cell in cells]
+
+    def unused(self, cells: Sequence[Cell]) -> Iterator[str]:
+        """Yield a line for each file that can be deleted, as its cases are gone.
 
         Args:
-            used: Keys of all measured cells.
+            cells: All measured cells.
         """
-        used_files = [stored.file for stored in self._find_all(used) if stored]
-        for stored in self.stored:
-            best = self._best_match(stored.key)
-            if best is not None and best.file != stored.file:
-                yield stored, f"{best.file} replaces it"
-            elif stored.moved and stored.file not in used_files:
-                yield stored, f"{stored.key.case_file} is gone"
-
-    def _find_all(self, keys: Sequence[BaselineKey]) -> list[StoredBaseline | None]:
-        """Return the file of each key; a moved one only if no other key could claim it."""
-        matches = {key: self._best_match(key) for key in keys}
-        claims = Counter(_without_folder(key) for key in keys if matches[key] is None)
-        return [
-            matches[key] or (self._find_moved(key) if claims[_without_folder(key)] == 1 else None)
-            for key in keys
-        ]
-
-    def _find_moved(self, key: BaselineKey) -> StoredBaseline | None:
-        """Return the file whose case file has moved to that of the key; None if several may."""
-        moved = [
-            stored
-            for stored in self.stored
-            if stored.moved and _without_folder(stored.key) == _without_folder(key)
-        ]
-        if len({stored.key.case_file for stored in moved}) != 1:
-            return None
-        return self._best_match(moved[0].key)
-
-    def _best_match(self, key: BaselineKey) -> StoredBaseline | None:
-        """Return the file of a key; of several, by same skill, newest date."""
-        matches = [
-            stored
-            for stored in self.stored
-            if (stored.key.case_file, stored.key.model) == (key.case_file, key.model)
-        ]
-        return max(
-            matches,
-            key=lambda stored: (
-                stored.key.skill == key.skill,
-                stored.baseline.date,
-            ),
-            default=None,
-        )
+        used = {each.file for each in self.of(cells) if each}
+        for key, each in self.stored.items():
+            if each.has_moved and each.file not in used:
+                name = f"{each.baseline.skill} on {key.model}"
+                yield f"{name}: {key.case_file} is gone: delete the baseline, {each.file}"
 
 
-def key_of(cell: TrialGroup) -> BaselineKey:
+def key_of(cell: Cell) -> BaselineKey:
     """Return the key of a cell's baseline."""
-    return BaselineKey(cell.case_file or cell.path, cell.skill, cell.model)
+    return BaselineKey(cell.case_file or cell.path, cell.model, cell.chooses)
 
 
-def baseline_file(folder: Path, case_file: str, model: str) -> Path:
-    """Return the path of a baseline file: below ``folder``, the same path as the case file's.
+def _unmoved(key: BaselineKey, skill: str) -> tuple[str, str, bool, str]:
+    """Return what stays the same if the folder of a skill is moved."""
+    return posixpath.basename(key.case_file), key.model, key.chooses, skill
 
-    Args:
-        folder: Folder of the baseline files.
-        case_file: Path of the case file from the folder that contains ``.upskill``, with slashes.
-        model: Label of the model.
-    """
-    return folder.joinpath(*map(_part, case_file.split("/")), _name(model))
+
+def baseline_file(folder: Path, key: BaselineKey) -> Path:
+    """Return the path of a baseline file: below ``folder``, the same path as the case file's."""
+    return folder.joinpath(*map(_part, key.case_file.split("/")), _name(key.model, key.chooses))
 
 
 def read_baselines(folder: Path, models: Iterable[str], project: Path | None) -> Baselines:
@@ -313,22 +235,19 @@ def read_baselines(folder: Path, models: Iterable[str], project: Path | None) ->
     Raises:
         BaselineError: A baseline file cannot be used.
     """
-    names = {_name(model) for model in models}
-    files = [file for file in sorted(folder.rglob("*.json")) if file.name in names]
-    return Baselines(tuple(_stored(folder, project, files)))
-
-
-def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterator[StoredBaseline]:
-    for file in files:
-        case_file = "/".join(map(unquote, file.parent.relative_to(folder).parts))
+    keys = {
+        _name(model, chooses): (model, chooses) for model in models for chooses in (False, True)
+    }
+    stored = {}
+    for file in sorted(folder.rglob("*.json")):
         # The folder of a case file may have the name of a baseline file.
-        baseline = None if file.is_dir() else read_baseline(file, case_file)
-        if baseline is not None:
-            has_moved = (
-                project is not None
-                and not (project / baseline.case_file.partition("::")[0]).exists()
-            )
-            yield StoredBaseline(file=file, baseline=baseline, moved=has_moved)
+        if file.name not in keys or file.is_dir() or (baseline := read_baseline(file)) is None:
+            continue
+        case_file = "/".join(map(unquote, file.parent.relative_to(folder).parts))
+        has_moved = project is not None and not (project / case_file.partition("::")[0]).exists()
+        key = BaselineKey(case_file, *keys[file.name])
+        stored[key] = StoredBaseline(file=file, baseline=baseline, has_moved=has_moved)
+    return Baselines(stored)
 
 
 def _part(name: str) -> str:
@@ -336,13 +255,11 @@ def _part(name: str) -> str:
     return "%2E%2E" if name == ".." else name.replace("%", "%25")
 
 
-def _name(model: str) -> str:
+def _name(model: str, chooses: bool) -> str:
     quoted = quote(model, safe=" ")
-    return f"%2E{quoted[1:]}.json" if quoted.startswith(".") else f"{quoted}.json"
-
-
-def _without_folder(key: BaselineKey) -> tuple[str, str, str]:
-    return posixpath.basename(key.case_file), key.skill, key.model
+    safe = f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+    # No quoted label has an @.
+    return f"{safe}@trigger.json" if chooses else f"{safe}.json"
 
 
 def counts_of(trial: TrialResult) -> ArmCounts | None:
@@ -360,36 +277,37 @@ class Update:
     """Whether the file could not be written."""
 
 
-def update_baselines(
-    cells: Sequence[Cell | TriggerCell],
-    folder: Path,
-    *,
-    runs: Mapping[str, int],
-    what: str = "baseline",
-) -> list[Update]:
-    """Write the baseline of every complete cell, and return the outcome for each cell.
+def update_baseline(cell: Cell, folder: Path, runs: int) -> Update:
+    """Write the baseline of a cell, if it is complete.
 
     Args:
-        cells: All cells of the session, of one kind.
+        cell: The cell.
         folder: Folder of the baseline files.
-        runs: Number of runs of a complete trial, by label of the model.
-        what: What is written, in words.
+        runs: Number of runs of a complete trial.
     """
-    return [
-        _not_written(cell, reason, what)
-        if (reason := _incomplete_reason(cell, runs[cell.model]))
-        else _write(cell, folder, what)
-        for cell in cells
-    ]
+    what = f"{'trigger ' if cell.chooses else ''}baseline"
+    file = baseline_file(folder, key_of(cell))
+    refused = False
+    reason = _incomplete_reason(cell, runs)
+    if not reason:
+        try:
+            written = write_baseline(file, baseline_of(cell))
+        except BaselineError as error:
+            reason, refused = str(error), True
+        except OSError as error:
+            reason, refused = f"cannot write {file}: {error.strerror}", True
+    if reason:
+        text = f"no {what} written of {cell.skill} on {cell.model}: {reason}"
+        return Update(text=text, refused=refused)
+    done = "written, commit it" if written else "is up to date"
+    return Update(text=f"{what} of {cell.skill} on {cell.model}: {file} {done}")
 
 
-def baseline_of(cell: Cell | TriggerCell) -> Baseline:
+def baseline_of(cell: Cell) -> Baseline:
     """Return the baseline of a cell, dated today."""
-    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = (
-        cell.pairs.measured
-        if isinstance(cell, Cell)
-        else [(trial, None) for trial in cell.current_trials]
-    )
+    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = cell.lift.pairs.measured
+    if cell.chooses:
+        pairs = [(trial, None) for trial in cell.current_trials]
     cases = [
         BaselineCase(
             id=current.case,
@@ -403,7 +321,6 @@ def baseline_of(cell: Cell | TriggerCell) -> Baseline:
     return Baseline(
         skill=cell.skill,
         model=cell.model,
-        case_file=key_of(cell).case_file,
         resolved=cell.resolved,
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),
@@ -413,7 +330,7 @@ def baseline_of(cell: Cell | TriggerCell) -> Baseline:
     )
 
 
-def _incomplete_reason(cell: TrialGroup, runs: int) -> str:
+def _incomplete_reason(cell: Cell, runs: int) -> str:
     """Return why a cell is too incomplete for a baseline, empty if it is complete."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
@@ -425,21 +342,3 @@ def _incomplete_reason(cell: TrialGroup, runs: int) -> str:
     if any(len(trial.runs) != runs for trial in cell.trials):
         return "it was stopped early: run without --upskill-early-stop"
     return ""
-
-
-def _write(cell: Cell | TriggerCell, folder: Path, what: str) -> Update:
-    baseline = baseline_of(cell)
-    file = baseline_file(folder, baseline.case_file, baseline.model)
-    try:
-        written = write_baseline(file, baseline)
-    except BaselineError as error:
-        return replace(_not_written(cell, str(error), what), refused=True)
-    except OSError as error:
-        reason = f"cannot write {file}: {error.strerror}"
-        return replace(_not_written(cell, reason, what), refused=True)
-    done = "written, commit it" if written else "is up to date"
-    return Update(text=f"{what} of {cell.skill} on {cell.model}: {file} {done}")
-
-
-def _not_written(cell: TrialGroup, reason: str, what: str) -> Update:
-    return Update(text=f"no {what} written of {cell.skill} on {cell.model}: {reason}")

@@ -112,9 +112,7 @@ def case_lines(gate: Gate) -> list[CaseLine]:
                 without_skill=arms.get("without_skill"),
                 old_skill=arms.get("old_skill"),
                 was=past.then if past else None,
-                regressed=bool(
-                    past and gate.verdict == "regression" and past.counts.difference < 0
-                ),
+                regressed=bool(past and gate.regressed and past.counts.difference < 0),
             )
         )
     return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.difference or 0.0))

@@ -12,12 +12,10 @@ from pytest_upskill.figures.baseline import (
     Baseline,
     BaselineCase,
     Baselines,
+    StoredBaseline,
     counts_of,
-    key_of,
 )
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.trials.result import TrialResult
 
 _NAMED = 5
@@ -162,30 +160,22 @@ class Comparison:
         return {case.id: case for case in self.measured}
 
 
-def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
+def adjust(comparisons: Sequence[Comparison]) -> Iterator[Comparison]:
+    """Test comparisons of one kind, and adjust the p-values for their number (Holm).
 
     The same is done with all open runs counted for the current skills, and with all counted against
     them. Adjusted p-values never decrease when a p-value of another cell increases, so these two
     results bound what the open runs of any cells could have changed.
-
-    Args:
-        comparisons: Comparison of each cell, None for a cell without one.
     """
-    tested = [comparison for comparison in comparisons if comparison and comparison.cases]
-    seen = _tests([[case.counts for case in each.cases] for each in tested])
-    if_for = _tests([[case.if_for or case.counts for case in each.cases] for each in tested])
-    against = _tests([[case.if_against or case.counts for case in each.cases] for each in tested])
-    results = iter(
-        replace(each, p=p, undecided=not each.drift and len({worse, best, worst}) > 1)
-        for each, (p, worse), (_, best), (_, worst) in zip(
-            tested, seen, if_for, against, strict=True
-        )
+    seen = _tests([[case.counts for case in each.cases] for each in comparisons])
+    if_for = _tests([[case.if_for or case.counts for case in each.cases] for each in comparisons])
+    against = _tests(
+        [[case.if_against or case.counts for case in each.cases] for each in comparisons]
     )
-    return [
-        next(results) if comparison and comparison.cases else comparison
-        for comparison in comparisons
-    ]
+    for each, (p, worse), (_, best), (_, worst) in zip(
+        comparisons, seen, if_for, against, strict=True
+    ):
+        yield replace(each, p=p, undecided=not each.drift and len({worse, best, worst}) > 1)
 
 
 def _tests(cells: Sequence[Sequence[stats.CaseCounts]]) -> list[tuple[float, bool]]:
@@ -222,43 +212,50 @@ _DRIFT_ALPHA = 0.01
 _RECORD = "record one with --upskill-runs {runs} --upskill-baseline-update and commit it"
 
 
-def compare(
-    cells: Sequence[Cell | TriggerCell], baselines: Baselines | None
-) -> list[Comparison | None]:
+def compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparison | None]:
     """Return the comparison of each cell with its past, None without a decision or a past.
 
     Against a git ref only skills that changed are tested, as nothing else differs; against a
     baseline all are, as another skill may take the queries of one that did not change. Holm's
-    correction counts those that are tested.
+    correction counts those of a kind that are tested: lifts are one family, choices another.
 
     Args:
-        cells: All cells of one kind.
+        cells: All cells of the session.
         baselines: Baselines to compare with; None for none. A cell with trials of an old skill
             from a git ref is compared with those instead.
     """
-    stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
+    stored: list[StoredBaseline | None] = [None] * len(cells)
+    if baselines:
+        stored = baselines.of(cells)
+    compared = [
+        None
+        if cell.why_undecidable
+        else _against_ref(cell)
+        if cell.ref
+        else None
+        if baselines is None
+        else against_baseline(cell, past.baseline if past else None)
+        for cell, past in zip(cells, stored, strict=True)
+    ]
+    for chooses in (False, True):
+        family = {
+            index: each
+            for index, each in enumerate(compared)
+            if each and each.cases and each.chooses is chooses
+        }
+        for index, tested in zip(family, adjust([*family.values()]), strict=True):
+            compared[index] = tested
+    return compared
 
-    def comparison_of(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison | None:
-        if cell.why_undecidable:
-            return None
-        if cell.ref:
-            return _against_ref(cell)
-        if baselines is None:
-            return None
-        return against_baseline(cell, baseline)
 
-    pairs = zip(cells, stored, strict=True)
-    return adjust([comparison_of(cell, baseline) for cell, baseline in pairs])
-
-
-def against_baseline(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison:
+def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     """Compare a cell with its baseline, on cases whose prompt and checks did not change.
 
     Args:
         cell: The cell.
         baseline: Its baseline, None if there is none.
     """
-    chooses = isinstance(cell, TriggerCell)
+    chooses = cell.chooses
     past = Comparison(then="baseline", chooses=chooses)
     record = _RECORD.format(runs=5 if chooses else 10)
     if baseline is None:
@@ -268,7 +265,7 @@ def against_baseline(cell: Cell | TriggerCell, baseline: Baseline | None) -> Com
     notes = tuple(_not_compared(cell, baseline, {case.id for case in cases}))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
-        notes = (f"no {cell.unit} in common with the baseline: {record}", *notes)
+        notes = (f"no {cell.measure.unit} in common with the baseline: {record}", *notes)
     return replace(
         past,
         cases=cases,
@@ -280,9 +277,9 @@ def against_baseline(cell: Cell | TriggerCell, baseline: Baseline | None) -> Com
     )
 
 
-def _against_ref(cell: Cell | TriggerCell) -> Comparison:
+def _against_ref(cell: Cell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
-    past = Comparison(then=cell.ref, chooses=isinstance(cell, TriggerCell))
+    past = Comparison(then=cell.ref, chooses=cell.chooses)
     if cell.history:
         return replace(past, notes=(cell.history,), lacking=cell.past_unknown)
     then = {trial.case: trial for trial in cell.old_trials}
@@ -312,7 +309,7 @@ def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase
     )
 
 
-def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase, ...]:
+def _since_baseline(cell: Cell, baseline: Baseline) -> tuple[ComparedCase, ...]:
     """Compare trials with a baseline, on cases whose prompt and checks did not change."""
     recorded = {case.id: case for case in baseline.cases}
     return tuple(
@@ -326,7 +323,7 @@ def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
     return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
 
 
-def _not_compared(cell: TrialGroup, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
+def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """Yield lines about the cases that cannot be compared with the baseline."""
     recorded = {case.id for case in baseline.cases}
     here = {trial.case for trial in cell.current_trials if trial.runs}
@@ -342,7 +339,7 @@ def _not_compared(cell: TrialGroup, baseline: Baseline, same: Collection[str]) -
             yield f"not compared, {why}: {', '.join(sorted(ids))}"
 
 
-def _model_change(cell: TrialGroup, baseline: Baseline, same: AbstractSet[str]) -> str:
+def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
     """Return how the model changed, by its name or its results without the skill; empty if not."""
     if renamed := _other_model(cell, baseline):
         return renamed
@@ -369,7 +366,7 @@ def _model_change(cell: TrialGroup, baseline: Baseline, same: AbstractSet[str]) 
     return ""
 
 
-def _other_model(cell: TrialGroup, baseline: Baseline) -> str:
+def _other_model(cell: Cell, baseline: Baseline) -> str:
     """Return that other models answered than in the baseline; empty if the same ones did."""
     served, recorded = set(cell.served), set(baseline.served)
     if not served or not recorded or served & recorded:

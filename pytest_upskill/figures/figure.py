@@ -1,6 +1,7 @@
 """The figures of a cell: how each is named, rounded and explained, wherever it is shown.
 
-A new figure is one row of a table below: then JUnit, JSON, CSV and HTML have it.
+A new figure is one row of a table below: then JUnit, JSON, CSV and HTML have it. What tables show,
+in the terminal, Markdown, HTML and the history, is made of these figures too.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from pytest_upskill.figures.arm import AgentFigures, ArmFigures
+from pytest_upskill.figures.cases import CaseLine, arm_figures
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison
-from pytest_upskill.figures.gate import CellGate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
+from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, Endings
-from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import estimate, money, percent, points, rate_text
 from pytest_upskill.stats import Agreement, Estimate
 from pytest_upskill.trials.trial import Arm
@@ -61,20 +64,20 @@ class Figure:
 Row = tuple[str, Unit, str, Callable[[T], Scalar | Estimate]]
 """Name, unit and explanation of a figure, and how it is read from a part of a gate."""
 
-_LIFT: Sequence[Row[Cell]] = (
-    ("lift.verdict", "", "verdict without the comparison", lambda cell: cell.verdict),
-    ("lift", "points", "pass rate with the skill minus without", lambda cell: cell.lift),
-    ("cases", "count", "cases with valid runs in both arms", lambda cell: len(cell.pairs.measured)),
-    ("cases.failed", "count", "failed with the skill", lambda cell: len(cell.failed_cases)),
-    ("missing", "count", "runs without a usable reply", lambda cell: cell.missing),
+_LIFT: Sequence[Row[Lift]] = (
+    ("lift.verdict", "", "verdict without the comparison", lambda lift: lift.verdict),
+    ("lift", "points", "pass rate with the skill minus without", lambda lift: lift.observed),
+    ("cases", "count", "cases with valid runs in both arms", lambda lift: len(lift.pairs.measured)),
+    ("cases.failed", "count", "failed with the skill", lambda lift: len(lift.cell.failed_cases)),
+    ("missing", "count", "runs without a usable reply", lambda lift: lift.cell.missing),
     (
         "tokens.ratio",
         "ratio",
         "tokens with the skill by those without",
-        lambda cell: cell.token_ratio,
+        lambda lift: lift.token_ratio,
     ),
-    ("runs_needed", "count", "runs that would probably be enough", lambda cell: cell.runs_needed),
-    ("runs.spared", "count", "runs skipped by an early stop", lambda cell: cell.skipped_runs),
+    ("runs_needed", "count", "runs that would probably be enough", lambda lift: lift.runs_needed),
+    ("runs.spared", "count", "runs skipped by an early stop", lambda lift: lift.skipped_runs),
 )
 
 _ARM: Sequence[Row[ArmFigures]] = (
@@ -126,13 +129,13 @@ AGENT: Sequence[Row[AgentFigures]] = (
     ("calls", "mean", "tool calls per run", lambda agent: agent.calls),
 )
 
-TRIGGERS: Sequence[Row[TriggerCell]] = (
-    ("recall", "share", "queries that should choose the skill and do", lambda cell: cell.recall),
-    ("false_triggers", "share", "other queries that choose it", lambda cell: cell.false_triggers),
-    ("precision", "share", "choices of it that are wanted", lambda cell: cell.precision),
-    ("queries", "count", "queries with a valid run", lambda cell: cell.queries),
-    ("failed", "count", "queries that failed", lambda cell: len(cell.failed_cases)),
-    ("missing", "count", "runs without a usable reply", lambda cell: cell.missing),
+_TRIGGERS: Sequence[Row[Triggers]] = (
+    ("recall", "share", "queries that should choose the skill and do", lambda of: of.recall),
+    ("false_triggers", "share", "other queries that choose it", lambda of: of.false_triggers),
+    ("precision", "share", "choices of it that are wanted", lambda of: of.precision),
+    ("queries", "count", "queries with a valid run", lambda of: of.queries),
+    ("failed", "count", "queries that failed", lambda of: len(of.cell.failed_cases)),
+    ("missing", "count", "runs without a usable reply", lambda of: of.cell.missing),
 )
 
 _ENDINGS: Sequence[Row[Endings]] = (
@@ -148,21 +151,81 @@ _PAST: Sequence[Row[Comparison]] = (
 )
 
 
-def figures(gate: CellGate[Cell | TriggerCell]) -> list[Figure]:
-    """Return the figures of a gate's cell; cells of one kind have figures of the same names."""
+def figures(gate: Gate) -> list[Figure]:
+    """Return the figures of a gate's cell; cells of one measure have figures of the same names."""
     cell, past = gate.cell, gate.comparison
-    if isinstance(cell, TriggerCell):
+    if cell.chooses:
         listed = [*_trigger_figures(cell)]
     else:
-        verdict = "regression" if gate.shows_regression else cell.verdict
-        shown = Figure(name="verdict", value=verdict, unit="", help="verdict of the gate")
+        shown = Figure(name="verdict", value=gate.verdict, unit="", help="verdict of the gate")
         listed = [shown, *_lift_figures(cell)]
     return [*listed, *read(_PAST, past if past and past.measured else None)]
 
 
-def trigger_columns(cell: TriggerCell) -> list[str]:
-    """Return recall, false triggers, precision and queries, as in a table."""
-    return [figure.text for figure in read(TRIGGERS[:4], cell)]
+Columns = Mapping[str, str]
+"""The columns of a row in tables, by their heads."""
+
+
+def columns_of(gate: Gate) -> Columns:
+    """Return the most important figures of a gate's cell as the columns of a table."""
+    shown = {figure.name: figure for figure in figures(gate)}
+    if gate.cell.chooses:
+        return {
+            "recall [95 %]": shown["trigger.recall"].text.replace(", ", ","),
+            "false triggers": shown["trigger.false_triggers"].text.replace(", ", ","),
+            "precision": shown["trigger.precision"].text,
+            "queries": shown["trigger.queries"].text,
+        }
+    lift, corrected, failed = shown["lift"], shown["lift.corrected"], shown["cases.failed"]
+    judged = f", judged {lift.text.partition(' ')[0]}" if corrected.value is not None else ""
+    three = shown["runs.old"].value is not None
+    return {
+        "pass rate": _change(shown, "pass_rate", old=three),
+        "lift [95 %]": (corrected if judged else lift).text.replace(", ", ",") + judged,
+        "verdict": gate.qualified_verdict + (f", {failed.text} failed" if failed.value else ""),
+        **_means(shown),
+    }
+
+
+def case_columns(case: CaseLine) -> Columns:
+    """Return the figures of a case as the columns of a table."""
+    trials = {"without": case.without_skill, "old": case.old_skill, "with": case.with_skill}
+    shown = {
+        figure.name: figure
+        for arm, trial in trials.items()
+        for figure in read(_ARM, arm_figures(trial), name=f"{{}}.{arm}")
+    }
+    tallies = (f"{trial.passes}/{len(trial.runs)}" for trial in trials.values() if trial)
+    return {
+        "passed": "->".join(tallies),
+        "difference": "n/a" if case.difference is None else points(case.difference),
+        **_means(shown),
+    }
+
+
+def _means(shown: Mapping[str, Figure]) -> Columns:
+    """Return the mean checks and tokens of a run."""
+    counted = next(
+        (
+            shown[f"checks.{arm}"]
+            for arm in ("with", "without")
+            if shown[f"checks.{arm}"].value is not None
+        ),
+        None,
+    )
+    ratio = shown.get("tokens.ratio")
+    times = f" {ratio.text}" if ratio and ratio.value is not None else ""
+    return {
+        "checks": _change(shown, "checks_passed") + (f"/{counted.text}" if counted else ""),
+        "tokens": _change(shown, "tokens") + times,
+    }
+
+
+def _change(shown: Mapping[str, Figure], name: str, *, old: bool = False) -> str:
+    """Return a figure of each arm: ``60->95%``, or with the old skill between."""
+    arms = ("without", "old", "with") if old else ("without", "with")
+    *before, now = (shown[f"{name}.{arm}"].text for arm in arms)
+    return "->".join([*(text.removesuffix("%") for text in before), now])
 
 
 def read(
@@ -186,13 +249,14 @@ def read(
 
 
 def _lift_figures(cell: Cell) -> Iterator[Figure]:
-    judged, endings = cell.judged, {each.arm: each for each in cell.endings}
+    lift, endings = cell.lift, {each.arm: each for each in cell.endings}
+    judged = lift.judged
     arms: Mapping[Arm, ArmFigures | None] = {
-        "with_skill": cell.with_skill,
-        "without_skill": cell.without_skill,
-        "old_skill": cell.old_skill,
+        "with_skill": lift.with_skill,
+        "without_skill": lift.without_skill,
+        "old_skill": lift.old_skill,
     }
-    yield from read(_LIFT, cell)
+    yield from read(_LIFT, lift)
     yield from read(_JUDGE, judged)
     for arm, of_arm in arms.items():
         name, of = f"{{}}.{arm.removesuffix('_skill')}", ARM_NAMES[arm]
@@ -205,12 +269,12 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
     for which, agreement in agreements.items():
         of = f"{which} the skill"
         yield from read(_AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=of)
-    yield from read(AGENT, cell.agent, name="agent.{}")
+    yield from read(AGENT, lift.agent, name="agent.{}")
 
 
-def _trigger_figures(cell: TriggerCell) -> Iterator[Figure]:
+def _trigger_figures(cell: Cell) -> Iterator[Figure]:
     endings = {each.arm: each for each in cell.endings}
-    yield from read(TRIGGERS, cell, name="trigger.{}")
+    yield from read(_TRIGGERS, cell.triggers, name="trigger.{}")
     for arm in cell.version_arms:
         yield from read(_ENDINGS, endings.get(arm), name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal
 
 from pytest_upskill.figures.baseline import Baselines
-from pytest_upskill.figures.cell import Cell, CellVerdict
+from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison, compare
-from pytest_upskill.figures.thresholds import Thresholds
-from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.figures.wording import (
-    JUDGED_PAST,
-    cell_sentence,
-    mistakes,
-    percent,
-    trigger_sentence,
-)
-
-_REASONS: Mapping[CellVerdict, str] = {
-    "hurts": "the skill hurts",
-    "no effect": "the skill has no effect",
-    "too few runs": "too few runs to tell",
-}
-"""Why a gate fails, by the verdict that fails it."""
+from pytest_upskill.figures.lift import CellVerdict, Lift
+from pytest_upskill.figures.thresholds import Problem, Thresholds
+from pytest_upskill.figures.triggers import Triggers
 
 NOT_MEASURED = 75
 """Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
@@ -34,15 +21,11 @@ ShownVerdict = CellVerdict | Literal["regression"]
 """A cell's verdict, or ``regression``."""
 
 
-C = TypeVar("C", bound=Cell | TriggerCell)
-C_co = TypeVar("C_co", bound=Cell | TriggerCell, covariant=True)
-
-
 @dataclass(frozen=True, kw_only=True)
-class CellGate(Generic[C_co]):
-    """Decision about one cell: a lift, or how often a skill is chosen."""
+class Gate:
+    """Decision about one cell."""
 
-    cell: C_co
+    cell: Cell
     outcome: Literal["passed", "failed", "skipped"]
     text: str
     """Complete sentence, one line."""
@@ -54,6 +37,16 @@ class CellGate(Generic[C_co]):
     """What to know about the decision; empty for nothing."""
 
     @property
+    def lift(self) -> Lift:
+        """The lift of the cell, if it measures one."""
+        return self.cell.lift
+
+    @property
+    def triggers(self) -> Triggers:
+        """How often the skill of the cell is chosen, if it measures that."""
+        return self.cell.triggers
+
+    @property
     def nodeid(self) -> str:
         """Node id, such as ``path::gate[model]``."""
         return f"{self.cell.path}::{self.name}"
@@ -61,7 +54,7 @@ class CellGate(Generic[C_co]):
     @property
     def name(self) -> str:
         """The part of the node id after the path."""
-        return f"{self.cell.gate_kind}[{self.cell.model}]"
+        return f"{self.cell.measure.gate_name}[{self.cell.model}]"
 
     @property
     def is_red(self) -> bool:
@@ -70,38 +63,31 @@ class CellGate(Generic[C_co]):
 
     @property
     def regressed(self) -> bool:
-        """Whether the cell has become worse since the baseline or the git ref."""
-        return self.comparison is not None and self.comparison.regressed
-
-    @property
-    def shows_regression(self) -> bool:
         """Whether reports show a regression in place of the verdict."""
-        return self.outcome != "skipped" and self.regressed
+        return (
+            self.outcome != "skipped" and self.comparison is not None and self.comparison.regressed
+        )
 
     @property
-    def verdict(self: Gate) -> ShownVerdict:
-        """Verdict in reports: ``regression`` takes precedence over the cell's verdict."""
-        return "regression" if self.shows_regression else self.cell.verdict
+    def verdict(self) -> ShownVerdict:
+        """Verdict in reports: ``regression`` takes precedence over that of the lift."""
+        return "regression" if self.regressed else self.lift.verdict
 
     @property
-    def qualified_verdict(self: Gate) -> str:
+    def qualified_verdict(self) -> str:
         """The verdict, marked as uncalibrated if it rests on a judge that no labels correct."""
-        if self.cell.uncalibrated and self.verdict in {"helps", "hurts"}:
+        if self.lift.uncalibrated and self.verdict in {"helps", "hurts"}:
             return f"{self.verdict}, uncalibrated"
         return self.verdict
 
     @property
     def details(self) -> list[str]:
         """Lines below the text: of a regression figures and cases; wrong choices; advice."""
-        cell, comparison = self.cell, self.comparison
-        lines = [mistakes(cell)] if isinstance(cell, TriggerCell) and cell.mistakes else []
-        if comparison is None or not self.shows_regression:
-            return [*lines, _next_step(cell)] if self.outcome == "failed" else lines
-        past = []
-        if isinstance(cell, Cell):
-            lines = [f"lift: {cell_sentence(cell)}"]
-            past = [JUDGED_PAST] if cell.judged else []
-        return [*lines, *comparison.worse_cases, *past, comparison.next_step]
+        measure, past = self.cell.measure, self.comparison
+        lines = measure.details(regressed=self.regressed)
+        if past is not None and self.regressed:
+            return [*lines, *past.worse_cases, past.next_step]
+        return [*lines, measure.next_step] if self.outcome == "failed" else lines
 
     @property
     def report(self) -> str:
@@ -110,37 +96,22 @@ class CellGate(Generic[C_co]):
         return "\n".join([self.text, *self.details, *notes])
 
 
-Gate = CellGate[Cell]
-TriggerGate = CellGate[TriggerCell]
-
-
-class Problem(NamedTuple):
-    """A threshold that a cell misses, or could miss because of open runs."""
-
-    text: str
-    is_certain: bool
-    """Whether the cell misses it whatever the results of the open runs."""
-
-
 def decide_gates(
-    cells: Sequence[C], thresholds: Thresholds, baselines: Baselines | None
-) -> list[CellGate[C]]:
+    cells: Sequence[Cell], thresholds: Thresholds, baselines: Baselines | None
+) -> list[Gate]:
     """Decide the gate of every cell.
 
     Args:
-        cells: All cells of the session of one kind; p-values are adjusted for their number.
+        cells: All cells of the session; p-values are adjusted for the number of a kind.
         thresholds: Thresholds from the options; a case file's take precedence.
         baselines: Baselines to compare with; None for no comparison. A cell with trials of an old
             skill from a git ref is compared with those instead.
     """
-    return [
-        decide_gate(cell, thresholds, past) for cell, past in _with_comparisons(cells, baselines)
-    ]
+    pairs = zip(cells, compare(cells, baselines), strict=True)
+    return [decide_gate(cell, thresholds, past) for cell, past in pairs]
 
 
-def decide_gate(
-    cell: C, thresholds: Thresholds, comparison: Comparison | None = None
-) -> CellGate[C]:
+def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = None) -> Gate:
     """Decide whether a cell meets the thresholds.
 
     The gate fails if a problem is certain, and decides nothing if one is only possible.
@@ -153,15 +124,11 @@ def decide_gate(
     if reason := cell.why_undecidable:
         return skipped_gate(cell, reason)
     thresholds = thresholds.with_overrides(cell.gate)
-    if isinstance(cell, Cell):
-        sentence, warning = cell_sentence(cell), _uncalibrated_warning(cell, thresholds)
-        problems = [*_regression(comparison, thresholds, "the skill"), *_problems(cell, thresholds)]
-    else:
-        sentence, warning = trigger_sentence(cell), ""
-        problems = [
-            *_regression(comparison, thresholds, "the choice"),
-            *_trigger_problems(cell, thresholds),
-        ]
+    measure = cell.measure
+    problems = [
+        *_regression(comparison, thresholds, measure.subject),
+        *measure.problems(thresholds),
+    ]
     certain = "; ".join(problem.text for problem in problems if problem.is_certain)
     if problems and not certain:
         possible = "; ".join(problem.text for problem in problems)
@@ -169,131 +136,30 @@ def decide_gate(
         open_runs = cell.open_runs or "missing runs or cut answers of other cells"
         gate = skipped_gate(cell, f"missing data: {open_runs} could decide: {possible}")
         return replace(gate, misses_data=True, comparison=comparison)
-    gate = CellGate(
+    gate = Gate(
         cell=cell,
         outcome="failed" if certain else "passed",
-        text=f"{cell.name}: {certain or sentence}",
+        text=f"{cell.name}: {certain or measure.sentence}",
         comparison=comparison,
-        warning=warning,
+        warning=measure.warning(thresholds),
     )
     # A failed gate has the figures too, unless its details do.
-    if not certain or any(sentence in line for line in gate.details):
+    if not certain or any(measure.sentence in line for line in gate.details):
         return gate
-    return replace(gate, text=f"{gate.text} ({sentence})")
+    return replace(gate, text=f"{gate.text} ({measure.sentence})")
 
 
-def skipped_gate(cell: C, reason: str) -> CellGate[C]:
+def skipped_gate(cell: Cell, reason: str) -> Gate:
     """Return a gate that decides nothing, with the reason."""
-    text = f"no decision: {reason}"
-    return CellGate(cell=cell, outcome="skipped", text=text, misses_data=cell.misses_data)
-
-
-def _next_step(cell: Cell | TriggerCell) -> str:
-    """Return advice about a gate that failed without a regression."""
-    if isinstance(cell, TriggerCell):
-        return (
-            "next: say in the description when to use the skill and when not to, in the words of "
-            "these queries, or change the gate"
-        )
-    if cell.verdict == "hurts":
-        return (
-            "next: read the answers that fail only with the skill, and correct or remove what "
-            "misled the model"
-        )
-    return "next: add to the skill what the cases that fail with it ask for, or change the gate"
-
-
-def _problems(cell: Cell, thresholds: Thresholds) -> Iterator[Problem]:
-    """Yield the thresholds that the cell misses, or could miss because of open runs."""
-    corrected = "corrected " if cell.correction else ""
-    min_pass_rate, min_lift = thresholds.min_mean_pass_rate, thresholds.min_lift
-    rate = f"{corrected}pass rate with the skill{_corrected_rate(cell)}"
-    yield from _too_low(cell.pass_rate_if, min_pass_rate, f"{rate} is under {{:g}}%")
-    yield from _too_low(cell.lift_if, min_lift, f"{corrected}lift is under {{:+g}} points")
-    if cell.uncalibrated and "uncalibrated" in thresholds.fail_on:
-        yield Problem("it rests on an uncalibrated judge", is_certain=True)
-    # What an uncalibrated judge decides against a skill may be its own mistake.
-    is_doubtful = cell.uncalibrated and cell.verdict == "hurts"
-    if cell.verdict.replace(" ", "-") in thresholds.fail_on and not is_doubtful:
-        yield Problem(_REASONS[cell.verdict], is_certain=True)
-
-
-def _corrected_rate(cell: Cell) -> str:
-    """Return the corrected pass rate with the skill; empty without one, or if runs are missing.
-
-    Only the uncorrected rate is in the sentence about the cell.
-    """
-    low, high = (cell.pass_rate_if(for_skill) for for_skill in (False, True))
-    if cell.correction is None or low is None or low != high:
-        return ""
-    return f", {percent(low)}%,"
-
-
-def _uncalibrated_warning(cell: Cell, thresholds: Thresholds) -> str:
-    """Return which limits an uncalibrated judge decides; empty for none."""
-    if not cell.uncalibrated:
-        return ""
-    limits = []
-    if thresholds.min_lift is not None:
-        limits.append("min_lift")
-    if thresholds.min_mean_pass_rate:
-        limits.append("min_mean_pass_rate")
-    if not limits:
-        return ""
-    are = "is" if len(limits) == 1 else "are"
-    return f"{' and '.join(limits)} {are} compared with what an uncalibrated judge found"
-
-
-def _trigger_problems(cell: TriggerCell, thresholds: Thresholds) -> Iterator[Problem]:
-    """Yield the limits that the cell misses, or could miss because of open runs."""
-    yield from _too_low(cell.recall_if, thresholds.min_recall, "recall is under {:g}%")
-    most = thresholds.max_false_triggers
-    low, high = cell.false_triggers_if(False), cell.false_triggers_if(True)
-    if most is not None and low is not None and high is not None and high > most:
-        yield Problem(f"false triggers are over {100 * most:g}%", is_certain=low > most)
+    text = f"gate not decided: {reason}"
+    return Gate(cell=cell, outcome="skipped", text=text, misses_data=cell.measure.misses_data)
 
 
 def _regression(
     comparison: Comparison | None, thresholds: Thresholds, subject: str
 ) -> Iterator[Problem]:
-    """Yield the problem that a cell has become worse, or could have because of open runs.
-
-    Args:
-        comparison: Comparison with the cell's past, None for none.
-        thresholds: Thresholds of the gate.
-        subject: What has become worse.
-    """
+    """Yield the problem that a cell has become worse, or could have because of open runs."""
     if comparison is None or "regression" not in thresholds.fail_on:
         return
     if comparison.regressed or comparison.undecided:
         yield Problem(f"{subject} {comparison.headline}", is_certain=comparison.regressed)
-
-
-def _too_low(
-    rate_if: Callable[[bool], float | None], limit: float | None, text: str
-) -> Iterator[Problem]:
-    """Yield the problem that a figure is under its limit, or could be because of open runs.
-
-    Args:
-        rate_if: Returns the figure if all open runs were for the skill, or against it.
-        limit: The least allowed; None for none.
-        text: The problem, with a place for the limit in percent.
-    """
-    low, high = rate_if(False), rate_if(True)
-    if limit is not None and low is not None and high is not None and low < limit:
-        yield Problem(text.format(100 * limit), is_certain=high < limit)
-
-
-def _with_comparisons(
-    cells: Sequence[C], baselines: Baselines | None
-) -> Iterable[tuple[C, Comparison | None]]:
-    """Return the cells, each with the comparison with its past; None for a cell without one.
-
-    Args:
-        cells: All cells of one kind; p-values are adjusted for the number of those compared.
-        baselines: Baselines to compare with; None for none. A cell with trials of an old skill from
-            a git ref is compared with those instead.
-    """
-    if baselines is None and not any(cell.ref for cell in cells):
-        return [(cell, None) for cell in cells]
-    return zip(cells, compare(cells, baselines), strict=True)

@@ -1,9 +1,10 @@
-"""Thresholds of the gates."""
+"""Thresholds of the gates, and what misses them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from pytest_upskill.cases.skill import GateRule
@@ -31,6 +32,29 @@ class Thresholds:
         """Return the thresholds with those that a case file sets in their place."""
         own = {limit.name: getattr(by, limit.name) for limit in fields(by)}
         return replace(self, **{name: value for name, value in own.items() if value is not None})
+
+
+class Problem(NamedTuple):
+    """A threshold that a cell misses, or could miss because of open runs."""
+
+    text: str
+    is_certain: bool
+    """Whether the cell misses it whatever the results of the open runs."""
+
+
+def too_low(
+    rate_if: Callable[[bool], float | None], limit: float | None, text: str
+) -> Iterator[Problem]:
+    """Yield the problem that a figure is under its limit, or could be because of open runs.
+
+    Args:
+        rate_if: Returns the figure if all open runs were for the skill, or against it.
+        limit: The least allowed; None for none.
+        text: The problem, with a place for the limit in percent.
+    """
+    low, high = rate_if(False), rate_if(True)
+    if limit is not None and low is not None and high is not None and low < limit:
+        yield Problem(text.format(100 * limit), is_certain=high < limit)
 
 
 def fraction(value: float, *, low: float) -> float:

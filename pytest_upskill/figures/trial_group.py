@@ -1,17 +1,16 @@
-"""Trials of one skill on one model, and what tells skills of the same name apart."""
+"""The trials of a cell: how many there are, how they ended, and which are of one arm."""
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, TypeVar
 
 from pytest_upskill.cases.skill import GateRule
+from pytest_upskill.models import is_language_model
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Arm
+from pytest_upskill.trials.result import CellLabels, TrialResult
+from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
 ARM_NAMES: Mapping[Arm, str] = {
     "with_skill": "with the skill",
@@ -44,18 +43,7 @@ class Endings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialGroup:
-    """Trials of one skill on one model, from which figures are computed."""
-
-    version_arms: ClassVar[tuple[Arm, Arm]]
-    """The arm with the current skill, and the arm with the old one."""
-    gate_kind: ClassVar[str]
-    """The first word of the name of the cell's gate."""
-
-    unit: ClassVar[str] = "case"
-    units: ClassVar[str] = "cases"
-    """What its trials are of."""
-    under_test: ClassVar[str] = " with the skill"
-    """The arm that can fail, to follow the verb; empty if there is no other."""
+    """The trials of one skill on one model."""
 
     path: str
     """Path of the case file from the rootdir, with which the node ids of its gates begin."""
@@ -80,6 +68,25 @@ class TrialGroup:
     """Whether a comparison is missing that should exist."""
     skipped: tuple[str, ...] = ()
     """Cases that did not run, or not in every arm."""
+    judge: str = ""
+    """Full name of the judge; empty for none."""
+    labels: CellLabels | None = None
+    """Labels of answers that apply to this cell; None without a labels file."""
+
+    @cached_property
+    def chooses(self) -> bool:
+        """Whether a model chooses among skills; otherwise they are in its context or not."""
+        return any(trial.arm in TRIGGER_ARMS for trial in self.trials)
+
+    @property
+    def version_arms(self) -> tuple[Arm, Arm]:
+        """The arm with the current skill, and the arm with the old one."""
+        return ("trigger", "old_trigger") if self.chooses else ("with_skill", "old_skill")
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether ``offline`` answered, which is no model."""
+        return not is_language_model(self.resolved)
 
     @cached_property
     def copied(self) -> bool:
@@ -122,17 +129,6 @@ class TrialGroup:
     def failed_cases(self) -> list[str]:
         """Cases that fail with the current skill, as too few of their runs passed."""
         return [trial.case for trial in self.current_trials if trial.failed]
-
-    @property
-    def failed_text(self) -> str:
-        """How many of them there are: ``2 cases failed``; empty for none."""
-        failed = len(self.failed_cases)
-        return f"{counted(failed, self.unit, self.units)} failed" if failed else ""
-
-    @property
-    def why_undecidable(self) -> str | None:
-        """Why no decision about the cell is possible, None if one is."""
-        raise NotImplementedError
 
     @property
     def title(self) -> str:
@@ -225,31 +221,3 @@ class TrialGroup:
     def served(self) -> list[str]:
         """Model ids that the API returned."""
         return sorted({name for trial in self.trials for name in trial.served})
-
-
-G = TypeVar("G", bound=TrialGroup)
-
-
-def with_places(cells: Iterable[G]) -> list[G]:
-    """Return the cells, with ``place`` set for skills that share a name."""
-    cells = list(cells)
-    paths = {
-        cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
-        for cell in cells
-    }
-    return [
-        replace(cell, place=_place(cell.path, paths[cell.skill]) if paths[cell.skill][1:] else "")
-        for cell in cells
-    ]
-
-
-def _place(path: str, paths: Collection[str]) -> str:
-    """Return the folder of a case file, or its path if the folder has another one of the name."""
-    folder = _folder(path)
-    is_unique = sum(_folder(other) == folder for other in paths) == 1
-    return (folder or ".") if is_unique else path
-
-
-def _folder(path: str) -> str:
-    """Return the folder of the case file that the node id of a skill or a file begins with."""
-    return posixpath.dirname(path.partition("::")[0])

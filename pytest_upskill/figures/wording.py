@@ -1,4 +1,4 @@
-"""Texts about trials and cells, in which model output is safe to print."""
+"""Numbers and trials in words, in which model output is safe to print."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ import textwrap
 from collections.abc import Iterable
 from itertools import accumulate
 
-from pytest_upskill import stats
-from pytest_upskill.figures.arm import ArmFigures, token_ratio
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.thresholds import Thresholds
-from pytest_upskill.figures.trigger_cell import NO_SKILL, Confusion, Rate, TriggerCell, any_except
-from pytest_upskill.project.messages import counted, safe
+from pytest_upskill.project.messages import safe
 from pytest_upskill.stats import Agreement, Estimate, Interval
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 ANSWER = "answer"
 """Name of the report section with an answer that did not pass."""
-
-JUDGED_PAST = (
-    "a judge decided both versions, and no labels show its errors about the old one: read the "
-    "answers before you change the skill"
-)
-"""Caveat about a regression that a judge found."""
 
 _SHOWN = 8192
 """Characters of an answer that a report shows."""
@@ -74,45 +63,6 @@ def _required_passes(result: TrialResult) -> str:
     return f"{required} must (min_pass_rate {result.min_pass_rate:g})"
 
 
-def cell_sentence(cell: Cell) -> str:
-    """Return a cell's verdict, pass rates and lift with its interval, in one sentence."""
-    with_, without = cell.with_skill, cell.without_skill
-    if with_ is None or without is None or cell.lift is None:
-        return "no case ran in both arms"
-    needed = f", about {cell.runs_needed} are needed" if cell.runs_needed else ""
-    by = " by an uncalibrated judge" if cell.uncalibrated else ""
-    judged = "judged lift" if cell.judged else "lift"
-    more = [text for text in (corrected(cell), tipping_point(cell)) if text]
-    sentence = (
-        f"{cell.verdict}{by}{needed}: passed {percent(without.pass_rate)}% without, "
-        f"{percent(with_.pass_rate)}% with, "
-        f"{judged} {points(cell.lift.estimate)} points {bounds(cell.lift)}"
-    )
-    return ", ".join([sentence, *more])
-
-
-def corrected(cell: Cell) -> str:
-    """Return the corrected lift: ``corrected +27 [+6, +48]``; empty without a calibrated judge."""
-    return f"corrected {estimate(cell.correction.estimate)}" if cell.correction else ""
-
-
-def lift(cell: Cell) -> str:
-    """Return the lift, ``+20 [-3,+41]``; the corrected one beside the one that a judge found."""
-    if cell.lift is None or cell.deciding_lift is None:
-        return "n/a"
-    judged = f", judged {points(cell.lift.estimate)}" if cell.correction else ""
-    return estimate(cell.deciding_lift).replace(", ", ",") + judged
-
-
-def tipping_point(cell: Cell) -> str:
-    """Return how wrong an uncalibrated judge would have to be; empty without such a verdict."""
-    least = cell.judged.tipping_point if cell.judged else None
-    if least is None or cell.doubt:
-        return ""
-    favors = "favors" if cell.verdict == "helps" else "disfavors"
-    return f"holds unless the judge {favors} the skill by more than {points(least)[1:]} points"
-
-
 def judge_accuracy(agreement: Agreement) -> str:
     """Return how often a judge is right: ``accepts 92% [80-97] of correct answers, rejects …``."""
     shares = (("accepts", agreement.holds, "correct"), ("rejects", agreement.fails, "wrong"))
@@ -124,59 +74,9 @@ def judge_accuracy(agreement: Agreement) -> str:
     )
 
 
-def trigger_sentence(cell: TriggerCell) -> str:
-    """Return a cell's figures in one sentence."""
-    parts = []
-    if cell.recall is not None:
-        parts.append(f"recall {rate_text(cell.recall)} on {_queries(cell.recall)} that should")
-    if cell.false_triggers is not None:
-        false = cell.false_triggers
-        parts.append(f"false triggers {rate_text(false)} on {_queries(false)} that should not")
-    if cell.precision is not None:
-        parts.append(f"precision {percent(cell.precision)}%")
-    return ", ".join(parts) or "no query has a valid run"
-
-
 def rate_text(rate: Estimate) -> str:
     """Return a rate with its interval, ``90% [70, 97]``."""
     return f"{percent(rate.estimate)}% [{percent(rate.low)}, {percent(rate.high)}]"
-
-
-def mistakes(cell: TriggerCell) -> str:
-    """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
-    return "; ".join(
-        f"{_mistake(confusion)} ({counted(confusion.runs, 'run')})" for confusion in cell.mistakes
-    )
-
-
-def _mistake(confusion: Confusion) -> str:
-    if confusion.wanted == any_except(confusion.taken):
-        return f"chose {confusion.taken} where it should not"
-    taken, wanted = (
-        "no skill" if name == NO_SKILL else name for name in (confusion.taken, confusion.wanted)
-    )
-    return f"chose {taken} instead of {wanted}"
-
-
-def too_few_queries_notes(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
-    """Return a note for each rate whose interval is too wide to rely on."""
-    notes = []
-    limits = thresholds.with_overrides(cell.gate)
-    for rate, least, most, kind in (
-        (cell.recall, limits.min_recall, None, "that should trigger it"),
-        (cell.false_triggers, None, limits.max_false_triggers, "that should not"),
-    ):
-        if rate is None:
-            continue
-        needed = stats.queries_needed(rate.estimate, least=least, most=most)
-        if needed is not None and needed > rate.queries:
-            tell = "tells" if rate.queries == 1 else "tell"
-            notes.append(f"{_queries(rate)} {kind} {tell} little: about {needed} would be enough")
-    return notes
-
-
-def _queries(rate: Rate) -> str:
-    return counted(rate.queries, "query", "queries")
 
 
 def columns(text: str) -> int:
@@ -226,12 +126,6 @@ def percent(rate: float) -> str:
     if whole in {"0", "100"} and 0 < rate < 1:
         return f"{min(max(100 * rate, 0.1), 99.9):.1f}"
     return whole
-
-
-def times(without: ArmFigures | None, with_: ArmFigures | None) -> str | None:
-    """Return mean tokens with the skill divided by those without, None if not counted."""
-    ratio = token_ratio(without, with_)
-    return None if ratio is None else f"{ratio:.2f}"
 
 
 def money(dollars: float | None, *, at_most: bool = False) -> str:

@@ -8,9 +8,6 @@ from pathlib import Path
 from pytest_upskill import STATE
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 
-TRIGGER_BASELINES = "trigger-baselines"
-"""Name of the folder in it with the baseline files of triggers."""
-
 CATALOGUE = "catalogue.json"
 """Name of the committed catalogue in it."""
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import Gate, TriggerGate
-from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.git import Revision
 from pytest_upskill.trials.result import RunResult, SkippedCase, TrialResult, Unmeasured
 
@@ -58,44 +56,34 @@ class Report:
 
     sessions: tuple[Session, ...]
     gates: tuple[Gate, ...]
-    """A decision for each cell, in the order of case files and chosen models."""
-    trigger_gates: tuple[TriggerGate, ...] = ()
-    """The same for each trigger cell."""
+    """A decision for each cell, in the order of case files and chosen models, lifts first."""
 
     @property
-    def cells(self) -> list[Cell]:
-        """Cells of the gates."""
-        return [gate.cell for gate in self.gates]
+    def lifts(self) -> list[Gate]:
+        """Gates of the cells that measure a lift."""
+        return [gate for gate in self.gates if not gate.cell.chooses]
 
     @property
-    def decisions(self) -> list[Gate | TriggerGate]:
-        """The gates of both kinds."""
-        return [*self.gates, *self.trigger_gates]
+    def triggers(self) -> list[Gate]:
+        """Gates of the cells that measure how often a skill is chosen."""
+        return [gate for gate in self.gates if gate.cell.chooses]
 
     @property
-    def trigger_cells(self) -> list[TriggerCell]:
-        """Trigger cells of the gates."""
-        return [gate.cell for gate in self.trigger_gates]
-
-    @property
-    def all_cells(self) -> list[Cell | TriggerCell]:
-        """Cells of the gates of both kinds."""
-        return [gate.cell for gate in self.decisions]
-
-    @property
-    def failed_cases(self) -> list[tuple[Cell | TriggerCell, TrialResult]]:
+    def failed_cases(self) -> list[tuple[Cell, TrialResult]]:
         """Cases and queries that failed with the skill, each with its cell."""
         return [
-            (cell, trial)
-            for cell in self.all_cells
-            for trial in cell.current_trials
+            (gate.cell, trial)
+            for gate in self.gates
+            for trial in gate.cell.current_trials
             if trial.failed
         ]
 
     @property
     def unmeasured_skills(self) -> list[Unmeasured]:
         """Skills on models that no session measured."""
-        measured = {(cell.path, cell.skill, cell.model) for cell in self.all_cells}
+        measured = {
+            (cell.path, cell.skill, cell.model) for cell in (gate.cell for gate in self.gates)
+        }
         cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
         for session in self.sessions:
             for each in session.unmeasured:
@@ -107,9 +95,9 @@ class Report:
         )
 
 
-def runs_of(cells: Iterable[TrialGroup]) -> Iterator[RunResult]:
-    """Return an iterator over all valid runs of the cells."""
-    return (run for cell in cells for trial in cell.trials for run in trial.runs)
+def runs_of(gates: Iterable[Gate]) -> Iterator[RunResult]:
+    """Return an iterator over all valid runs of the gates' cells."""
+    return (run for gate in gates for trial in gate.cell.trials for run in trial.runs)
 
 
 def dollars(runs: Iterable[RunResult]) -> float | None:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from pytest_upskill.figures.arm import agent_figures
 from pytest_upskill.figures.figure import AGENT, Figure, Scalar, Unit, figures, read
-from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -60,7 +60,7 @@ def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
         yield "upskill.trigger.taken", safe_line(", ".join(taken))
 
 
-def gate_properties(gate: Gate | TriggerGate) -> Properties:
+def gate_properties(gate: Gate) -> Properties:
     """Return what a gate is about, and the figures of its cell."""
     return [
         ("upskill.skill", gate.cell.skill),

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
 
 from pytest_upskill.figures.baseline import Baselines
-from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import decide_gates
 from pytest_upskill.figures.thresholds import Thresholds
-from pytest_upskill.figures.trial_group import TrialGroup, with_places
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, TrialResult
 from pytest_upskill.trials.trial import ARMS
-
-G = TypeVar("G", bound=TrialGroup)
 
 
 def merge(
     reports: Mapping[str, Report],
     thresholds: Thresholds,
     baselines: Baselines | None,
-    trigger_baselines: Baselines | None = None,
 ) -> Report:
     """Merge reports, and decide the gate of every cell again.
 
@@ -32,33 +27,30 @@ def merge(
         reports: Reports by the name of their file.
         thresholds: Thresholds of the gates.
         baselines: Baselines to compare with; None for no comparison.
-        trigger_baselines: The same for trigger cells.
 
     Raises:
         ReportError: The reports contradict each other or contain the same trial.
     """
-    cells = _merge_cells((file, cell) for file, report in reports.items() for cell in report.cells)
-    trigger_cells = _merge_cells(
-        (file, cell) for file, report in reports.items() for cell in report.trigger_cells
+    cells = _merge_cells(
+        (file, gate.cell) for file, report in reports.items() for gate in report.gates
     )
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
         gates=tuple(decide_gates(cells, thresholds, baselines)),
-        trigger_gates=tuple(decide_gates(trigger_cells, thresholds, trigger_baselines)),
     )
 
 
-def _merge_cells(cells: Iterable[tuple[str, G]]) -> list[G]:
+def _merge_cells(cells: Iterable[tuple[str, Cell]]) -> list[Cell]:
     """Return the cells of all files, each joined from its parts, in the order of a session."""
-    parts: dict[tuple[str, str], list[tuple[str, G]]] = {}
+    parts: dict[tuple[bool, str, str], list[tuple[str, Cell]]] = {}
     for file, cell in cells:
-        parts.setdefault((cell.path, cell.model), []).append((file, cell))
-    models = list(dict.fromkeys(model for _, model in parts))
-    in_order = sorted(parts, key=lambda key: (key[0], models.index(key[1])))
+        parts.setdefault((cell.chooses, cell.path, cell.model), []).append((file, cell))
+    models = list(dict.fromkeys(model for *_, model in parts))
+    in_order = sorted(parts, key=lambda key: (*key[:2], models.index(key[2])))
     return with_places(_join_parts(parts[key]) for key in in_order)
 
 
-def _join_parts(parts: Sequence[tuple[str, G]]) -> G:
+def _join_parts(parts: Sequence[tuple[str, Cell]]) -> Cell:
     """Return one cell joined from its parts.
 
     Raises:
@@ -77,15 +69,12 @@ def _join_parts(parts: Sequence[tuple[str, G]]) -> G:
                     f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
                 )
     cells = [cell for _, cell in parts]
-    joined = replace(
+    return replace(
         first,
         trials=tuple(_sort_trials(chain.from_iterable(cell.trials for cell in cells))),
         skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
+        labels=_join_labels([cell.labels for cell in cells if cell.labels is not None]),
     )
-    if not isinstance(joined, Cell):
-        return joined
-    labels = [each.labels for each in cells if isinstance(each, Cell) and each.labels is not None]
-    return replace(joined, labels=_join_labels(labels))
 
 
 def _join_labels(parts: Sequence[CellLabels]) -> CellLabels | None:
@@ -102,13 +91,13 @@ def _join_labels(parts: Sequence[CellLabels]) -> CellLabels | None:
     )
 
 
-def _difference(one: TrialGroup, other: TrialGroup) -> str | None:
+def _difference(one: Cell, other: Cell) -> str | None:
     """Return why two cells cannot be parts of the same cell, None if they can."""
     if one.resolved != other.resolved:
         return f"different models ({one.resolved}, {other.resolved})"
     if one.planned != other.planned:
         return f"{one.planned} and {other.planned} trials"
-    if isinstance(one, Cell) and isinstance(other, Cell) and one.judge != other.judge:
+    if one.judge != other.judge:
         return f"different judges ({one.judge or 'none'}, {other.judge or 'none'})"
     if (one.gate, one.ref) != (other.gate, other.ref):
         return "different gates"

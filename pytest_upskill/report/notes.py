@@ -9,19 +9,18 @@ from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
 from pytest_upskill.figures.arm import ArmFigures
 from pytest_upskill.figures.cases import case_lines
-from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
+from pytest_upskill.figures.lift import JUDGED_PAST, Lift
+from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import (
-    JUDGED_PAST,
     bounds,
-    corrected,
     estimate,
     judge_accuracy,
     money,
     percent,
     points,
-    tipping_point,
 )
 from pytest_upskill.project.messages import counted
 
@@ -41,17 +40,17 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     """
     for gate in gates:
         yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
-    too_few = [gate.cell for gate in gates if gate.verdict == "too few runs"]
-    if needed := sorted(cell.runs_needed for cell in too_few if cell.runs_needed):
+    too_few = [gate.lift for gate in gates if gate.verdict == "too few runs"]
+    if needed := sorted(lift.runs_needed for lift in too_few if lift.runs_needed):
         chances = sorted(
-            percent(cell.chance_of_enough or 0.0) for cell in too_few if cell.runs_needed
+            percent(lift.chance_of_enough or 0.0) for lift in too_few if lift.runs_needed
         )
         yield (
             f"too few runs: --upskill-runs {_span(needed)} would be enough with a probability of "
             f"{_span(chances)} %"
         )
-    yield from unusable_judgements([gate.cell for gate in gates])
-    if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
+    yield from unusable_judgements(gates)
+    if any(gate.lift.uncalibrated and gate.cell.labels is None for gate in gates):
         yield (
             "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
             "of --upskill-json for you to label"
@@ -66,26 +65,26 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
 def short_notes(gates: Iterable[Gate]) -> Iterator[str]:
     """Yield the notes without which the table misleads, for ``-q``."""
     for gate in gates:
-        lines = [*_open_verdict(gate.cell)]
+        lines = [*_open_verdict(gate.lift)]
         if gate.comparison is not None:
             lines += gate.comparison.warnings
         yield from (f"{gate.cell.name}: {line}" for line in lines)
 
 
-def _open_verdict(cell: Cell) -> Iterator[str]:
+def _open_verdict(lift: Lift) -> Iterator[str]:
     """Yield why the verdict is not the one that the runs show, if it is not."""
-    if cell.verdict == "too few runs" and cell.doubt:
-        yield cell.doubt
+    if lift.verdict == "too few runs" and lift.doubt:
+        yield lift.doubt
 
 
-def undecidable_statements(cells: Iterable[Cell]) -> Iterator[str]:
+def undecidable_statements(gates: Iterable[Gate]) -> Iterator[str]:
     """Yield a line that counts, by skill, the statements that no answer can show."""
     counts = Counter(
         skill
         for _, skill, _, _ in {
-            (cell.path, cell.title, trial.case, statement)
-            for cell in cells
-            for trial in cell.trials
+            (gate.cell.path, gate.cell.title, trial.case, statement)
+            for gate in gates
+            for trial in gate.cell.trials
             for statement in trial.undecidable
         }
     )
@@ -102,7 +101,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     """Yield the notes about one cell, without its name."""
     yield from _remarks(gate)
     if verbose:
-        yield from _figures(gate.cell)
+        yield from _figures(gate.lift)
         yield from _uninformative_cases(gate)
 
 
@@ -112,10 +111,10 @@ def _span(values: Sequence[object]) -> str:
 
 
 def _remarks(gate: Gate) -> Iterator[str]:
-    cell = gate.cell
+    cell, lift = gate.cell, gate.lift
     yield from cell.ending_notes
-    if cell.agent is not None:
-        yield from cell.agent.remarks
+    if lift.agent is not None:
+        yield from lift.agent.remarks
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
@@ -123,54 +122,53 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield f"{are} missing (no usable reply); the verdict would be the same"
     if gate.comparison is not None:
         yield from gate.comparison.remarks
-    if cell.judged is not None:
-        yield from judge_notes(gate)
+    yield from judge_notes(gate)
     if gate.warning:
         yield f"warning: {gate.warning}"
-    yield from _open_verdict(cell)
+    yield from _open_verdict(lift)
     # The notes about a judge explain its verdicts.
-    is_by_code = gate.outcome != "skipped" and cell.judged is None
-    if is_by_code and (explanation := _explain_verdict(cell)):
+    is_by_code = gate.outcome != "skipped" and lift.judged is None
+    if is_by_code and (explanation := _explain_verdict(lift)):
         yield explanation
-    yield from _about_runs(cell)
+    yield from _about_runs(lift)
 
 
-def _about_runs(cell: Cell) -> Iterator[str]:
-    if cell.copied:
+def _about_runs(lift: Lift) -> Iterator[str]:
+    if lift.cell.copied:
         yield (
             "the model gave one answer in all runs of every trial, so one run counts: let its "
             "server vary the answers (--upskill-param temperature=1), or add cases"
         )
-    if cell.look > 1 and not cell.skipped_runs:
+    if lift.look > 1 and not lift.skipped_runs:
         yield (
-            f"runs were added to recorded ones (look {cell.look}), so p must be at most "
-            f"{cell.alpha:.2g} for helps or hurts"
+            f"runs were added to recorded ones (look {lift.look}), so p must be at most "
+            f"{lift.alpha:.2g} for helps or hurts"
         )
-    if cell.train:
-        cases = "1 train case is" if len(cell.train) == 1 else f"{len(cell.train)} train cases are"
+    if lift.train:
+        cases = "1 train case is" if len(lift.train) == 1 else f"{len(lift.train)} train cases are"
         yield f"{cases} left out of the lift"
-    if stats.mixed(cell.counts):
+    if stats.mixed(lift.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
 
 
 def _would_repeat_answers(gate: Gate) -> bool:
     """Return whether there are too few runs, but more would only repeat the same answers."""
     decided = gate.outcome != "skipped" and not gate.cell.cut_failures
-    return decided and gate.cell.repetitive and gate.verdict == "too few runs"
+    return decided and gate.lift.repetitive and gate.verdict == "too few runs"
 
 
-def _explain_verdict(cell: Cell) -> str:
+def _explain_verdict(lift: Lift) -> str:
     """Return why the verdict seems to contradict the interval; empty if it does not."""
-    if cell.doubt or cell.verdict not in {"too few runs", "no effect"}:
+    if lift.doubt or lift.verdict not in {"too few runs", "no effect"}:
         return ""
-    if cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:
+    if lift.observed is None or lift.observed.low <= 0 <= lift.observed.high:
         return ""
-    arms = ([c.runs_with for c in cell.counts], [c.runs_without for c in cell.counts])
+    arms = ([c.runs_with for c in lift.counts], [c.runs_without for c in lift.counts])
     if min(map(sum, arms)) < stats.MIN_RUNS:
         return f"the interval excludes 0, but a verdict needs {stats.MIN_RUNS} runs in each arm"
-    p = stats.lift_test(cell.counts)
+    p = stats.lift_test(lift.counts)
     return (
-        f"the interval excludes 0, but the exact test decides: p = {p:.2g}, over {cell.alpha:.2g}"
+        f"the interval excludes 0, but the exact test decides: p = {p:.2g}, over {lift.alpha:.2g}"
     )
 
 
@@ -181,7 +179,7 @@ def _uninformative_cases(gate: Gate) -> Iterator[str]:
         ("always passes", "passes with and without the skill"),
         ("never passes", "never passes"),
     ):
-        pairs = gate.cell.pairs.measured
+        pairs = gate.lift.pairs.measured
         if cases := [pair.case for pair in pairs if status_of[pair.case] == alike]:
             yield f"{why} (uninformative): {', '.join(cases)}"
 
@@ -190,21 +188,21 @@ def _count_with_verb(count: int) -> str:
     return f"{counted(count, 'run')} {'is' if count == 1 else 'are'}"
 
 
-def _figures(cell: Cell) -> Iterator[str]:
-    if sentence := _pass_sentence(cell):
+def _figures(lift: Lift) -> Iterator[str]:
+    if sentence := _pass_sentence(lift):
         yield sentence
-    interval = stats.population_interval(cell.counts)
-    enough_cases = sum(case.usable for case in cell.counts) >= _MIN_CASES_FOR_NEW_PROMPTS
-    if interval is not None and cell.lift is not None and enough_cases:
-        lift = f"{points(cell.lift.estimate)} points {bounds(interval)}"
-        yield f"on new prompts like these: lift {lift}"
+    interval = stats.population_interval(lift.counts)
+    enough_cases = sum(case.usable for case in lift.counts) >= _MIN_CASES_FOR_NEW_PROMPTS
+    if interval is not None and lift.observed is not None and enough_cases:
+        text = f"{points(lift.observed.estimate)} points {bounds(interval)}"
+        yield f"on new prompts like these: lift {text}"
 
 
-def _pass_sentence(cell: Cell) -> str:
+def _pass_sentence(lift: Lift) -> str:
     """Return what a passed run takes: ``a pass takes 812 -> 430 tokens, $0.0010 -> $0.0008``."""
-    arms = (cell.without_skill, cell.with_skill)
+    arms = (lift.without_skill, lift.with_skill)
     # Tokens only where both arms count them, so that they can be compared.
-    counted = cell.token_ratio is not None
+    counted = lift.token_ratio is not None
     without, with_ = (_amounts_of_a_pass(arm, counted=counted) if arm else "" for arm in arms)
     if not with_:
         return ""
@@ -224,21 +222,22 @@ def _amounts_of_a_pass(arm: ArmFigures, *, counted: bool) -> str:
 
 def judge_notes(gate: Gate) -> Iterator[str]:
     """Yield the notes about a cell whose verdict rests on a judge."""
-    cell, judged = gate.cell, gate.cell.judged
+    judged = gate.lift.judged
     if judged is None:
         return
-    if gate.verdict == "regression":
+    if gate.regressed:
         yield JUDGED_PAST
     if judged.calibrated:
-        yield from _calibrated_notes(cell, judged)
+        yield from _calibrated_notes(gate.lift, judged)
     else:
-        yield from _uncalibrated_notes(cell, judged)
+        yield from _uncalibrated_notes(gate.lift, judged)
 
 
-def unusable_judgements(cells: Sequence[Cell]) -> Iterator[str]:
+def unusable_judgements(gates: Sequence[Gate]) -> Iterator[str]:
     """Yield a line for each judge whose judgements could not all be used."""
-    for judge in dict.fromkeys(cell.judge for cell in cells):
-        trials = [trial for cell in cells if cell.judge == judge for trial in cell.trials]
+    for judge in dict.fromkeys(gate.cell.judge for gate in gates):
+        cells = [gate.cell for gate in gates if gate.cell.judge == judge]
+        trials = [trial for cell in cells for trial in cell.trials]
         judged = sum(bool(run.statements) for trial in trials for run in trial.runs)
         yield from unusable(judge, [error for trial in trials for error in trial.errors], judged)
 
@@ -263,25 +262,50 @@ def unusable(judge: str, errors: Sequence[str], judged: int) -> Iterator[str]:
     )
 
 
-def _calibrated_notes(cell: Cell, judged: Judged) -> Iterator[str]:
-    if cell.lift is not None:
-        yield f"judged {estimate(cell.lift)}, {corrected(cell)}"
+def _calibrated_notes(lift: Lift, judged: Judged) -> Iterator[str]:
+    if lift.observed is not None:
+        yield f"judged {estimate(lift.observed)}, {lift.corrected}"
     for arm, agreement in (("with", judged.with_skill), ("without", judged.without_skill)):
         if agreement is not None:
             yield f"judge {arm} the skill: {judge_accuracy(agreement)}"
     yield from (f"judge: {note}" for note in judged.notes)
     correction = judged.correction
-    if cell.verdict == "too few runs" and correction and correction.judge_share > _MAIN_SHARE:
+    if lift.verdict == "too few runs" and correction and correction.judge_share > _MAIN_SHARE:
         yield "too few labels: more of them would narrow the interval most"
 
 
-def _uncalibrated_notes(cell: Cell, judged: Judged) -> Iterator[str]:
-    if text := tipping_point(cell):
-        yield f"{cell.verdict} by an uncalibrated judge: {text}"
-    elif judged.uncorrected_verdict == "no effect" and cell.verdict == "too few runs":
+def _uncalibrated_notes(lift: Lift, judged: Judged) -> Iterator[str]:
+    if text := lift.tipping_point:
+        yield f"{lift.verdict} by an uncalibrated judge: {text}"
+    elif judged.uncorrected_verdict == "no effect" and lift.verdict == "too few runs":
         yield (
             "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
             "shrink every lift"
         )
-    if cell.labels is not None:
+    if lift.cell.labels is not None:
         yield from (f"judge: {reason}" for reason in judged.reasons)
+
+
+def trigger_notes(gates: Sequence[Gate], thresholds: Thresholds | None = None) -> Iterator[str]:
+    """Yield the notes about all cells in which a model chooses.
+
+    Args:
+        gates: Decision about each cell.
+        thresholds: Limits by which to tell how many queries would do; None to leave that out.
+    """
+    for gate in gates:
+        cell = gate.cell
+        lines = [*cell.ending_notes]
+        if gate.outcome == "skipped" and not cell.is_offline:
+            lines.append(gate.text)
+        elif cell.missing:
+            lines.append(f"missing runs (no usable reply): {cell.missing}")
+        if cell.triggers.mistakes:
+            lines.append(cell.triggers.wrong_choices)
+        if gate.comparison is not None:
+            lines += gate.comparison.remarks
+        if thresholds is not None and not cell.is_offline:
+            lines += cell.triggers.too_few_queries(thresholds)
+        yield from (f"{cell.name}: {line}" for line in lines)
+    if any(gate.cell.is_offline for gate in gates):
+        yield f"triggers: {BY_WORDS}, so its choices fail no run"

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.document import Report, Session
@@ -66,7 +65,7 @@ def why_undecided(
         missing = counted(len(trials), "trial")
         error = f": {trials[0][1].errors[0]}" if names_error else ""
         yield f"{missing} without a usable reply{error}"
-    elif gates := [gate for gate in report.decisions if gate.misses_data]:
+    elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     if not is_part and (shards := missing_shards(report)):
         yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
@@ -76,13 +75,13 @@ def why_undecided(
 
 def _has_failed(report: Report) -> bool:
     others = any(session.other_failures for session in report.sessions)
-    gates = any(gate.outcome == "failed" for gate in report.decisions)
+    gates = any(gate.outcome == "failed" for gate in report.gates)
     return others or gates or bool(failed_trials(report))
 
 
 def _is_empty(report: Report) -> bool:
     """Return whether no test ran, though there should have been some."""
-    if report.all_cells or report.unmeasured_skills:
+    if report.gates or report.unmeasured_skills:
         return False
     return not any(session.other_tests or session.nothing_changed for session in report.sessions)
 
@@ -96,18 +95,18 @@ def uncompared_base(report: Report) -> str | None:
     """
     if any(session.options.get("baseline_update") for session in report.sessions):
         return None
-    compared = [gate for gate in report.decisions if gate.comparison]
-    compared = [gate for gate in compared if isinstance(gate.cell, Cell)] or compared
-    comparisons = [gate.comparison for gate in compared if gate.comparison]
-    if comparisons and all(comparison.lacking for comparison in comparisons):
-        return comparisons[0].base
+    families = ([gate.comparison for gate in of] for of in (report.lifts, report.triggers))
+    comparisons = next(filter(any, families), [])
+    compared = [comparison for comparison in comparisons if comparison]
+    if compared and all(comparison.lacking for comparison in compared):
+        return compared[0].base
     return None
 
 
 def missing_comparisons(report: Report) -> list[str]:
     """Return a line for each reason why cells were not compared, with the cells' names."""
     cell_names = defaultdict[str, list[str]](list)
-    for gate in report.decisions:
+    for gate in report.gates:
         if gate.comparison is not None:
             for reason in gate.comparison.gaps:
                 cell_names[reason].append(gate.cell.name)
@@ -153,9 +152,9 @@ def cut_short(report: Report) -> list[Session]:
 
 
 def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
-    for cell in report.all_cells:
-        for trial in cell.trials:
-            yield f"{cell.path}::{trial.case}[{trial.model}-{trial.arm}]", trial
+    for gate in report.gates:
+        for trial in gate.cell.trials:
+            yield f"{gate.cell.path}::{trial.case}[{trial.model}-{trial.arm}]", trial
 
 
 def _is_replay(report: Report) -> bool:

@@ -109,11 +109,7 @@ class ExitCode:
             without_trials=tuple(self._selection.without_trials()) if compares else (),
             nothing_changed=self._selection.nothing_changed,
         )
-        return Report(
-            sessions=(made,),
-            gates=tuple(self._results.gates),
-            trigger_gates=tuple(self._results.trigger_gates),
-        )
+        return Report(sessions=(made,), gates=tuple(self._results.gates))
 
 
 def _options(settings: Settings) -> dict[str, Any]:

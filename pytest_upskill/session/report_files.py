@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -21,7 +20,7 @@ from pytest_upskill.answers.cache import changed_recordings
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.figure import figures
-from pytest_upskill.figures.gate import Gate, TriggerGate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import ANSWER, quoted_lines
 from pytest_upskill.models import ToolCall
 from pytest_upskill.project.git import revision
@@ -31,11 +30,8 @@ from pytest_upskill.report.files.write import in_github_actions, write, write_fo
 from pytest_upskill.report.junit import figure_properties, mirror_properties
 from pytest_upskill.session.exit_code import fail_unwritten
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import AnyGate
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.result import RunResult, TrialRecord, TrialResult
-
-G = TypeVar("G", Gate, TriggerGate)
 
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _SHOWN_RECORDINGS = 11
@@ -71,7 +67,7 @@ class Files:
         report = self._presentable(report)
         for name, file in self._settings.reports.items():
             self._write(session, file, partial(write, report, name, file))
-        if (folder := self._settings.runs_dir) and (report.gates or report.trigger_gates):
+        if (folder := self._settings.runs_dir) and report.gates:
             # Imported here: most runs are in no history.
             from pytest_upskill.report.history.runs import log_run
 
@@ -106,11 +102,9 @@ class Files:
         root = self._config.rootpath
         gates = tuple(presentable(gate, str(root)) for gate in report.gates)
         built = any(
-            check.name in {Compile.name, Run.name}
-            for run in runs_of(gate.cell for gate in gates)
-            for check in run.checks
+            check.name in {Compile.name, Run.name} for run in runs_of(gates) for check in run.checks
         )
-        folders = {(root / gate.cell.path).parent for gate in report.decisions}
+        folders = {(root / gate.cell.path).parent for gate in report.gates}
         (session,) = report.sessions
         return Report(
             sessions=(
@@ -122,11 +116,10 @@ class Files:
                 ),
             ),
             gates=gates,
-            trigger_gates=tuple(presentable(gate, str(root)) for gate in report.trigger_gates),
         )
 
 
-def presentable(gate: G, root: str) -> G:
+def presentable(gate: Gate, root: str) -> Gate:
     """Return a gate with long answers cut and paths relative to the rootdir.
 
     Args:
@@ -204,7 +197,7 @@ class JUnit:
                 reporter.append(element)
             report.user_properties += mirror_properties(report.user_properties, self._mirrors)
 
-    def add_figures(self, gates: Iterable[AnyGate]) -> None:
+    def add_figures(self, gates: Iterable[Gate]) -> None:
         """Write the figures of every cell as suite properties."""
         if self._xml is not None:
             for gate in gates:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Literal
 
 import pytest
 
@@ -18,85 +18,38 @@ from pytest_upskill.figures.baseline import (
     BaselineError,
     Baselines,
     Update,
-    key_of,
     read_baselines,
-    update_baselines,
+    update_baseline,
 )
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import CellGate, Gate, TriggerGate, decide_gates, skipped_gate
-from pytest_upskill.figures.trial_group import with_places
-from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.figures.cell import Cell, with_places
+from pytest_upskill.figures.gate import Gate, decide_gates, skipped_gate
 from pytest_upskill.project.messages import safe, safe_line
-from pytest_upskill.project.project import TRIGGER_BASELINES
 from pytest_upskill.report.junit import Properties, gate_properties
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm, runs_of
 
-AnyGate = Gate | TriggerGate
-C = TypeVar("C", Cell, TriggerCell)
-
 
 class Results:
-    """The results of trials, cells and gates, in the process that reports them."""
+    """The results of trials, cells and gates, in the process that reports them.
+
+    Raises:
+        pytest.UsageError: A baseline cannot be used.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.records = Records()
+        self.gates: list[Gate] = []
+        """The gate of each cell, once all trials have run."""
         self.baselines: list[Update] = []
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
         """One line for each baseline file that can be deleted."""
         self.collection_failed = False
         self._config = config
-        self._settings = config.stash[SETTINGS]
-        self._lifts = _Kind[Cell](self._settings, "baselines", "baseline", chooses=False)
-        self._choices = _Kind[TriggerCell](
-            self._settings, TRIGGER_BASELINES, "trigger baseline", chooses=True
-        )
-
-    @property
-    def gates(self) -> list[Gate]:
-        """The gate of each cell, once all trials have run."""
-        return self._lifts.gates
-
-    @property
-    def trigger_gates(self) -> list[TriggerGate]:
-        """The gate of each trigger cell, likewise."""
-        return self._choices.gates
-
-    @property
-    def decisions(self) -> list[AnyGate]:
-        """The gates of both kinds."""
-        return [*self.gates, *self.trigger_gates]
-
-    def finish(self, session: pytest.Session) -> None:
-        """Decide the gate of every cell, report it as a test, and write baselines."""
-        self._lifts.decide(cells_of(self.records, self._settings, self._config.rootpath))
-        self._choices.decide(trigger_cells_of(self.records, self._settings))
-        self.orphans = [*self._lifts.unused_baselines(), *self._choices.unused_baselines()]
-        session.testscollected += len(self.decisions)
-        for gate in self.decisions:
-            report_gate(session, gate, gate_properties(gate))
-        if self._settings.baseline_update:
-            nothing = Update(text="no baseline written: nothing was measured")
-            updates = [*self._lifts.write_baselines(), *self._choices.write_baselines()]
-            self.baselines = updates or [nothing]
-
-
-class _Kind(Generic[C]):
-    """The cells of one kind, of lifts or of choices: their gates and baselines.
-
-    Raises:
-        pytest.UsageError: A baseline cannot be used.
-    """
-
-    def __init__(self, settings: Settings, folder: str, what: str, *, chooses: bool) -> None:
-        self.gates: list[CellGate[C]] = []
-        self._settings = settings
-        self._folder = settings.project / STATE / folder
-        self._what = what
-        self._chooses = chooses
+        self._settings = settings = config.stash[SETTINGS]
+        self._folder = settings.project / STATE / "baselines"
         self._old: Baselines | None = None
         if settings.compare == "baseline" or settings.baseline_update:
             models = [model.label for model in settings.models]
@@ -105,33 +58,35 @@ class _Kind(Generic[C]):
             except BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
-    def decide(self, cells: Sequence[C]) -> None:
-        """Decide the gates; a shard decides none."""
+    def finish(self, session: pytest.Session) -> None:
+        """Decide the gate of every cell, report it as a test, and write baselines."""
+        cells = cells_of(self.records, self._settings, self._config.rootpath)
+        self.gates = self._decide(cells)
+        if self._old is not None:
+            self.orphans = [*self._old.unused(cells)]
+        session.testscollected += len(self.gates)
+        for gate in self.gates:
+            report_gate(session, gate, gate_properties(gate))
+        if self._settings.baseline_update:
+            self.baselines = [self._update(cell) for cell in cells] or [
+                Update(text="no baseline written: nothing was measured")
+            ]
+
+    def _decide(self, cells: Sequence[Cell]) -> list[Gate]:
+        """Return the gates; a shard decides none."""
         settings = self._settings
         if settings.shard is not None:
-            self.gates = [skipped_gate(cell, "sharded: merge the reports") for cell in cells]
-            return
+            return [skipped_gate(cell, "sharded: merge the reports") for cell in cells]
         # Baselines that are only to be updated decide nothing.
         old = self._old if settings.compare == "baseline" else None
-        self.gates = decide_gates(cells, settings.thresholds, old)
+        return decide_gates(cells, settings.thresholds, old)
 
-    def unused_baselines(self) -> Iterator[str]:
-        """Yield a line for each baseline file that can be deleted."""
-        if self._old is None:
-            return
-        for baseline, reason in self._old.unused([key_of(gate.cell) for gate in self.gates]):
-            cell = f"{baseline.key.skill} on {baseline.key.model}"
-            yield f"{cell}: {reason}: delete the baseline, {baseline.file}"
-
-    def write_baselines(self) -> list[Update]:
-        """Write the baselines of all cells, and return the outcome of each."""
+    def _update(self, cell: Cell) -> Update:
+        """Write the baseline of a cell, and return the outcome."""
         settings = self._settings
-        runs = {
-            model.label: runs_of(model, settings.runs, chooses=self._chooses)
-            for model in settings.models
-        }
-        cells = [gate.cell for gate in self.gates]
-        return update_baselines(cells, self._folder, runs=runs, what=self._what)
+        model = next(each for each in settings.models if each.label == cell.model)
+        runs = runs_of(model, settings.runs, chooses=cell.chooses)
+        return update_baseline(cell, self._folder, runs)
 
 
 TrialKey = tuple[str, str, str, Arm]
@@ -193,23 +148,46 @@ class Records:
 
 
 def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
-    """Return the cells in the order of case files and chosen models.
+    """Return the cells in the order of case files and chosen models, those of lifts first.
 
     Args:
         records: Results of the session's trials.
         settings: Values of all options.
         root: Folder that the paths of case files are relative to.
     """
-    judge = "" if settings.judge is None else judge_name(settings.judge)
-    groups = _groups(records, settings, chooses=False)
-    cells = [Cell(**fields, judge=judge) for fields in groups]
-    return with_places([replace(cell, labels=_labels(cell, root)) for cell in cells])
-
-
-def trigger_cells_of(records: Records, settings: Settings) -> list[TriggerCell]:
-    """Return the trigger cells in the same order."""
-    groups = _groups(records, settings, chooses=True)
-    return with_places([TriggerCell(**fields) for fields in groups])
+    model_order = {model.label: index for index, model in enumerate(settings.models)}
+    in_order = sorted(
+        records.trials.values(),
+        key=lambda record: (
+            record.cell_key.chooses,
+            record.path,
+            model_order[record.result.model],
+            record.index,
+        ),
+    )
+    cells = []
+    for key, group in groupby(in_order, key=lambda record: record.cell_key):
+        trials = list(group)
+        if len(trials) == trials[0].planned and not any(each.result.planned for each in trials):
+            continue
+        first = trials[0]
+        cell = Cell(
+            path=first.path,
+            case_file=settings.in_project(first.path),
+            skill=first.result.skill,
+            model=first.result.model,
+            resolved=first.result.resolved,
+            gate=first.gate,
+            planned=first.planned,
+            ref=first.ref,
+            history=first.history,
+            past_unknown=first.past_unknown,
+            skipped=tuple(sorted(records.skipped.get(key, ()))),
+            trials=tuple(record.result for record in trials),
+            judge="" if key.chooses or settings.judge is None else judge_name(settings.judge),
+        )
+        cells.append(replace(cell, labels=_labels(cell, root)))
+    return with_places(cells)
 
 
 def unmeasured_skills(records: Records) -> list[Unmeasured]:
@@ -227,40 +205,6 @@ def unmeasured_skills(records: Records) -> list[Unmeasured]:
         )
         for key in records.skipped.keys() - measured
     )
-
-
-def _groups(records: Records, settings: Settings, *, chooses: bool) -> Iterator[dict[str, Any]]:
-    """Yield what every kind of cell has, for each cell of one kind.
-
-    Args:
-        records: Results of the session's trials.
-        settings: Values of all options.
-        chooses: Whether to take the trials in which a model chose a skill, or the others.
-    """
-    model_order = {model.label: index for index, model in enumerate(settings.models)}
-    in_order = sorted(
-        (record for record in records.trials.values() if record.cell_key.chooses == chooses),
-        key=lambda record: (record.path, model_order[record.result.model], record.index),
-    )
-    for key, group in groupby(in_order, key=lambda record: record.cell_key):
-        trials = list(group)
-        if len(trials) == trials[0].planned and not any(each.result.planned for each in trials):
-            continue
-        first = trials[0]
-        yield {
-            "path": first.path,
-            "case_file": settings.in_project(first.path),
-            "skill": first.result.skill,
-            "model": first.result.model,
-            "resolved": first.result.resolved,
-            "gate": first.gate,
-            "planned": first.planned,
-            "ref": first.ref,
-            "history": first.history,
-            "past_unknown": first.past_unknown,
-            "skipped": tuple(sorted(records.skipped.get(key, ()))),
-            "trials": tuple(record.result for record in trials),
-        }
 
 
 def _labels(cell: Cell, root: Path) -> CellLabels | None:
@@ -294,7 +238,7 @@ _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 
 
-def report_gate(session: pytest.Session, gate: AnyGate, properties: Properties) -> None:
+def report_gate(session: pytest.Session, gate: Gate, properties: Properties) -> None:
     """Report a gate as if it were a test.
 
     Args:
@@ -321,7 +265,7 @@ def report_gate(session: pytest.Session, gate: AnyGate, properties: Properties) 
 
 
 def _phases(
-    gate: AnyGate,
+    gate: Gate,
 ) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
     """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
     if gate.outcome == "skipped":

@@ -9,20 +9,19 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trial_group import TrialGroup
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, wrap
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
-from pytest_upskill.report.notes import notes, short_notes, undecidable_statements
-from pytest_upskill.report.terminal import (
-    LEGEND,
-    TRIGGER_LEGEND,
-    table,
+from pytest_upskill.report.document import runs_of
+from pytest_upskill.report.notes import (
+    notes,
+    short_notes,
     trigger_notes,
-    trigger_table,
+    undecidable_statements,
 )
+from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import Results
@@ -104,52 +103,48 @@ class Terminal:
             write(reporter, f"cache: {problem}", yellow=True)
 
     def _figures(self, reporter: pytest.TerminalReporter) -> None:
-        if self._results.gates:
-            self._table(reporter)
+        gates = [gate for gate in self._results.gates if not gate.cell.chooses]
+        if gates:
+            three = any(gate.lift.old_skill for gate in gates)
+            arms = "without -> old -> with" if three else "without -> with"
+            self._table(reporter, f"skills: {arms}", gates)
         if self._config.get_verbosity() < 0:
-            for note in short_notes(self._results.gates):
+            for note in short_notes(gates):
                 write(reporter, note)
             return
-        if self._results.gates:
+        if gates:
             write(reporter, LEGEND)
-        if self._results.decisions:
+        if self._results.gates:
             for line in skip_lines(self._results.records.skip_reasons()):
                 write(reporter, f"skipped: {line}", yellow=True)
-        for note in notes(self._results.gates, verbose=self._config.get_verbosity() > 0):
+        for note in notes(gates, verbose=self._config.get_verbosity() > 0):
             write(reporter, note)
         for orphan in self._results.orphans:
             write(reporter, orphan)
 
     def _triggers(self, reporter: pytest.TerminalReporter) -> None:
         """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
-        gates = self._results.trigger_gates
+        gates = [gate for gate in self._results.gates if gate.cell.chooses]
         if not gates:
             return
-        reporter.section("triggers: is the skill chosen?", "=", bold=True)
-        width = self._config.get_terminal_writer().fullwidth
-        for line, gate in trigger_table(gates, width, queries=self._config.get_verbosity() > 0):
-            reporter.line(safe_line(line), red=gate is not None and gate.is_red)
+        self._table(reporter, "triggers: is the skill chosen?", gates)
         if self._config.get_verbosity() >= 0:
             write(reporter, TRIGGER_LEGEND)
             for note in trigger_notes(gates, self._settings.thresholds):
                 write(reporter, note)
 
-    def _table(self, reporter: pytest.TerminalReporter) -> None:
-        gates = self._results.gates
-        three = any(gate.cell.old_skill for gate in gates)
-        arms = "without -> old -> with" if three else "without -> with"
-        reporter.section(f"skills: {arms}", "=", bold=True)
+    def _table(self, reporter: pytest.TerminalReporter, title: str, gates: Sequence[Gate]) -> None:
+        reporter.section(title, "=", bold=True)
         width = self._config.get_terminal_writer().fullwidth
         for line, gate in table(gates, width, cases=self._config.get_verbosity() > 0):
             red = gate is not None and gate.is_red
-            verdict = None if gate is None or red else gate.verdict
+            verdict = None if gate is None or red or gate.cell.chooses else gate.verdict
             reporter.line(
                 safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
 
     def _costs(self, reporter: pytest.TerminalReporter) -> None:
-        groups: list[TrialGroup] = [gate.cell for gate in self._results.decisions]
-        runs = [run for group in groups for trial in group.trials for run in trial.runs]
+        runs = list(runs_of(self._results.gates))
         bill = self._resources.bill
         if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
             write(reporter, spent)
@@ -165,12 +160,10 @@ class Terminal:
             write(reporter, line, yellow=True)
 
     def _notes(self, reporter: pytest.TerminalReporter) -> None:
-        cells = [gate.cell for gate in self._results.gates]
-        for line in _ungraded(cells):
+        gates = self._results.gates
+        for line in (*_ungraded(gates), *undecidable_statements(gates)):
             write(reporter, line, yellow=True)
-        for line in undecidable_statements(cells):
-            write(reporter, line, yellow=True)
-        spared = sum(cell.skipped_runs for cell in cells)
+        spared = sum(gate.lift.skipped_runs for gate in gates)
         if spared:
             write(
                 reporter,
@@ -192,8 +185,8 @@ def baseline_status(
         return None
     # Any category but "passed" would make pytest's last line yellow.
     if record.result.passed:
-        return "passed", "+", ("BASE HIT", {"cyan": True})
-    return "passed", "-", ("BASE MISS", {"cyan": True})
+        return "passed", "+", ("BASELINE PASS", {"cyan": True})
+    return "passed", "-", ("BASELINE FAIL", {"cyan": True})
 
 
 def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
@@ -322,9 +315,10 @@ def _sum_if_known(costs: Iterable[float | None]) -> float | None:
     return total
 
 
-def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
+def _ungraded(gates: Iterable[Gate]) -> Iterator[str]:
     """Yield a line if statements were not judged."""
-    counts = {(trial.skill, trial.case): trial.ungraded for cell in cells for trial in cell.trials}
+    trials = [trial for gate in gates for trial in gate.cell.trials]
+    counts = {(trial.skill, trial.case): trial.ungraded for trial in trials}
     if total := sum(counts.values()):
         statements = f"{counted(total, 'statement')} {'is' if total == 1 else 'are'}"
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"

@@ -189,7 +189,7 @@ def log_generation(engine: Engine, confirmed: Confirmation, folder: Path, name: 
             planned=len(trials),
             trials=trials,
         )
-        gates.append(Gate(cell=cell, outcome="passed", text=f"{cell.name}: {cell.verdict}"))
+        gates.append(Gate(cell=cell, outcome="passed", text=f"{cell.name}: {cell.lift.verdict}"))
     session = Session(
         date=datetime.now(UTC).replace(microsecond=0),
         versions={"pytest-upskill": version("pytest-upskill"), "python": platform.python_version()},

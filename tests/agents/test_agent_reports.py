@@ -60,9 +60,9 @@ def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> N
 
     gate = decide_gate(cell, DEFAULTS)
 
-    assert (gate.outcome, cell.verdict) == ("skipped", "missing data")
+    assert (gate.outcome, cell.lift.verdict) == ("skipped", "missing data")
     assert gate.misses_data
-    assert gate.text == f"no decision: missing data: {NOT_LOADED.broken}"
+    assert gate.text == f"gate not decided: missing data: {NOT_LOADED.broken}"
 
 
 def test_a_model_that_never_calls_a_tool_is_reported() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cases.load import load_skills
-from pytest_upskill.figures.baseline import baseline_file
+from pytest_upskill.figures.baseline import BaselineKey, baseline_file
 from pytest_upskill.models import parse_model
 from pytest_upskill.trials.digests import grader_digest
 from pytest_upskill.trials.trial import plan
@@ -26,8 +26,12 @@ def test_an_update_writes_one_line_of_counts_for_each_case(
     lines = file.read_text("utf-8").split("\n")
     assert lines[1:5] == [' "format": 1,', ' "skill": "csv",', ' "model": "haiku",', lines[4]]
     one, two = (json.loads(line.strip().rstrip(",")) for line in lines[-5:-3])
-    assert (one["id"], one["with"], one["without"]) == ("one", [10, 10], [0, 10])
-    assert (two["id"], two["with"], two["without"]) == ("two", [9, 10], [0, 10])
+    assert [one[name] for name in ("id", "with_skill", "without_skill")] == [
+        "one",
+        {"passes": 10, "runs": 10},
+        {"passes": 0, "runs": 10},
+    ]
+    assert (two["id"], two["with_skill"]["passes"]) == ("two", 9)
     assert lines[-1] == ""
     assert json.loads("\n".join(lines))["served"] == ["haiku-1"]
 
@@ -123,7 +127,11 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     paths = ["../../etc/a.json", "/etc/a.json", "a/%2E%2E/a.json", "a b/a.json", "données/a.json"]
     models = ["..", ".hidden", "/etc", "a\\b", "a b", "../../etc"]
 
-    files = {baseline_file(tmp_path, path, model) for path in paths for model in models}
+    files = {
+        baseline_file(tmp_path, BaselineKey(path, model, False))
+        for path in paths
+        for model in models
+    }
 
     assert len(files) == len(paths) * len(models)
     assert all(file.is_relative_to(tmp_path) and ".." not in file.parts for file in files)

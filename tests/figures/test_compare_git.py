@@ -86,7 +86,7 @@ def test_missing_runs_of_the_old_skill_leave_the_gate_undecided(
     result = run_once(*args, COMPARE, "--upskill-min-pass-rate=0")
 
     why = "missing data: 2 missing runs could decide: the skill became worse than main: one"
-    result.stdout.fnmatch_lines([f"csv on haiku: no decision: {why} (2/5 *"])
+    result.stdout.fnmatch_lines([f"csv on haiku: gate not decided: {why} (2/5 *"])
 
 
 @pytest.mark.usefixtures("repository")

@@ -76,7 +76,7 @@ def test_a_baseline_has_the_run_that_counts(run_once: Run, options: tuple[str, .
     baselines = Path(".upskill/baselines")
     (file,) = (path for path in baselines.rglob("*.json") if path.is_file())
     cases = json.loads(file.read_text())["cases"]
-    assert [case["with"] for case in cases] == [[1, 1]] * 3
+    assert [case["with_skill"] for case in cases] == [{"passes": 1, "runs": 1}] * 3
 
 
 def test_runs_with_an_old_version_of_the_skill_are_copies_too() -> None:
@@ -84,9 +84,10 @@ def test_runs_with_an_old_version_of_the_skill_are_copies_too() -> None:
     old = replace(trials[0], arm="old_skill")
     cell = replace(counted([(5, 0)], of=5), trials=(*trials, old))
 
-    assert [len(pair.then.runs) for pair in cell.old_pairs] == [1]
+    assert [len(pair.then.runs) for pair in cell.lift.old_pairs] == [1]
     assert (
-        len(replace(cell, trials=(*trials, replace(old, distinct=2))).old_pairs[0].then.runs) == 5
+        len(replace(cell, trials=(*trials, replace(old, distinct=2))).lift.old_pairs[0].then.runs)
+        == 5
     )
 
 

@@ -159,7 +159,7 @@ def drop_counts(cell: Cell) -> list[stats.CaseCounts]:
     """Count the runs with the skill as it is and as it was."""
     return [
         stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
-        for one, other in cell.old_pairs
+        for one, other in cell.lift.old_pairs
     ]
 
 
@@ -191,7 +191,7 @@ def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
     gate, _ = decide_gates([drop, unsure], REGRESSION, None)
 
     assert gate.text == (
-        "no decision: missing data: missing runs or cut answers of other cells "
+        "gate not decided: missing data: missing runs or cut answers of other cells "
         "could decide: "
         "the skill became worse than main: case-2, case-3, case-4, case-5 "
         "(21/25 with the skill, main 25/25, p = .062)"
@@ -217,7 +217,7 @@ def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["billing on m: no decision: missing data: 1 missing run could decide: *"]
+        ["billing on m: gate not decided: missing data: 1 missing run could decide: *"]
     )
 
 
@@ -254,7 +254,7 @@ def test_on_part_of_the_trials_there_is_no_decision_and_a_line_says_so(
 
     outcomes = result.parseoutcomes()
     assert (outcomes["passed"], outcomes["skipped"]) == (2, 1)
-    result.stdout.fnmatch_lines(["billing on offline: no decision: 2 of 4 trials ran"])
+    result.stdout.fnmatch_lines(["billing on offline: gate not decided: only 2 of 4 tests ran"])
 
 
 def test_a_run_that_was_stopped_makes_no_decision(run: Run, write_skill: WriteSkill) -> None:
@@ -263,7 +263,7 @@ def test_a_run_that_was_stopped_makes_no_decision(run: Run, write_skill: WriteSk
     result = run(*OFFLINE, "-x", "-rs", "skills")
 
     assert result.parseoutcomes()["skipped"] == 1
-    result.stdout.fnmatch_lines(["SKIPPED * no decision: * of 18 trials ran"])
+    result.stdout.fnmatch_lines(["SKIPPED * gate not decided: only * of 18 tests ran"])
 
 
 def test_a_missing_run_without_the_skill_leaves_a_decided_gate_and_its_trial_as_they_are(

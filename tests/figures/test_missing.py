@@ -24,9 +24,13 @@ def test_missing_runs_that_could_decide_give_no_verdict_no_decision_and_exit_cod
 
     assert result.ret == NOT_MEASURED
     why = "missing data: 4 missing runs could change the verdict 'helps'"
-    result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
-    result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
-    result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: no decision: {why}"])
+    result.stdout.fnmatch_lines(
+        ["  haiku * missing data *", f"csv on haiku: gate not decided: {why}"]
+    )
+    result.stdout.fnmatch_lines(
+        [f"SKIPPED * skills/csv/skill_meta.json:1: gate not decided: {why}"]
+    )
+    result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: gate not decided: {why}"])
     gate = junit.cases_of(Path("junit.xml"))["gate[haiku]"]
     assert junit.properties(gate)["upskill.verdict"] == "missing data"
 
@@ -96,5 +100,5 @@ def test_after_interim_looks_missing_runs_are_weighed_at_the_level_of_the_last_o
         )
     ]
 
-    assert cell(*trials).verdict == "missing data"
-    assert cell(*(replace(each, early_stop=False) for each in trials)).verdict == "helps"
+    assert cell(*trials).lift.verdict == "missing data"
+    assert cell(*(replace(each, early_stop=False) for each in trials)).lift.verdict == "helps"

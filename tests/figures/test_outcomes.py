@@ -42,7 +42,9 @@ def test_the_arm_without_the_skill_passes_with_a_letter_for_its_real_result(
     assert letters(result) == sorted([".", ".", letter])
 
 
-@pytest.mark.parametrize(("text", "words"), [("37", "BASE MISS"), ("offline model", "BASE HIT")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("37", "BASELINE FAIL"), ("offline model", "BASELINE PASS")]
+)
 def test_verbose_says_the_real_result_in_words(
     run_once: Run, write_skill: WriteSkill, text: str, words: str
 ) -> None:

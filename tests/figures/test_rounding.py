@@ -70,7 +70,7 @@ def test_every_report_has_the_same_ratio_of_tokens() -> None:
         )
     )
 
-    assert "\u00d71.08 tok" in matrix_parts(measured)
+    assert "\u00d71.08 tok" in matrix_parts(Gate(cell=measured, outcome="passed", text=""))
     assert any(
         line.endswith(" x1.08")
         for line, _ in table([Gate(cell=measured, outcome="passed", text="")], 100, cases=False)

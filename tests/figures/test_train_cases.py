@@ -47,7 +47,7 @@ def test_a_missing_run_lets_no_train_case_into_the_bounds_of_the_pass_rate() -> 
 
     figures = cell(held_out, chosen_by, *others)
 
-    bounds = [figures.pass_rate_if(for_skill=lucky) for lucky in (False, True)]
+    bounds = [figures.lift.pass_rate_if(for_skill=lucky) for lucky in (False, True)]
     assert bounds == pytest.approx([0.2, 0.4])
 
 
@@ -61,11 +61,11 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
     chosen_by = with_and_without("train", train=True, tokens=1000)
     figures = cell(*held_out, *chosen_by)
 
-    assert figures.token_ratio == pytest.approx(2)
-    assert figures.without_skill
-    assert figures.without_skill.tokens_per_pass is None
-    assert figures.with_skill
-    assert figures.with_skill.tokens_per_pass == 40
+    assert figures.lift.token_ratio == pytest.approx(2)
+    assert figures.lift.without_skill
+    assert figures.lift.without_skill.tokens_per_pass is None
+    assert figures.lift.with_skill
+    assert figures.lift.with_skill.tokens_per_pass == 40
 
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:

@@ -13,9 +13,9 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.figure import columns_of
 from pytest_upskill.figures.gate import decide_gate, decide_gates
 from pytest_upskill.figures.thresholds import FailOn, Thresholds
-from pytest_upskill.figures.wording import cell_sentence, lift
 from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.runs import Point, difference
@@ -92,9 +92,9 @@ def test_a_calibrated_judge_that_says_hurts_fails_the_gate() -> None:
 def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
     alike = cell(400, 400, runs=400)
 
-    assert alike.verdict == "too few runs"
-    assert alike.runs_needed is None
-    assert cell(400, 400, runs=400, labels=labels(each=80)).verdict == "no effect"
+    assert alike.lift.verdict == "too few runs"
+    assert alike.lift.runs_needed is None
+    assert cell(400, 400, runs=400, labels=labels(each=80)).lift.verdict == "no effect"
     assert list(notes_of(decide_gate(alike, thresholds()), verbose=False)) == [
         (
             "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
@@ -122,20 +122,20 @@ def test_missing_runs_are_weighed_against_the_verdict_that_is_reported(
 
     found = cell(0, 0, trials=missing, labels=known)
 
-    assert found.verdict == verdict
+    assert found.lift.verdict == verdict
 
 
 def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> None:
     helps, hurts = cell(40, 10), cell(10, 40)
 
-    assert helps.judged is not None
-    assert helps.lift is not None
-    assert helps.judged.tipping_point == helps.lift.low
-    assert "helps by an uncalibrated judge: passed 20% without" in cell_sentence(helps)
-    assert cell_sentence(helps).endswith(
+    assert helps.lift.judged is not None
+    assert helps.lift.observed is not None
+    assert helps.lift.judged.tipping_point == helps.lift.observed.low
+    assert "helps by an uncalibrated judge: passed 20% without" in helps.lift.sentence
+    assert helps.lift.sentence.endswith(
         "holds unless the judge favors the skill by more than 42 points"
     )
-    assert "unless the judge disfavors the skill by more than 42 points" in cell_sentence(hurts)
+    assert "unless the judge disfavors the skill by more than 42 points" in hurts.lift.sentence
 
 
 def test_a_verdict_that_cut_answers_leave_open_has_no_tipping_point() -> None:
@@ -147,8 +147,8 @@ def test_a_verdict_that_cut_answers_leave_open_has_no_tipping_point() -> None:
 
     found = cell(0, 0, trials=(with_, replace(without, runs=cut)))
 
-    assert found.verdict == "too few runs"
-    assert "unless the judge" not in cell_sentence(found)
+    assert found.lift.verdict == "too few runs"
+    assert "unless the judge" not in found.lift.sentence
 
 
 def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() -> None:
@@ -203,9 +203,10 @@ def test_the_history_shows_the_lift_that_the_verdict_is_decided_by() -> None:
         for gate in decide_gates([judged, corrected], thresholds(), None)
     ]
 
-    assert lift(corrected).startswith("+0 [")
-    assert lift(corrected).endswith(", judged +40")
-    assert mean_lift([judged, corrected]) == pytest.approx(0.2)
+    shown = columns_of(points[1].gate)["lift [95 %]"]
+    assert shown.startswith("+0 [")
+    assert shown.endswith(", judged +40")
+    assert mean_lift(reporting.report(judged, corrected)) == pytest.approx(0.2)
     assert difference(*points) == "lift corrected by labels"
     assert difference(*points[::-1]) == "lift no longer corrected"
 
@@ -228,8 +229,8 @@ def test_labels_that_correct_the_judge_take_all_runs_whatever_the_judge_finds() 
 def test_a_cell_of_which_only_a_part_ran_asks_for_no_labels() -> None:
     few = cell(40, 10, labels=labels(each=9), planned=4)
 
-    assert few.judged is not None
-    assert few.judged.reasons == [
+    assert few.lift.judged is not None
+    assert few.lift.judged.reasons == [
         "labels can only correct a complete cell, and some of its trials did not run"
     ]
 
@@ -237,9 +238,9 @@ def test_a_cell_of_which_only_a_part_ran_asks_for_no_labels() -> None:
 def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -> None:
     few = cell(40, 10, labels=labels(each=9))
 
-    assert few.uncalibrated
-    assert few.judged is not None
-    assert few.judged.reasons == [
+    assert few.lift.uncalibrated
+    assert few.lift.judged is not None
+    assert few.lift.judged.reasons == [
         (
             "more labels are needed: 1 of answers with the skill that the judge passed, "
             "1 of answers with the skill that it did not pass, 1 of answers without the skill "
@@ -251,5 +252,5 @@ def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -
 def test_where_code_decides_every_run_no_judge_needs_to_be_checked() -> None:
     trials = (trial("with_skill", 50, 50, code=False), trial("without_skill", 0, 50, code=False))
 
-    assert cell(0, 0, trials=trials).judged is None
-    assert cell(40, 10, judge="").judged is None
+    assert cell(0, 0, trials=trials).lift.judged is None
+    assert cell(40, 10, judge="").lift.judged is None

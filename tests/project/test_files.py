@@ -71,7 +71,7 @@ def test_what_is_no_regular_file_of_the_project_is_refused_in_one_line(
         place(kind, state / name)
 
     for line in (
-        refused(lambda: read_baseline(state / "baseline.json", "a")),
+        refused(lambda: read_baseline(state / "baseline.json")),
         refused(lambda: read_catalogue(state / "catalogue.json")),
         refused(lambda: read_report(state / "report.json")),
         refused(lambda: load_labels(state)),
@@ -183,7 +183,7 @@ def read_everything(file: Path) -> None:
     """Read a file as each kind of state."""
     for read in (
         lambda: read_report(file),
-        lambda: read_baseline(file, "a"),
+        lambda: read_baseline(file),
         lambda: read_catalogue(file),
         lambda: load_labels(file.parent),
         lambda: Ledger(file.parents[2]).looks(["x"]),

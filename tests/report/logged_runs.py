@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import C, TriggerGate
-from pytest_upskill.figures.trigger_cell import TriggerCell
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.history.runs import Series, log_run, read_history
 from pytest_upskill.trials.result import TrialResult
@@ -19,31 +17,24 @@ Change = Callable[[TrialResult], TrialResult]
 
 
 def log(
-    *cells: Cell | TriggerCell,
+    *cells: Cell,
     day: int,
     commit: str = "a" * 40,
     branch: str = "main",
     dirty: bool = False,
 ) -> None:
     """Write a run of that day of January into the history."""
-    whole = report(*(each for each in cells if isinstance(each, Cell)))
-    triggers = (
-        TriggerGate(cell=each, outcome="passed", text="")
-        for each in cells
-        if isinstance(each, TriggerCell)
-    )
+    whole = report(*cells)
     (session,) = whole.sessions
     session = replace(
         session,
         date=datetime(2026, 1, day, tzinfo=UTC),
         revision=Revision(commit=commit, branch=branch, dirty=dirty),
     )
-    log_run(
-        replace(whole, sessions=(session,), trigger_gates=tuple(triggers)), Path(".upskill/runs")
-    )
+    log_run(replace(whole, sessions=(session,)), Path(".upskill/runs"))
 
 
-def changed(cell: C, change: Change) -> C:
+def changed(cell: Cell, change: Change) -> Cell:
     return replace(cell, trials=tuple(map(change, cell.trials)))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.figures.gate import TriggerGate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.models import AgentRun, Completion, ToolUse
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.files.json import read_json, write_json
@@ -51,11 +51,9 @@ def test_neither_an_agents_files_and_calls_nor_replies_to_queries_are_kept() -> 
         return replace(trial, runs=tuple(runs))
 
     cell = changed(gate.cell, by_agent)
-    asked = TriggerGate(cell=chosen([5]), outcome="passed", text="")
+    asked = Gate(cell=chosen([5]), outcome="passed", text="")
 
-    text = write_json(
-        without_answers(replace(whole, gates=(replace(gate, cell=cell),), trigger_gates=(asked,)))
-    )
+    text = write_json(without_answers(replace(whole, gates=(replace(gate, cell=cell), asked))))
 
     assert '"turns": 3' in text
     assert "SECRET" not in text
@@ -72,7 +70,7 @@ def test_an_empty_answer_of_the_history_is_still_a_miss() -> None:
 
     kept = without_answers(report(changed(counted([(5, 0)]), emptied)))
 
-    assert [trial.passes for trial in kept.cells[0].trials] == [0, 0]
+    assert [trial.passes for trial in kept.gates[0].cell.trials] == [0, 0]
 
 
 def test_the_same_run_is_one_file_and_runs_of_other_machines_are_added() -> None:

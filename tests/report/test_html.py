@@ -131,13 +131,13 @@ def test_a_long_name_in_a_chart_keeps_both_ends() -> None:
 
 def test_a_section_does_not_repeat_what_its_heading_says() -> None:
     half = counted([(5, 0), (5, 0)])
-    skipped = Gate(cell=half, outcome="skipped", text="no decision: 2 of 4 trials ran")
+    skipped = Gate(cell=half, outcome="skipped", text="gate not decided: only 2 of 4 tests ran")
     decided = Gate(cell=half, outcome="passed", text="billing on haiku: it helps")
     both = replace(report(half), gates=(skipped, decided))
 
     page = Page(write_html(both))
 
-    assert page.text.count("no decision: 2 of 4 trials ran") == 1
+    assert page.text.count("gate not decided: only 2 of 4 tests ran") == 1
     assert "it helps" in page.text
     assert "billing on haiku: it helps" not in page.text
 

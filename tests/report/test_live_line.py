@@ -97,7 +97,7 @@ def test_with_v_the_line_of_a_test_stays_whole_over_several_rows(
     seen.set()
     after = "".join(screen.wait_for_the_end())
 
-    assert "skill_meta.json::budget[m-without_skill] BASE HIT" in after
+    assert "skill_meta.json::budget[m-without_skill] BASELINE PASS" in after
 
 
 def test_the_line_is_gone_after_an_interruption(

@@ -50,7 +50,7 @@ def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
     page = write_markdown(report(haiku, opus))
 
     assert "Measured on these 2 cases (1 more was skipped), 5 runs of each in each arm: " in page
-    assert page.count("| `runs-a-script` | skipped |  |  |  |  |  |\n") == 2
+    assert page.count("| `runs-a-script` | skipped |  |  |  |  |\n") == 2
     assert "| `case-1` | skipped |" not in page
 
 
@@ -75,7 +75,7 @@ def test_the_matrix_holds_each_skill_on_each_model() -> None:
     )
 
     assert "| skill | `haiku` | `opus` |" in page
-    helps = "✅ helps<br>10 → 100 %  +90 [+54, +98]  \N{MULTIPLICATION SIGN}2.22 tok"
+    helps = "✅ helps<br>10 → 100%  +90 [+54,+98]  \N{MULTIPLICATION SIGN}2.22 tok"
     assert f"| `billing` | {helps} | ❌ hurts<br>" in page
     assert page.count("**gate failed, 1 case failed**") == 1
     assert f"| `csv` | {helps} | \N{EN DASH} |" in page
@@ -86,19 +86,21 @@ def test_cases_that_got_worse_come_before_the_details() -> None:
 
     before, _ = page.split("<details>", 1)
     assert "#### Cases that got worse with the skill" in before
-    assert "| `billing::case-3` | `haiku` | 5/5 | 1/5 | -80 |" in before
+    assert "| `billing::case-3` | `haiku` | 5/5 \u2192 1/5 | -80 |" in before
     assert "billing::case-1" not in before
 
 
 def test_a_gate_without_a_decision_is_no_passed_gate() -> None:
     gates = report(counted([(5, 0)])).gates
     whole = report(counted([(5, 0)]), counted([(5, 0)], model="opus"))
-    undecided = type(gates[0])(cell=gates[0].cell, outcome="skipped", text="no decision: 1 of 2")
+    undecided = type(gates[0])(
+        cell=gates[0].cell, outcome="skipped", text="gate not decided: only 1 of 2"
+    )
 
     page = write_markdown(type(whole)(sessions=whole.sessions, gates=(undecided, whole.gates[1])))
 
     assert "1 of 2 gates passed" in page
-    assert "- `billing on haiku: no decision: 1 of 2`" in page
+    assert "- `billing on haiku: gate not decided: only 1 of 2`" in page
 
 
 def test_why_a_case_missed_is_folded_with_its_answer() -> None:

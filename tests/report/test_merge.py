@@ -39,9 +39,9 @@ def test_shares_make_the_report_of_the_whole_run(run_once: Run, write_skill: Wri
 
     whole, merged = (read_json(Path(f"{name}.json").read_bytes()) for name in ("whole", "merged"))
     assert code == report_command(["whole.json"])
-    assert [each.skipped for each in whole.cells] == [("for-others",)] * 2 + [()] * 2
-    assert [without_times(each) for each in merged.cells] == [
-        without_times(each) for each in whole.cells
+    assert [each.cell.skipped for each in whole.gates] == [("for-others",)] * 2 + [()] * 2
+    assert [without_times(each.cell) for each in merged.gates] == [
+        without_times(each.cell) for each in whole.gates
     ]
     assert [(gate.outcome, gate.text) for gate in merged.gates] == [
         (gate.outcome, gate.text) for gate in whole.gates
@@ -81,7 +81,7 @@ def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]
     code = report_command([save("a.json", replace(made, sessions=(half,)))])
 
     assert code == 75
-    assert "billing on haiku: no decision: 2 of 4 trials ran\n" in capsys.readouterr().out
+    assert "billing on haiku: gate not decided: only 2 of 4 tests ran\n" in capsys.readouterr().out
 
 
 def test_a_skill_that_a_shard_did_not_measure_is_not_passed_over(

@@ -63,9 +63,9 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
         "model      pass rate  lift [95 %]    verdict       checks        tokens",
         "billing",
         "  offline  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->127 x2.15",
-        "    green  0/1->1/1   +100                         0.0->1.0/1.0  59->127 x2.15",
         "    half-of-the-checks",
-        "           0/1->0/1   +0                           0.0->1.0/2.0  59->127 x2.15",
+        "           0/1->0/1   +0                           0.0->1.0/2.0  59->127",
+        "    green  0/1->1/1   +100                         0.0->1.0/1.0  59->127",
     ]
 
 
@@ -83,7 +83,7 @@ def test_verbose_shows_which_cases_were_not_measured(
     assert summary(result)[2:8] == [
         "billing",
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->127 x2.15",
-        "    green  0/1->1/1   +100                           0.0->1.0/1.0  59->127 x2.15",
+        "    green  0/1->1/1   +100                           0.0->1.0/1.0  59->127",
         "    a-kernel",
         "           skipped",
         "    in-c   skipped",
@@ -214,8 +214,8 @@ def test_a_cell_with_one_arm_has_no_lift(run_once: Run, write_skill: WriteSkill)
     result = run_once("--upskill-models", "offline", "-m", "upskill(arm='with_skill')", "skills")
 
     assert summary(result)[3:] == [
-        "  offline  ?->100%    n/a          too few runs  ?->1.0/1.0  ?->127",
-        "billing on offline: no decision: 1 of 2 trials ran",
+        "  offline  n/a->100%  n/a          too few runs  n/a->1.0/1.0  n/a->127",
+        "billing on offline: gate not decided: only 1 of 2 tests ran",
     ]
 
 

@@ -55,7 +55,7 @@ def test_a_shard_decides_nothing_and_says_why(run: Run, write_skill: WriteSkill)
     result = run("--upskill-models=offline", "--upskill-shard=1/2", "-rs")
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["SKIPPED *no decision: sharded: merge the reports"])
+    result.stdout.fnmatch_lines(["SKIPPED *gate not decided: sharded: merge the reports"])
 
 
 def test_a_shard_without_a_trial_is_green(run: Run, write_skill: WriteSkill) -> None:

@@ -116,7 +116,7 @@ def test_a_worker_that_dies_loses_its_trial_alone_and_nothing_is_asked_again(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*worker * crashed while running *::case-2?m-with_skill?*"])
-    result.stdout.fnmatch_lines(["billing on m: no decision: 11 of 12 trials ran"])
+    result.stdout.fnmatch_lines(["billing on m: gate not decided: only 11 of 12 tests ran"])
     figure = properties(suite(pytester.path / "x.xml"))
     # Cases 0, 3 and 4 passed of the five that ran in both arms.
     assert figure["upskill.pass_rate.with[billing-m]"] == "0.6000"

@@ -83,7 +83,7 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     cell = series.last.gate.cell
     assert isinstance(cell, Cell)
     assert cell.path == "skills/bay-codes/skill_meta.json"
-    lift = cell.lift
+    lift = cell.lift.observed
     assert lift is not None
     assert lift.estimate == pytest.approx(decision["figures"]["s"]["lift"])
 

@@ -38,7 +38,7 @@ def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
     Yields:
         Paths and texts.
     """
-    gates = [gate for gate in report.gates if _trials(gate.cell)]
+    gates = [gate for gate in report.lifts if _trials(gate.cell)]
     taken: set[str] = set()
     for gate in gates:
         name = re.sub(r"[^\w.-]+", "-", f"{file.stem}-{gate.cell.skill}-{gate.cell.model}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from pytest_upskill.figures.arm import ArmFigures
-from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import percent
 from pytest_upskill.stats import Interval, pass_rate_interval
 
@@ -55,12 +55,12 @@ class Scatter:
     y_ticks: tuple[Tick, ...]
 
 
-def scatter(cells: Sequence[Cell]) -> Scatter | None:
-    """Return the scatter plot of one skill's cells; None if the tokens of an arm are unknown."""
+def scatter(gates: Sequence[Gate]) -> Scatter | None:
+    """Return the scatter plot of one skill's gates; None if the tokens of an arm are unknown."""
     measured = [
-        (cell.model, cell.without_skill, cell.with_skill)
-        for cell in cells
-        if cell.without_skill and cell.with_skill
+        (gate.cell.model, gate.lift.without_skill, gate.lift.with_skill)
+        for gate in gates
+        if gate.lift.without_skill and gate.lift.with_skill
     ]
     tokens = [arm.tokens for _, *arms in measured for arm in arms if arm.tokens]
     if len(tokens) < 2 * len(measured) or not measured:

@@ -16,10 +16,10 @@ from markupsafe import Markup
 
 from pytest_upskill.figures import cases
 from pytest_upskill.figures.cases import CaseLine
-from pytest_upskill.figures.figure import figures, trigger_columns
+from pytest_upskill.figures.figure import case_columns, columns_of, figures
 from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
-from pytest_upskill.figures.wording import mistakes, money, percent, points
+from pytest_upskill.figures.wording import money, points
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, phrases
@@ -53,8 +53,10 @@ def write_html(report: Report) -> str:
     for limit in _EXCERPTS:
         page = template.render(
             report=report,
-            # Cells grouped by skill.
-            skills=[list(group) for _, group in groupby(report.cells, key=lambda c: c.path)],
+            # Gates grouped by skill.
+            skills=[
+                list(group) for _, group in groupby(report.lifts, key=lambda gate: gate.cell.path)
+            ],
             css=Markup(css),  # noqa: S704  the package's own file
             css_digest=css_digest,
             limit=limit,
@@ -86,8 +88,8 @@ def environment() -> Environment:
         "points": points,
         "shorten": shorten,
         "money": money,
-        "rate": lambda rate: f"{percent(rate)} %",
         "short": short,
+        "arrow": lambda text: text.replace("->", " \u2192 "),
     }
     made.globals |= {
         "arm_names": ARM_NAMES,
@@ -97,15 +99,15 @@ def environment() -> Environment:
         "counted": Counter,
         "alike": alike,
         "arm_difference": arm_difference,
+        "case_columns": case_columns,
+        "columns_of": columns_of,
         "figures": figures,
-        "mistakes": mistakes,
         "icons": _ICONS,
         "notes_of": notes_of,
         "outcome": outcome,
         "unmeasured_lines": unmeasured_lines,
         "why_undecided": why_undecided,
         "phrases": phrases,
-        "trigger_columns": trigger_columns,
     }
     return made
 

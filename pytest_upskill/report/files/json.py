@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.figure import Scalar, figures
-from pytest_upskill.figures.gate import C, CellGate, Gate, TriggerGate
-from pytest_upskill.figures.trigger_cell import TriggerCell
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.report.document import Report, Session
 
@@ -27,10 +25,10 @@ class ReportError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry(Generic[C]):
+class Entry:
     """A gate, with its cell, and the figures of both."""
 
-    gate: CellGate[C]
+    gate: Gate
     figures: Mapping[str, Scalar]
     """Computed again when a report is read."""
 
@@ -41,9 +39,7 @@ class Document:
 
     format: Literal[1]
     sessions: Annotated[tuple[Session, ...], Field(min_length=1)]
-    entries: tuple[Entry[Cell], ...]
-    triggers: tuple[Entry[TriggerCell], ...] = ()
-    """How often each skill is chosen; empty without such queries."""
+    entries: tuple[Entry, ...]
 
 
 _DOCUMENT = TypeAdapter(Document)
@@ -61,7 +57,6 @@ def write_json(report: Report) -> str:
         format=FORMAT,
         sessions=report.sessions,
         entries=tuple(Entry(gate=gate, figures=_scalars(gate)) for gate in report.gates),
-        triggers=tuple(Entry(gate=gate, figures=_scalars(gate)) for gate in report.trigger_gates),
     )
     return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
 
@@ -95,11 +90,10 @@ def read_json(text: str | bytes) -> Report:
     return Report(
         sessions=document.sessions,
         gates=tuple(entry.gate for entry in document.entries),
-        trigger_gates=tuple(entry.gate for entry in document.triggers),
     )
 
 
-def _scalars(gate: Gate | TriggerGate) -> dict[str, Scalar]:
+def _scalars(gate: Gate) -> dict[str, Scalar]:
     return {name: value for each in figures(gate) for name, value in each.scalars.items()}
 
 

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pytest_upskill.figures.arm import ArmFigures
-from pytest_upskill.figures.cases import CaseLine, arm_figures, case_lines
+from pytest_upskill.figures.cases import CaseLine, case_lines
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.figure import trigger_columns
-from pytest_upskill.figures.gate import Gate, TriggerGate
-from pytest_upskill.figures.wording import points
+from pytest_upskill.figures.figure import case_columns, columns_of
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import (
@@ -121,7 +119,7 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
         report: The report.
         limit: Maximum UTF-8 bytes; parts that do not fit are left out, and the page counts them.
     """
-    sections = [*_overview(report), *_triggers(report), *_details(report.gates)]
+    sections = [*_overview(report), *_triggers(report), *_details(report.lifts)]
     return fit(sections, _footer(report), limit)
 
 
@@ -130,14 +128,18 @@ def _overview(report: Report) -> Iterator[Section]:
     icon = OUTCOME_ICONS[outcome(report)]
     yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{measured}")
     yield _matrix(report)
-    failed = (gate for gate in report.decisions if gate.outcome == "failed")
+    failed = (gate for gate in report.gates if gate.outcome == "failed")
     note_lines = (
         *why_undecided(report),
         *(line for session in report.sessions for line in session.without_trials),
-        *(unmeasured_lines(report.unmeasured_skills) if report.all_cells else ()),
-        *notes(report.gates, verbose=False),
-        *(f"{cell.name}: {note}" for cell in report.trigger_cells for note in cell.ending_notes),
-        *undecidable_statements(report.cells),
+        *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
+        *notes(report.lifts, verbose=False),
+        *(
+            f"{each.cell.name}: {note}"
+            for each in report.triggers
+            for note in each.cell.ending_notes
+        ),
+        *undecidable_statements(report.lifts),
     )
     for title, lines in (
         ("Failed cases", list(failed_case_lines(report))),
@@ -151,7 +153,7 @@ def _overview(report: Report) -> Iterator[Section]:
         if lines:
             rows = tuple(f"- {code(line)}\n" for line in lines)
             yield Section(head=f"#### {title}\n\n", rows=rows, tail="\n")
-    worse = tuple(_worse(report.gates))
+    worse = tuple(_worse(report.lifts))
     if worse:
         head = "#### Cases that got worse with the skill\n\n"
         yield Section(head=head + table_head("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
@@ -161,15 +163,15 @@ def _triggers(report: Report) -> Iterator[Section]:
     """Yield how often each skill is chosen, and what was taken instead."""
     rows = tuple(
         f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
-        f"| {' | '.join(trigger_columns(gate.cell))} | {_outcome(gate)} |\n"
-        for gate in report.trigger_gates
+        f"| {' | '.join(columns_of(gate).values())} | {_outcome(gate)} |\n"
+        for gate in report.triggers
     )
     if rows:
-        columns = ("skill", "model", "recall", "false triggers", "precision", "queries", "gate")
+        columns = ("skill", "model", *columns_of(report.triggers[0]), "gate")
         yield Section(
             head="#### Is the skill chosen?\n\n" + table_head(*columns), rows=rows, tail="\n"
         )
-    for each in confusion_matrices(report.trigger_gates):
+    for each in confusion_matrices(report.triggers):
         yield Section(
             head=folded(f"right skill (rows) and chosen skill (columns), in runs of {each.model}")
             + table_head("", *(code(name, table=True) for name in each.taken)),
@@ -181,14 +183,14 @@ def _triggers(report: Report) -> Iterator[Section]:
         )
 
 
-def _outcome(gate: TriggerGate) -> str:
+def _outcome(gate: Gate) -> str:
     text = "**failed**" if gate.outcome == "failed" else gate.outcome
     return f"{text}<br>**{gate.cell.failed_text}**" if gate.cell.failed_text else text
 
 
 def _heading(report: Report) -> str:
     # The only untrusted words of a headline are the names of a single cell.
-    return code(headline(report)) if len(report.gates) == 1 else headline(report)
+    return code(headline(report)) if len(report.lifts) == 1 else headline(report)
 
 
 def _matrix(report: Report) -> Section:
@@ -204,13 +206,13 @@ def _matrix(report: Report) -> Section:
 def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
-    text = f"{ICONS[gate.verdict]} {gate.verdict}<br>{'  '.join(matrix_parts(gate.cell))}"
+    text = f"{ICONS[gate.verdict]} {gate.verdict}<br>{'  '.join(matrix_parts(gate))}"
     failed = ["gate failed"] if gate.outcome == "failed" else []
     failed += [gate.cell.failed_text] if gate.cell.failed_text else []
     return f"{text}<br>**{', '.join(failed)}**" if failed else text
 
 
-_CASE_HEAD = ("without", "with", "difference", "checks", "tokens")
+_CASE_HEAD = ("passed without \u2192 with", "difference", "checks", "tokens")
 
 
 def _worse(gates: Iterable[Gate]) -> Iterator[str]:
@@ -291,20 +293,4 @@ def _footer(report: Report) -> Section:
 
 
 def _case_columns(case: CaseLine) -> str:
-    arms = arm_figures(case.without_skill), arm_figures(case.with_skill)
-    difference = "n/a" if case.difference is None else points(case.difference)
-    columns = [
-        *(f"{arm.passes}/{arm.runs}" if arm else "n/a" for arm in arms),
-        difference,
-        " \u2192 ".join(_checks(arm) for arm in arms),
-        " \u2192 ".join(_tokens(arm) for arm in arms),
-    ]
-    return " | ".join(columns)
-
-
-def _checks(arm: ArmFigures | None) -> str:
-    return f"{arm.checks_passed:.1f}/{arm.checks:.1f}" if arm else "n/a"
-
-
-def _tokens(arm: ArmFigures | None) -> str:
-    return "n/a" if arm is None or arm.tokens is None else f"{arm.tokens:.0f}"
+    return " | ".join(case_columns(case).values()).replace("->", " \u2192 ")

@@ -7,19 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import Gate, ShownVerdict, TriggerGate
-from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.figures.wording import (
-    CASE_NEXT_STEP,
-    corrected,
-    estimate,
-    failure,
-    money,
-    percent,
-    times,
-)
+from pytest_upskill.figures.figure import columns_of
+from pytest_upskill.figures.gate import Gate, ShownVerdict
+from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
@@ -66,19 +56,20 @@ def headline(report: Report) -> str:
 
     ``20 of 36 cases failed with the skill; no skill hurts, 6 gates passed (helps 6)``
     """
-    parts = [_gates(report.gates)] if report.gates else []
-    verdicts = {gate.verdict for gate in report.gates}
+    lifts = report.lifts
+    parts = [_gates(lifts)] if lifts else []
+    verdicts = {gate.verdict for gate in lifts}
     none_hurts = verdicts and verdicts.isdisjoint({"hurts", "regression", "missing data"})
-    of_cases = _failed(report.cells)
+    of_cases = _failed(lifts)
     if of_cases and none_hurts:
         of_cases += "; no skill hurts"
-    failed = [text for text in (of_cases, _failed(report.trigger_cells)) if text]
-    if any(gate.outcome == "failed" for gate in report.gates):
+    failed = [text for text in (of_cases, _failed(report.triggers)) if text]
+    if any(gate.outcome == "failed" for gate in lifts):
         parts += failed
     else:
         parts = failed + parts
-    if report.trigger_gates:
-        parts.append(_trigger_gates(report.trigger_gates))
+    if report.triggers:
+        parts.append(_trigger_gates(report.triggers))
     parts += _unmeasured(report)
     if failures := sum(session.other_failures for session in report.sessions):
         parts.append(f"{counted(failures, 'failure')} of other tests")
@@ -87,7 +78,7 @@ def headline(report: Report) -> str:
 
 def _unmeasured(report: Report) -> Iterator[str]:
     """Yield what was not measured or not compared."""
-    if not report.all_cells:
+    if not report.gates:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
     not_recorded = [trial for _, trial in failed_trials(report) if not trial.failed]
@@ -105,16 +96,18 @@ def _unmeasured(report: Report) -> Iterator[str]:
         yield f"nothing compared with {base}"
 
 
-def _failed(cells: Sequence[TrialGroup]) -> str:
+def _failed(gates: Sequence[Gate]) -> str:
     """Return how many cases failed with the skill, or queries; empty if none did."""
+    cells = [gate.cell for gate in gates]
     failed = {(cell.path, case) for cell in cells for case in cell.failed_cases}
     if not failed:
         return ""
     ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
-    what = counted(len(ran), cells[0].unit, cells[0].units)
+    measure = cells[0].measure
+    what = counted(len(ran), measure.unit, measure.units)
     models = dict.fromkeys(cell.model for cell in cells if cell.failed_cases)
     on = f" on {', '.join(models)}" if len(models) < len({cell.model for cell in cells}) else ""
-    return f"{len(failed)} of {what} failed{cells[0].under_test}{on}"
+    return f"{len(failed)} of {what} failed{measure.under_test}{on}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
@@ -126,7 +119,7 @@ def failed_case_lines(report: Report) -> Iterator[str]:
         yield CASE_NEXT_STEP
 
 
-def _trigger_gates(gates: Sequence[TriggerGate]) -> str:
+def _trigger_gates(gates: Sequence[Gate]) -> str:
     """Return how the trigger gates ended: ``1 of 2 trigger gates failed``."""
     failed = sum(gate.outcome == "failed" for gate in gates)
     what = counted(len(gates), "trigger gate")
@@ -157,52 +150,50 @@ def _change(gate: Gate) -> str:
 
 def scope(report: Report) -> str:
     """Return a sentence about the number of cases and runs; empty if there are none."""
-    cells = report.cells
+    gates = report.lifts or report.triggers
+    cells = [gate.cell for gate in gates]
     if not cells:
-        return _trigger_scope(report.trigger_cells) if report.trigger_cells else ""
+        return ""
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
+    if not report.lifts:
+        what = counted(len(measured), "query", "queries")
+        tell = "intervals show how other queries like these would do"
+        return f"Measured on {what}, {_often(gates)}: {tell}."
     skipped = {(cell.path, case) for cell in cells for case in cell.cases_not_run} - measured
     what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
     if skipped:
         what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
     return (
-        f"Measured on {what}, {_often(cells)} in each arm: intervals show how the same cases would "
+        f"Measured on {what}, {_often(gates)} in each arm: intervals show how the same cases would "
         "vary if run again, not how other prompts would do."
     )
 
 
-def _trigger_scope(cells: Sequence[TriggerCell]) -> str:
-    queries = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
-    what = counted(len(queries), "query", "queries")
-    tell = "intervals show how other queries like these would do"
-    return f"Measured on {what}, {_often(cells)}: {tell}."
-
-
-def _often(cells: Iterable[TrialGroup]) -> str:
+def _often(gates: Iterable[Gate]) -> str:
     """Return the least and the greatest number of runs: ``once``, ``1-3 runs of each``."""
-    counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
+    trials = (trial for gate in gates for trial in gate.cell.trials)
+    counts = [len(trial.runs) + len(trial.errors) for trial in trials]
     runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts))))) if counts else "0"
     return "once" if runs == "1" else f"{runs} runs of each"
 
 
-def matrix_parts(cell: Cell) -> list[str]:
+def matrix_parts(gate: Gate) -> list[str]:
     """Return both pass rates, the lift with its interval, and the token ratio of a cell."""
-    without, with_ = cell.without_skill, cell.with_skill
-    rates = ["?" if arm is None else percent(arm.pass_rate) for arm in (without, with_)]
-    parts = [f"{rates[0]} \u2192 {rates[1]} %"]
-    if cell.lift is not None:
-        parts.append(estimate(cell.lift))
-        if cell.judged:
-            parts[-1] = f"judged {parts[-1]}"
-            parts.append(corrected(cell) or "uncalibrated")
-    if ratio := times(without, with_):
-        parts.append(f"\u00d7{ratio} tok")
+    columns, lift = columns_of(gate), gate.lift
+    judged = lift.judged is not None and not lift.correction
+    parts = [columns["pass rate"].replace("->", " \u2192 ")]
+    if lift.deciding is not None:
+        parts.append(f"{'judged ' * judged}{columns['lift [95 %]']}")
+    if judged:
+        parts.append("uncalibrated")
+    if lift.token_ratio is not None:
+        parts.append(f"\u00d7{lift.token_ratio:.2f} tok")
     return parts
 
 
 def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
-    runs = list(runs_of(report.all_cells))
+    runs = list(runs_of(report.gates))
     requested = [run for run in runs if not run.completion.replayed]
     replayed = [run for run in runs if run.completion.replayed]
     tokens = [run.completion.tokens for run in runs]
@@ -214,21 +205,21 @@ def costs(report: Report) -> list[tuple[str, str]]:
             f"{counted(len(replayed), 'answer')}, {money(dollars(replayed))} when recorded",
         ),
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
-        ("missing runs", str(sum(cell.missing for cell in report.cells))),
+        ("missing runs", str(sum(gate.cell.missing for gate in report.gates))),
     ]
 
 
 def overall_verdict(report: Report) -> str:
     """Return the most urgent verdict, or that cases failed; empty without cells."""
-    verdict = min((gate.verdict for gate in report.gates), key=VERDICTS.index, default="")
+    verdict = min((gate.verdict for gate in report.lifts), key=VERDICTS.index, default="")
     if report.failed_cases and verdict not in {"regression", "hurts"}:
         return "cases failed"
     return verdict
 
 
-def mean_lift(cells: Sequence[Cell]) -> float | None:
+def mean_lift(report: Report) -> float | None:
     """Return the mean lift of the cells that have one, as a fraction; None if none has."""
-    lifts = [lift.estimate for cell in cells if (lift := cell.deciding_lift)]
+    lifts = [found.estimate for gate in report.lifts if (found := gate.lift.deciding)]
     return fmean(lifts) if lifts else None
 
 
@@ -238,9 +229,9 @@ def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]
     Returns:
         The models, and each skill with its gate on each model; None where it did not run.
     """
-    models = list(dict.fromkeys(cell.model for cell in report.cells))
+    models = list(dict.fromkeys(gate.cell.model for gate in report.lifts))
     rows: dict[str, dict[str, Gate]] = {}
-    for gate in report.gates:
+    for gate in report.lifts:
         rows.setdefault(gate.cell.path, {})[gate.cell.model] = gate
     return models, [
         (next(iter(gates.values())).cell.title, [gates.get(model) for model in models])
@@ -267,15 +258,15 @@ class ConfusionMatrix:
     """What was wanted, and how many runs took each column."""
 
 
-def confusion_matrices(gates: Sequence[TriggerGate]) -> list[ConfusionMatrix]:
+def confusion_matrices(gates: Sequence[Gate]) -> list[ConfusionMatrix]:
     """Return the confusion matrix of each model in whose cells a query went wrong."""
     matrices = []
     for model in dict.fromkeys(gate.cell.model for gate in gates):
-        cells = [gate.cell for gate in gates if gate.cell.model == model]
-        if not any(cell.mistakes for cell in cells):
+        choices = [gate.triggers for gate in gates if gate.cell.model == model]
+        if not any(each.mistakes for each in choices):
             continue
         counts: Counter[tuple[str, str]] = Counter()
-        for each in (each for cell in cells for each in cell.confusions):
+        for each in (each for of_skill in choices for each in of_skill.confusions):
             counts[each.wanted, each.taken] += each.runs
         taken = tuple(sorted({pair[1] for pair in counts}))
         rows = tuple(

@@ -93,8 +93,8 @@ def _outputs(report: Report, _room: int) -> str:
     from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
     from pytest_upskill.report.outcome import outcome
 
-    lift = mean_lift(report.cells)
-    gates = [gate.cell.name for gate in report.decisions if gate.outcome == "failed"]
+    lift = mean_lift(report)
+    gates = [gate.cell.name for gate in report.gates if gate.outcome == "failed"]
     cases = [f"{cell.title}::{trial.case} on {cell.model}" for cell, trial in report.failed_cases]
     return (
         f"outcome={outcome(report)}\n"

@@ -8,13 +8,11 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trigger_cell import TriggerCell
-from pytest_upskill.figures.wording import lift, percent
+from pytest_upskill.figures.figure import columns_of
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.files.charts import Tick
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history.runs import History, Point, Series
-from pytest_upskill.report.history.terminal import rate
 from pytest_upskill.stats import Estimate
 
 WIDTH = 720
@@ -39,8 +37,7 @@ def write_history_html(history: History) -> str:
         history=history,
         chart=chart,
         sides=(LEFT, RIGHT, WIDTH),
-        lift=lift,
-        interval=rate,
+        columns_of=columns_of,
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )
@@ -97,7 +94,7 @@ def chart(series: Series) -> Chart:
     Lines are interrupted where a comparison would mislead.
     """
     bottom, ticks = _RATES[1], [(_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)]
-    if isinstance(series.last.gate.cell, Cell):
+    if not series.last.gate.cell.chooses:
         bottom = _LIFTS[1]
         ticks += [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
     count = len(series.points)
@@ -107,7 +104,7 @@ def chart(series: Series) -> Chart:
         Mark(
             x=LEFT + step * (index + 0.5),
             title=_title(point),
-            dots=list(_dots(point.gate.cell)),
+            dots=list(_dots(point.gate)),
             label="" if (count - 1 - index) % every else point.commit or f"{point.date:%m-%d}",
         )
         for index, point in enumerate(series.points)
@@ -133,18 +130,18 @@ def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
             yield Line(color=color, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
 
 
-def _dots(cell: Cell | TriggerCell) -> Iterator[Dot]:
-    if isinstance(cell, TriggerCell):
-        if false := cell.false_triggers:
+def _dots(gate: Gate) -> Iterator[Dot]:
+    if gate.cell.chooses:
+        if false := gate.triggers.false_triggers:
             yield _interval("c1", false, _rate_y, hollow=True)
-        if recall := cell.recall:
+        if recall := gate.triggers.recall:
             yield _interval("c2", recall, _rate_y)
         return
-    if without := cell.without_skill:
+    if without := gate.lift.without_skill:
         yield Dot(color="c1", hollow=True, y=_rate_y(without.pass_rate))
-    if with_ := cell.with_skill:
+    if with_ := gate.lift.with_skill:
         yield Dot(color="c2", y=_rate_y(with_.pass_rate))
-    if deciding := cell.deciding_lift:
+    if deciding := gate.lift.deciding:
         yield _interval("c0", deciding, _lift_y)
 
 
@@ -156,17 +153,11 @@ def _interval(
 
 
 def _title(point: Point) -> str:
-    cell, where = point.gate.cell, filter(None, (point.commit, point.branch))
+    where = filter(None, (point.commit, point.branch))
     when = ", ".join((f"{point.date:%Y-%m-%d %H:%M} UTC", *where))
-    if isinstance(cell, TriggerCell):
-        recall, false = rate(cell.recall), rate(cell.false_triggers)
-        return f"{when}: recall {recall}, false triggers {false}"
-    with_, without = (
-        "n/a" if arm is None else f"{percent(arm.pass_rate)} %"
-        for arm in (cell.with_skill, cell.without_skill)
+    return f"{when}: " + ", ".join(
+        f"{head.removesuffix(' [95 %]')} {text}" for head, text in columns_of(point.gate).items()
     )
-    figures = f"{without} without, {with_} with the skill, lift {lift(cell)}"
-    return f"{when}: {figures}, {cell.verdict}"
 
 
 def _rate_y(value: float) -> float:

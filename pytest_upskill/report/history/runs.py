@@ -9,8 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import C, CellGate, Gate, TriggerGate
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.models import Completion
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.git import Revision
@@ -28,7 +27,7 @@ class Point:
     date: datetime
     """End of the run, in UTC."""
     revision: Revision | None
-    gate: Gate | TriggerGate
+    gate: Gate
     file: str
     """Name of the file."""
 
@@ -117,8 +116,7 @@ def read_history(folder: Path) -> History:
         files += 1
         date, revision = report.sessions[-1].date, report.sessions[-1].revision
         points += [
-            Point(date=date, revision=revision, gate=gate, file=file.name)
-            for gate in report.decisions
+            Point(date=date, revision=revision, gate=gate, file=file.name) for gate in report.gates
         ]
     cells = [point.gate.cell for point in points]
     complete = [
@@ -153,7 +151,7 @@ def difference(old: Point, new: Point) -> str | None:
     if any(new.cases[case][1] != old.cases[case][1] for case in both):
         parts.append("checks changed")
     one, other = old.gate.cell, new.gate.cell
-    before, after = (isinstance(x, Cell) and x.correction is not None for x in (one, other))
+    before, after = (each.lift.correction is not None for each in (one, other))
     if before is not after:
         parts.append("lift corrected by labels" if after else "lift no longer corrected")
     if other.resolved != one.resolved:
@@ -165,11 +163,11 @@ def difference(old: Point, new: Point) -> str | None:
 
 
 def _series(points: Iterable[Point]) -> Iterator[Series]:
-    grouped: dict[tuple[str, str, str, str], list[Point]] = {}
+    grouped: dict[tuple[str, str, str, bool], list[Point]] = {}
     paths: dict[str, set[str]] = {}
     for point in sorted(points, key=lambda point: (point.date, point.file)):
         cell = point.gate.cell
-        key = (cell.skill, point.path, cell.model, cell.gate_kind)
+        key = (cell.skill, point.path, cell.model, cell.chooses)
         grouped.setdefault(key, []).append(point)
         paths.setdefault(cell.skill, set()).add(point.path)
     for (skill, path, model, _), of_kind in sorted(grouped.items(), key=lambda item: item[0]):
@@ -203,11 +201,10 @@ def without_answers(report: Report) -> Report:
 
     Figures and results stay the same.
     """
-    gates, triggers = map(_gate, report.gates), map(_gate, report.trigger_gates)
-    return replace(report, gates=tuple(gates), trigger_gates=tuple(triggers))
+    return replace(report, gates=tuple(map(_gate, report.gates)))
 
 
-def _gate(gate: CellGate[C]) -> CellGate[C]:
+def _gate(gate: Gate) -> Gate:
     return replace(gate, cell=replace(gate.cell, trials=tuple(map(_trial, gate.cell.trials))))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pytest_upskill.figures.arm import ArmFigures
-from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.trigger_cell import Rate, TriggerCell
-from pytest_upskill.figures.wording import lift, percent, points
+from pytest_upskill.figures.figure import columns_of
+from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.wording import percent, points
 from pytest_upskill.report.history.runs import History, Point, Series
 
 Metric = Literal["success", "tokens"]
@@ -44,31 +44,32 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
         if series.model != model:
             model = series.model
             yield model
-        yield from _bars(series.last.gate.cell, metric, blocks=blocks)
+        yield from _bars(series.last.gate, metric, blocks=blocks)
         yield ""
         yield from _table(series, last, metric)
         yield ""
-    cells = [series.last.gate.cell for series in history.series]
-    if any(isinstance(cell, Cell) for cell in cells):
+    measures = {series.last.gate.cell.chooses for series in history.series}
+    if False in measures:
         yield LEGEND
-    if any(isinstance(cell, TriggerCell) for cell in cells):
+    if True in measures:
         yield from TRIGGER_LEGEND
     if any(point.commit.endswith("*") for series in history.series for point in series.points):
         yield STAR
 
 
-def _bars(cell: Cell | TriggerCell, metric: Metric, *, blocks: bool) -> Iterator[str]:
+def _bars(gate: Gate, metric: Metric, *, blocks: bool) -> Iterator[str]:
     """Yield the published picture: a bar without the skill and one with it; or two rates."""
-    if isinstance(cell, TriggerCell):
+    if gate.cell.chooses:
         metric, change = "success", ""
-        rates = {"recall": cell.recall, "false": cell.false_triggers}
+        rates = {"recall": gate.triggers.recall, "false": gate.triggers.false_triggers}
         values = {name: each.estimate if each else None for name, each in rates.items()}
     else:
-        arms = {"baseline": cell.without_skill, "with skill": cell.with_skill}
+        lift = gate.lift
+        arms = {"baseline": lift.without_skill, "with skill": lift.with_skill}
         values = {name: _value(arm, metric) for name, arm in arms.items()}
         change = _change(values["baseline"], values["with skill"], metric)
-        if change and cell.correction and metric == "success":
-            change = f"({points(cell.correction.lift)}%, judged {change[1:-1]})"
+        if change and lift.correction and metric == "success":
+            change = f"({points(lift.correction.lift)}%, judged {change[1:-1]})"
     most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
@@ -79,7 +80,7 @@ def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
     breaks = series.breaks
     shown = list(enumerate(series.points))[-last:]
     several = len({point.branch for point in series.points if point.branch}) > 1
-    rows = [(*_when(point, several), *_figures(point.gate.cell, metric)) for _, point in shown]
+    rows = [(*_when(point, several), *_figures(point.gate, metric)) for _, point in shown]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for (index, _), row in zip(shown, rows, strict=True):
         if why := breaks.get(index):
@@ -101,20 +102,12 @@ def _when(point: Point, several: bool) -> tuple[str, str, str]:
     )
 
 
-def _figures(cell: Cell | TriggerCell, metric: Metric) -> tuple[str, ...]:
-    if isinstance(cell, TriggerCell):
-        return f"recall {rate(cell.recall)}", f"false {rate(cell.false_triggers)}"
-    values = (_value(arm, metric) for arm in (cell.without_skill, cell.with_skill))
-    unit = "%" if metric == "success" else ""
-    figures = "->".join(_figure(value, metric).removesuffix("%") for value in values) + unit
-    return figures, lift(cell), cell.verdict
-
-
-def rate(value: Rate | None) -> str:
-    """Return a rate in percent with its interval, ``92 [80,97]``."""
-    if value is None:
-        return "n/a"
-    return f"{percent(value.estimate)} [{percent(value.low)},{percent(value.high)}]"
+def _figures(gate: Gate, metric: Metric) -> tuple[str, ...]:
+    columns = columns_of(gate)
+    if gate.cell.chooses:
+        return f"recall {columns['recall [95 %]']}", f"false {columns['false triggers']}"
+    means = columns["pass rate" if metric == "success" else "tokens"]
+    return means, columns["lift [95 %]"], gate.verdict
 
 
 def _value(arm: ArmFigures | None, metric: Metric) -> float | None:

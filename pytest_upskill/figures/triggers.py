@@ -1,4 +1,4 @@
-"""A trigger cell, one skill on one model: how often the skill is chosen, and instead of what."""
+"""How often a model chooses the skill of a cell, and instead of what."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from pytest_upskill import stats
+from pytest_upskill.figures.thresholds import Problem, Thresholds, too_low
 from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.models import is_language_model
+from pytest_upskill.figures.wording import percent, rate_text
+from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.result import TrialResult
 
 NO_SKILL = "(no skill)"
@@ -24,6 +27,11 @@ class Rate(stats.Estimate):
 
     queries: int
 
+    @property
+    def counted_queries(self) -> str:
+        """The number of queries, with the noun."""
+        return counted(self.queries, "query", "queries")
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Confusion:
@@ -33,15 +41,25 @@ class Confusion:
     taken: str
     runs: int
 
+    def __str__(self) -> str:
+        if self.wanted == any_except(self.taken):
+            return f"chose {self.taken} where it should not"
+        names = (self.taken, self.wanted)
+        taken, wanted = ("no skill" if name == NO_SKILL else name for name in names)
+        return f"chose {taken} instead of {wanted}"
 
-@dataclass(frozen=True, kw_only=True)
-class TriggerCell(TrialGroup):
-    """The trials in which a model chose among skills, for the queries of one skill."""
 
-    version_arms = ("trigger", "old_trigger")
-    gate_kind = "trigger-gate"
-    unit, units = "query", "queries"
-    under_test = ""
+@dataclass(frozen=True)
+class Triggers:
+    """How often a model chooses a skill, for the queries that are asked of it."""
+
+    cell: TrialGroup
+
+    gate_name: ClassVar[str] = "trigger-gate"
+    unit: ClassVar[str] = "query"
+    units: ClassVar[str] = "queries"
+    under_test: ClassVar[str] = ""
+    subject: ClassVar[str] = "the choice"
 
     @cached_property
     def recall(self) -> Rate | None:
@@ -62,7 +80,7 @@ class TriggerCell(TrialGroup):
     @property
     def queries(self) -> int:
         """Number of queries with a valid run."""
-        return sum(bool(trial.runs) for trial in self.current_trials)
+        return sum(bool(trial.runs) for trial in self.cell.current_trials)
 
     @cached_property
     def confusions(self) -> tuple[Confusion, ...]:
@@ -74,32 +92,74 @@ class TriggerCell(TrialGroup):
         """Wrong choices, most frequent first."""
         return sorted(self._choices(only_wrong=True), key=lambda each: (-each.runs, each))
 
-    def recall_if(self, right: bool) -> float | None:
-        """Return the recall if all open runs took the right skill, or if none did."""
-        return _rate_if(self._right_choices, hit=right)
-
-    def false_triggers_if(self, taken: bool) -> float | None:
-        """Return the rate of false triggers if all open runs took the skill, or if none did."""
-        return _rate_if(self._hits_by_query(wanted=False), hit=taken)
-
     @property
     def misses_data(self) -> bool:
         """Whether runs are missing without which there is no decision."""
-        return bool(self.missing) and not self.by_words
+        return bool(self.cell.missing) and not self.cell.is_offline
 
     @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
-        if self.by_words:
+        if self.cell.is_offline:
             return BY_WORDS
-        if len(self.trials) != self.planned:
-            return f"{len(self.trials)} of {self.planned} trigger trials ran"
         return None if self.queries else "missing data: no query has a valid run"
 
     @property
-    def by_words(self) -> bool:
-        """Whether ``offline`` chose, by words in common, and not a model."""
-        return not is_language_model(self.resolved)
+    def sentence(self) -> str:
+        """The figures, with their intervals."""
+        parts = []
+        if recall := self.recall:
+            parts.append(f"recall {rate_text(recall)} on {recall.counted_queries} that should")
+        if false := self.false_triggers:
+            text = f"{rate_text(false)} on {false.counted_queries} that should not"
+            parts.append(f"false triggers {text}")
+        if self.precision is not None:
+            parts.append(f"precision {percent(self.precision)}%")
+        return ", ".join(parts) or "no query has a valid run"
+
+    @property
+    def wrong_choices(self) -> str:
+        """Which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
+        return "; ".join(f"{each} ({counted(each.runs, 'run')})" for each in self.mistakes)
+
+    def details(self, *, regressed: bool) -> list[str]:  # noqa: ARG002  as of a lift
+        """Return lines to follow the text of a gate."""
+        return [self.wrong_choices] if self.mistakes else []
+
+    next_step: ClassVar[str] = (
+        "next: say in the description when to use the skill and when not to, in the words of "
+        "these queries, or change the gate"
+    )
+    """Advice about a gate that failed without a regression."""
+
+    def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
+        """Yield the limits that the cell misses, or could miss because of open runs."""
+        hits, false = self._right_choices, self._hits_by_query(wanted=False)
+        yield from too_low(
+            lambda right: _rate_if(hits, hit=right), thresholds.min_recall, "recall is under {:g}%"
+        )
+        most = thresholds.max_false_triggers
+        low, high = _rate_if(false, hit=False), _rate_if(false, hit=True)
+        if most is not None and low is not None and high is not None and high > most:
+            yield Problem(f"false triggers are over {100 * most:g}%", is_certain=low > most)
+
+    def warning(self, thresholds: Thresholds) -> str:  # noqa: ARG002  as of a lift
+        """Return what to know about the decision: nothing."""
+        return ""
+
+    def too_few_queries(self, thresholds: Thresholds) -> Iterator[str]:
+        """Yield a note for each rate whose interval is too wide to rely on."""
+        limits = thresholds.with_overrides(self.cell.gate)
+        for rate, least, most, kind in (
+            (self.recall, limits.min_recall, None, "that should trigger it"),
+            (self.false_triggers, None, limits.max_false_triggers, "that should not"),
+        ):
+            needed = rate and stats.queries_needed(rate.estimate, least=least, most=most)
+            if rate and needed and needed > rate.queries:
+                tell = "tells" if rate.queries == 1 else "tell"
+                yield (
+                    f"{rate.counted_queries} {kind} {tell} little: about {needed} would be enough"
+                )
 
     @property
     def _right_choices(self) -> list[_Hits]:
@@ -112,13 +172,15 @@ class TriggerCell(TrialGroup):
 
     def _queries(self, *, wanted: bool) -> list[TrialResult]:
         return [
-            each for each in self.current_trials if each.trigger and each.trigger.should is wanted
+            each
+            for each in self.cell.current_trials
+            if each.trigger and each.trigger.should is wanted
         ]
 
     def _choices(self, *, only_wrong: bool) -> Iterator[Confusion]:
         counts = Counter(
             (wanted_of(trial), run.choice.taken or NO_SKILL)
-            for trial in self.current_trials
+            for trial in self.cell.current_trials
             for run in trial.runs
             if run.choice is not None and not (only_wrong and run.passed)
         )
