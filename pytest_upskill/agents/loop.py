@@ -48,7 +48,13 @@ FRAME = (
 
 
 async def run_loop(
-    request: Request, client: Client, toolbox: Toolbox, in_thread: InThread, limits: RunLimits
+    request: Request,
+    client: Client,
+    toolbox: Toolbox,
+    in_thread: InThread,
+    *,
+    limits: RunLimits,
+    redact: Callable[[str], str],
 ) -> Completion:
     """Run a model with tools until it answers, or until the run reaches a limit.
 
@@ -58,6 +64,7 @@ async def run_loop(
         toolbox: The tools, in a fresh workspace.
         in_thread: Calls slow functions off the event loop.
         limits: Limits of the run.
+        redact: Hides the keys in what tools return.
 
     Raises:
         ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
@@ -69,6 +76,7 @@ async def run_loop(
     tally = RunTally(
         task=task,
         skill_tool=("skill", "name"),
+        redact=redact,
         limits=limits,
         offered=bool(offer),
     )
@@ -111,9 +119,9 @@ async def _converse(
 
 
 def _note_request(tally: RunTally, request: Request) -> None:
-    """Note what the next prompt quotes: of the conversation, what is new."""
+    """Note what the next prompt quotes."""
     if request.turns:
-        tally.note_request([(each.call_id, each.text) for each in request.turns[-1].results])
+        tally.note_request([(r.call_id, r.text) for turn in request.turns for r in turn.results])
     else:
         tally.note_request([("", request.system), ("", request.user)])
 
@@ -185,6 +193,7 @@ class LoopClient:
         client: Sends the requests of the agent's model, with retries and within the budget.
         make_sandbox: Makes the sandbox of all tools; called by the first run.
         max_runs: Maximum number of runs at once; a run that waits has cost nothing.
+        redact: Hides the keys in what tools return.
         limits: Limits of each run; None for the defaults.
     """
 
@@ -193,12 +202,14 @@ class LoopClient:
         client: Client,
         make_sandbox: Callable[[], Sandbox],
         max_runs: int,
+        redact: Callable[[str], str],
         limits: RunLimits | None = None,
     ) -> None:
         self._client = client
         self._make_sandbox = make_sandbox
         self._sandbox: Sandbox | None = None
         self._slots = asyncio.Semaphore(max_runs)
+        self._redact = redact
         self._limits = limits or RunLimits()
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
@@ -217,7 +228,12 @@ class LoopClient:
                 with workspace() as home:
                     toolbox = Toolbox(request.task, self._sandbox, home, self._limits.seconds)
                     return await run_loop(
-                        request, self._client, toolbox, self._in_thread, self._limits
+                        request,
+                        self._client,
+                        toolbox,
+                        self._in_thread,
+                        limits=self._limits,
+                        redact=self._redact,
                     )
         except (OSError, SandboxError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)

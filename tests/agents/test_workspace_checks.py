@@ -19,7 +19,7 @@ from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.files import FileExists, Setup, WorkspaceFile, placed
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import files_after, with_changes
-from pytest_upskill.models import AgentRun, Completion, ToolUse, parse_model
+from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse, parse_model
 from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import plan, request
@@ -107,7 +107,7 @@ def test_what_an_agent_did_is_reported_and_never_counts() -> None:
     )
     call = ToolUse(name="bash", input='{"command": "python run.py"}')
 
-    (run,) = graded(case, left(called=True, calls=(call,))).runs
+    (run,) = graded(case, left(called=True, turns=(AgentTurn(calls=(call,)),))).runs
 
     assert run.passed
     assert [check.message for check in run.process] == [
@@ -126,7 +126,8 @@ def test_a_run_that_reached_a_limit_is_a_miss_that_names_it() -> None:
 
 
 def test_a_judge_sees_the_answer_and_the_changes_but_not_the_calls() -> None:
-    run = replace(left(("a.txt", "new"), calls=(ToolUse(name="Skill", input="x"),)), deleted=("b",))
+    turn = AgentTurn(text="I use it.", calls=(ToolUse(name="Skill", input="x", result="y"),))
+    run = replace(left(("a.txt", "new"), turns=(turn,)), deleted=("b",))
 
     shown = with_changes(replace(COMPLETION, agent_run=run))
 
