@@ -39,8 +39,11 @@ class Draft:
     choice: Choice | None = None
     inputs: tuple[WorkspaceFile, ...] = ()
     """Files of the question that are written in the case."""
-    files: tuple[str, ...] = ()
-    """Files and folders of the question, relative to the skill or to the case file."""
+    files: tuple[str | tuple[str, str], ...] = ()
+    """Files and folders of the question, relative to the skill or to the case file.
+
+    A pair is the name that a file has for the model, and its path.
+    """
     workspace: tuple[WorkspaceFile, ...] = ()
     """What an agent finds besides the files of the question."""
     copies: tuple[tuple[str, str], ...] = ()
@@ -51,6 +54,8 @@ class Draft:
     """Whether the workspace is a git repository."""
     max_turns: int | None = None
     tags: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Why some checks are left out; the case is skipped only if no positive one remains."""
     skips: tuple[str, ...] = ()
     """Why the case cannot be measured; each begins with the key that says so."""
 
@@ -60,7 +65,7 @@ class Draft:
     @property
     def expects(self) -> bool:
         """Whether it says what is expected, and not only what is given."""
-        return bool(self.checks or self.reference or self.process or self.choice)
+        return bool(self.checks or self.reference or self.process or self.choice or self.left_out)
 
 
 NOTHING = Draft()

@@ -25,7 +25,9 @@ from pytest_upskill.cases.source.document import (
 )
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
-from pytest_upskill.checks.files import Setup, WorkspaceFile
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
+from pytest_upskill.checks.result import Check
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
@@ -192,6 +194,7 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
         *other_flaws,
         *(replace(each, what=f"{each.what} (the case is skipped)") for each in problems),
         *_unread_keys(reading),
+        *_left_out(reading),
         *([] if cases else [Problem(what="contains no cases")]),
     ]
     any_owner = next(filter(None, owners), None)
@@ -229,6 +232,9 @@ def _case(draft: Draft, owner: Owner | None, find: FindOwner, why_no_owner: str 
     """Make a case, without its id and line, of what its adapter read."""
     skips = [*draft.skips]
     checks = draft.checks or draft.reference
+    if draft.left_out and all(map(_is_negative, checks)):
+        checks = ()
+        skips += [] if draft.choice else draft.left_out
     trigger = None
     if draft.choice and not draft.skips:
         try:
@@ -260,6 +266,11 @@ def _case(draft: Draft, owner: Owner | None, find: FindOwner, why_no_owner: str 
     return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
 
+def _is_negative(check: AnyCheck) -> bool:
+    inner = check.check if isinstance(check, InFile) else check
+    return isinstance(inner, Check) and inner.is_negative
+
+
 def _trigger(draft: Draft, owner: Owner | None, find: FindOwner) -> Trigger:
     assert draft.choice is not None
     names = owner.names if owner else ()
@@ -274,12 +285,15 @@ def _input_files(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile
     """Return the files of the question, and why the case is skipped if some cannot be read."""
     files = [*draft.inputs]
     skips = []
-    for name in draft.files if owner else ():
+    for given in draft.files if owner else ():
         assert owner is not None
+        shown, name = given if isinstance(given, tuple) else ("", given)
         try:
-            files += owner.read_files(name)
+            read = owner.read_files(name)
         except Unreadable as error:
             skips.append(f"files: {error}")
+            continue
+        files += [replace(file, name=shown) for file in read] if shown and len(read) == 1 else read
     return tuple({file.name: file for file in files}.values()), skips
 
 
@@ -331,3 +345,14 @@ def _unread_keys(reading: Reading) -> Iterator[Problem]:
                 seen.add(key)
                 path = (*each.entry.path, key)
                 yield reading.document.problem(path, "is not read", key=True)
+
+
+def _left_out(reading: Reading) -> Iterator[Problem]:
+    """Yield a problem for each reason why checks are left out, with the number of their cases."""
+    places: dict[str, list[JsonPath]] = {}
+    for each in reading.entries:
+        for reason in dict.fromkeys(each.draft.left_out):
+            places.setdefault(reason, []).append(each.entry.path)
+    for reason, paths in places.items():
+        cases = f"{len(paths)} case{'s' * (len(paths) > 1)}"
+        yield reading.document.problem(paths[0], f"{reason} (left out of {cases})")

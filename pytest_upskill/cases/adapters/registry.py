@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from pytest_upskill.cases.adapters import evals_json, trigger_lists
+from pytest_upskill.cases.adapters import evals_json, trigger_lists, yao
 from pytest_upskill.cases.adapters.adapter import Adapter
 from pytest_upskill.cases.adapters.reading import Reading, read_document
 from pytest_upskill.cases.source.document import Document
@@ -16,7 +16,7 @@ from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.text import parse_csv, parse_markdown
 from pytest_upskill.cases.source.yaml import parse_yaml
 
-ADAPTERS: tuple[Adapter, ...] = (trigger_lists.ADAPTER, evals_json.ADAPTER)
+ADAPTERS: tuple[Adapter, ...] = (yao.ADAPTER, trigger_lists.ADAPTER, evals_json.ADAPTER)
 """All adapters; the first that fits reads a file, so special shapes come before general ones."""
 
 _PARSERS: Mapping[str, Callable[[str], Document]] = {
