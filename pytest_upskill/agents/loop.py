@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_upskill.agents.skill_use import SKILL_FILE
-from pytest_upskill.agents.tally import RunTally, with_left_files
+from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
+from pytest_upskill.agents.workspace import AgentWorkspace
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
@@ -50,7 +51,7 @@ FRAME = (
 async def run_loop(
     request: Request,
     client: Client,
-    toolbox: Toolbox,
+    work: AgentWorkspace,
     in_thread: InThread,
     *,
     limits: RunLimits,
@@ -61,7 +62,7 @@ async def run_loop(
     Args:
         request: The request with a task.
         client: Sends each request of the run, with retries and within the budget.
-        toolbox: The tools, in a fresh workspace.
+        work: The workspace, as the setup has left it.
         in_thread: Calls slow functions off the event loop.
         limits: Limits of the run.
         redact: Hides the keys in what tools return.
@@ -80,6 +81,7 @@ async def run_loop(
         limits=limits,
         offered=bool(offer),
     )
+    toolbox = Toolbox(task, work.shell, limits.seconds)
     first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
     try:
         limit = await _converse(first_request, client, tally, toolbox, in_thread)
@@ -88,7 +90,7 @@ async def run_loop(
         raise
     run: AgentRun = tally.run(VERSION, limit)
     if not task.chooses:
-        run = await in_thread(with_left_files, run, request, toolbox.folder)
+        run = await in_thread(work.record, run)
     return tally.completion(run)
 
 
@@ -226,11 +228,13 @@ class LoopClient:
                 self._sandbox = await self._in_thread(self._make_sandbox)
             async with self._slots:
                 with workspace() as home:
-                    toolbox = Toolbox(request.task, self._sandbox, home, self._limits.seconds)
+                    folder = SKILLS.removeprefix("~/")
+                    work = AgentWorkspace(request.task, self._sandbox, home, folder)
+                    await self._in_thread(work.set_up)
                     return await run_loop(
                         request,
                         self._client,
-                        toolbox,
+                        work,
                         self._in_thread,
                         limits=self._limits,
                         redact=self._redact,

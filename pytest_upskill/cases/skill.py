@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.files import (
     NO_SETUP,
-    FileExists,
-    InFile,
+    OfWorkspace,
     ProcessCheck,
     Setup,
     WorkspaceFile,
@@ -118,9 +118,9 @@ class Case:
         if self.max_turns is not None:
             yield "max_turns"
         for check in self.checks:
-            if isinstance(check, (FileExists, InFile)):
+            if isinstance(check, (OfWorkspace, RunsCommand)):
                 yield check.name
-            if isinstance(check, Sandboxed) and check.file:
+            elif isinstance(check, Sandboxed) and check.file:
                 yield f"{check.name}.file"
         yield from (check.name for check in self.process)
 

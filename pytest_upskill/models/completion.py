@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.files import GitState, WorkspaceFile
 
 _Number = TypeVar("_Number", int, float)
 
@@ -63,8 +63,18 @@ class AgentRun:
     """Version of the agent."""
     changed: tuple[WorkspaceFile, ...] = ()
     """The files that it created or changed."""
+    edits: tuple[WorkspaceFile, ...] = ()
+    """For each of these that was there before, the unified diff, cut to a limit."""
     deleted: tuple[str, ...] = ()
     """Names of the files that it deleted."""
+    of_setup: tuple[str, ...] = ()
+    """Names of those that the setup had changed or deleted in this way before it started."""
+    git: GitState | None = None
+    """The state of the git repository in the workspace; None without one."""
+    repository: tuple[WorkspaceFile, ...] = ()
+    """The files below ``.git``."""
+    left_out: tuple[str, ...] = ()
+    """What else is in the workspace, with the reason why it is not in the record."""
     turns: tuple[AgentTurn, ...] = ()
     """What its model said and called, reply by reply."""
     requests: int = 0
