@@ -90,7 +90,7 @@ async def run_loop(
         raise
     run: AgentRun = tally.run(VERSION, limit)
     if not task.chooses:
-        run = await in_thread(work.record, run)
+        run = await in_thread(work.record, run, redact)
     return tally.completion(run)
 
 

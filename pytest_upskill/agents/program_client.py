@@ -207,11 +207,9 @@ class CliClient:
                 raise
             run = tally.run(self.installed.version, limit)
             if not tally.task.chooses:
-                run = await asyncio.to_thread(work.record, run)
-        # The agent gets replies as they arrive, so its files may quote a key that the host sent.
-        changed = tuple(replace(file, text=upstream.redact(file.text)) for file in run.changed)
+                run = await asyncio.to_thread(work.record, run, upstream.redact)
         seconds = time.perf_counter() - started
-        return replace(tally.completion(replace(run, changed=changed)), latency_s=seconds)
+        return replace(tally.completion(run), latency_s=seconds)
 
     async def _run_program(self, request: Request, root: Path, proxy: Proxy) -> str:
         """Run the program until the run ends, and return the limit that ended it, "" for none.

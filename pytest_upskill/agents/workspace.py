@@ -6,7 +6,7 @@ is read without following links.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import unified_diff
@@ -128,10 +128,14 @@ class AgentWorkspace:
             except TooMuchLeft as error:
                 raise _setup_error(f"{error}: leave less") from None
 
-    def record(self, run: AgentRun) -> AgentRun:
+    def record(self, run: AgentRun, redact: Callable[[str], str]) -> AgentRun:
         """Return the record of a run with what it left in the workspace.
 
         More files than a record may hold are a limit that the run has reached.
+
+        Args:
+            run: The record without it.
+            redact: Hides the key: an agent may write what the host has sent before it is redacted.
 
         Raises:
             OSError, SandboxError: The sandbox cannot start git.
@@ -144,21 +148,27 @@ class AgentWorkspace:
         changed = [file for name, file in left.files.items() if staged.get(name) != file]
         deleted = [name for name in staged if name not in left.files]
         of_setup = {file.name for file in changed if self._prepared.get(file.name) == file}
+        edits = [
+            _diff(before, file)
+            for file in changed
+            if file.name not in of_setup and (before := self._prepared.get(file.name))
+        ]
+        git = _git_state(self.shell.run(_GIT_STATE)) if left.repository else None
+
+        def redacted(files: Iterable[WorkspaceFile]) -> tuple[WorkspaceFile, ...]:
+            return tuple(replace(file, text=redact(file.text)) for file in files)
+
         return replace(
             run,
-            changed=tuple(changed),
+            changed=redacted(changed),
+            edits=redacted(edits),
             deleted=tuple(deleted),
-            edits=tuple(
-                _diff(before, file)
-                for file in changed
-                if file.name not in of_setup and (before := self._prepared.get(file.name))
-            ),
             of_setup=(
                 *sorted(of_setup),
                 *(name for name in deleted if name not in self._prepared),
             ),
-            git=_git_state(self.shell.run(_GIT_STATE)) if left.repository else None,
-            repository=tuple(left.repository.values()),
+            git=git and replace(git, message=redact(git.message)),
+            repository=redacted(left.repository.values()),
             left_out=left.left_out,
         )
 

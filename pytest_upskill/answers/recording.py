@@ -156,8 +156,8 @@ def _refuse_unsafe(run: AgentRun) -> None:
     Raises:
         UnsafeRecordError: The record is not one that a run can have left.
     """
-    for files in (run.changed, run.edits, run.repository):
-        _refuse_unsafe_files(files, run.deleted)
+    for kind in _FILES:
+        _refuse_unsafe_files(getattr(run, kind), run.deleted)
 
 
 def _refuse_unsafe_files(files: Sequence[WorkspaceFile], deleted: Sequence[str]) -> None:
