@@ -7,7 +7,7 @@ that its cases belong to.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -127,8 +127,12 @@ class _Loader:
         skills = [self._skill(folder, groups, file.gate) for folder in groups]
         if skills:
             # Only the first skill has the warnings about the cases, so that each appears once.
-            of_cases = [problem.at(str(self._shown)) for problem in file.warnings]
-            skills[0] = replace(skills[0], warnings=(*skills[0].warnings, *of_cases))
+            warnings, hints = _by_weight(file.warnings, str(self._shown))
+            skills[0] = replace(
+                skills[0],
+                warnings=(*skills[0].warnings, *warnings),
+                hints=(*skills[0].hints, *hints),
+            )
         return skills
 
     def _skill(self, folder: Path, groups: Mapping[Path, Sequence[Case]], gate: GateRule) -> Skill:
@@ -141,7 +145,9 @@ class _Loader:
         """
         text = self._texts[folder]
         bundle, hidden, inputs = self._parts_of(folder)
-        warnings = (*text.warnings, *bundle.warnings)
+        spec_violations = (replace(each, is_hint=True) for each in text.warnings)
+        problems = (*spec_violations, *bundle.warnings)
+        warnings, hints = _by_weight(problems, self._display_name(folder))
         return Skill(
             name=text.name,
             description=text.description,
@@ -154,7 +160,8 @@ class _Loader:
             hidden_files=replace(hidden, inputs=frozenset(inputs.read)),
             labelled=self._labelled,
             gate=gate,
-            warnings=tuple(problem.at(self._display_name(folder)) for problem in warnings),
+            warnings=warnings,
+            hints=hints,
         )
 
     def _read_case_file(self) -> _CaseFile:
@@ -301,3 +308,10 @@ class _Loader:
             yield
         except BadFile as error:
             self._problems += [problem.at(path) for problem in error.problems]
+
+
+def _by_weight(problems: Iterable[Problem], path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the problems of a file as lines, first those that change a measurement."""
+    problems = [*problems]
+    warnings = tuple(problem.at(path) for problem in problems if not problem.is_hint)
+    return warnings, tuple(problem.at(path) for problem in problems if problem.is_hint)

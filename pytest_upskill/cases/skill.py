@@ -23,6 +23,10 @@ MAX_PROMPT_BYTES = 256 << 10
 """Maximum total size of a case's files that a prompt can hold; an agent finds larger ones."""
 
 
+PLACEHOLDER = "Replace this with "
+"""How the questions begin that ``pytest-upskill init`` writes, to be replaced."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
     """Which skill an agent should choose for a query."""
@@ -211,4 +215,6 @@ class Skill:
     past_unknown: bool = False
     """Whether an earlier version may exist, under another name or in an unreadable file."""
     warnings: tuple[str, ...] = ()
-    """Warnings about the files of the skill and its cases, each ``path:line:column: …``."""
+    """What changes the measurement in the skill's files and cases, each ``path:line:column: …``."""
+    hints: tuple[str, ...] = ()
+    """What does not change it, in the same form."""

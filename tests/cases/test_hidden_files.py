@@ -160,7 +160,7 @@ def test_a_named_file_that_reads_as_cases_is_a_warning(tmp_path: Path) -> None:
     write(folder, "assets/a.json", json.dumps(SHAPES[0]))
     write(folder, "evals/evals.json", json.dumps(SHAPES[0]))
 
-    (warning,) = load(folder).warnings
+    (warning,) = load(folder).hints
     assert warning == (
         f"{folder}/SKILL.md:7:5: left out of the context: 'assets/a.json' reads as a case file, "
         "and no model may see its answers"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -193,8 +194,7 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
     warnings = [
         *other_flaws,
         *(replace(each, what=f"{each.what} (the case is skipped)") for each in problems),
-        *_unread_keys(reading),
-        *_left_out(reading),
+        *(replace(each, is_hint=True) for each in chain(_unread_keys(reading), _left_out(reading))),
         *([] if cases else [Problem(what="contains no cases")]),
     ]
     any_owner = next(filter(None, owners), None)
