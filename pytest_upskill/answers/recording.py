@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -116,10 +116,6 @@ AGENT_RUNS = "agent-runs"
 """Folder of run records in the folder of recordings; pruning leaves it alone."""
 
 
-_FILES = ("changed", "edits", "repository")
-"""Fields of a run with files."""
-
-
 class UnsafeRecordError(ValueError):
     """A run record that no run can have left; the message says what it has."""
 
@@ -130,24 +126,18 @@ def _pack_run(run: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         run: The fields of an `AgentRun`.
     """
-    return {
-        **run,
-        **{
-            key: [
-                file if file["binary"] else {**file, "text": file["text"].split("\n")}
-                for file in run[key]
-            ]
-            for key in _FILES
-        },
-    }
+    files = [
+        file if file["binary"] else {**file, "text": file["text"].split("\n")}
+        for file in run["changed"]
+    ]
+    return {**run, "changed": files}
 
 
 def _unpack_run(run: object) -> object:
     """Undo `_pack_run`; values of another shape stay as they are, for the validation to report."""
-    if not isinstance(run, Mapping):
+    if not isinstance(run, Mapping) or not isinstance(run.get("changed"), list):
         return run
-    given = {key: run[key] for key in _FILES if isinstance(run.get(key), list)}
-    return {**run, **{key: [_join_lines(file) for file in files] for key, files in given.items()}}
+    return {**run, "changed": [_join_lines(file) for file in run["changed"]]}
 
 
 def _refuse_unsafe(run: AgentRun) -> None:
@@ -156,21 +146,16 @@ def _refuse_unsafe(run: AgentRun) -> None:
     Raises:
         UnsafeRecordError: The record is not one that a run can have left.
     """
-    for kind in _FILES:
-        _refuse_unsafe_files(getattr(run, kind), run.deleted)
-
-
-def _refuse_unsafe_files(files: Sequence[WorkspaceFile], deleted: Sequence[str]) -> None:
-    names = [file.name for file in files]
-    for name in (*names, *deleted):
+    names = [file.name for file in run.changed]
+    for name in (*names, *run.deleted):
         if not is_safe_name(name):
             raise UnsafeRecordError("has the name of a file outside the workspace")
     if len(set(names)) != len(names):
         raise UnsafeRecordError("has two files of one name")
-    if len(names) > MAX_FILES or len(deleted) > MAX_FILES:
+    if len(names) > MAX_FILES or len(run.deleted) > MAX_FILES:
         raise UnsafeRecordError(f"has more than {MAX_FILES:,} files")
     try:
-        size = sum(len(file.content) for file in files)
+        size = sum(len(file.content) for file in run.changed)
     except ValueError:  # no base64
         raise UnsafeRecordError("has a file that cannot be decoded") from None
     if size > MAX_BYTES:

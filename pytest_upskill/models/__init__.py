@@ -5,7 +5,6 @@ from __future__ import annotations
 from pytest_upskill.models.completion import (
     MAX_TOKENS_COUNTED,
     AgentRun,
-    AgentTurn,
     Completion,
     Look,
     StopReason,
@@ -37,7 +36,6 @@ __all__ = [
     "MAX_TURNS",
     "AgentRun",
     "AgentTask",
-    "AgentTurn",
     "Client",
     "Completion",
     "InstalledSkill",
