@@ -30,27 +30,29 @@ from pytest_upskill.sandbox.confinement import (
     own_user,
     own_user_command,
     system_mounts,
+    tools,
 )
 from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.seccomp import build_denylist
+from pytest_upskill.sandbox.shell import HOME, SCRATCH, WORK
 
-HOME = "/home/agent"
-WORK = "/workspace"
+_HOME = "/home/agent"
+_WORK = "/workspace"
 WRITABLE: Mapping[str, str] = {
-    "home": HOME,
-    "work": WORK,
-    "tmp": "/tmp",  # noqa: S108  in the sandbox
+    HOME: _HOME,
+    WORK: _WORK,
+    SCRATCH: "/tmp",  # noqa: S108  in the sandbox
     "shm": "/dev/shm",  # noqa: S108  in the sandbox
 }
 """What the program may write: folders of the run, and where it sees them."""
 BASE_URL = "http://127.0.0.1:8787"
 _PORT = "8787"
-_AGENT, _RUN = "/opt/agent", "/run/upskill"
+_AGENT, _RUN, _PACKAGES = "/opt/agent", "/run/upskill", "/opt/python"
 _USER = 1000
 """The user in a user namespace."""
 _ETC: Mapping[str, str] = {
-    "passwd": f"agent:x:{{user}}:{{user}}::{HOME}:/bin/sh\n",
+    "passwd": f"agent:x:{{user}}:{{user}}::{_HOME}:/bin/sh\n",
     "group": "agent:x:{user}:\n",
     "hosts": "127.0.0.1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -86,7 +88,7 @@ class Box:
     """Whether the program runs as the user of its folder, and not in a user namespace."""
 
     def prepare_folders(self, request: Request) -> Path:
-        """Make the folders of a run, and return the path of the proxy's socket.
+        """Write what the program needs besides its workspace; return where its socket is to be.
 
         Args:
             request: What the agent gets.
@@ -94,28 +96,17 @@ class Box:
         Raises:
             OSError: The files cannot be written.
         """
-        assert request.task is not None
-        for folder in (*WRITABLE, "run", "etc"):
-            (self.root / folder).mkdir(exist_ok=True)
         user = own_user(self.root) if self.has_own_user else _USER
-        skills = {
-            f"home/{self.cli.skills_folder}/{skill.folder}/{file.name}": file.content
-            for skill in request.task.installed
-            for file in skill.files
-        }
         files = {
-            **{f"etc/{name}": text.format(user=user).encode() for name, text in _ETC.items()},
-            **{f"home/{name}": text.encode() for name, text in self.launch.home.items()},
-            **{f"work/{file.name}": file.content for file in request.task.workspace},
-            **skills,
-            "run/prompt": request.user.encode("utf-8", "replace"),
+            **{f"etc/{name}": text.format(user=user) for name, text in _ETC.items()},
+            **{f"{HOME}/{name}": text for name, text in self.launch.home.items()},
+            "run/prompt": request.user,
         }
-        for name, content in files.items():
+        (self.root / "shm").mkdir()
+        for name, text in files.items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            if content.startswith(b"#!"):
-                path.chmod(0o755)
+            path.write_bytes(text.encode("utf-8", "replace"))
         return self.root / "run" / "proxy"
 
     async def run(self, proxy: Proxy, seconds: float) -> str:
@@ -185,17 +176,22 @@ class Box:
         as_own_user = own_user_command(self.root, writable) if self.has_own_user else []
         relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
         program = ("--", str(self._program), *self.launch.arguments)
-        return [*command, "--chdir", WORK, "--", *as_own_user, *relay, *program]
+        return [*command, "--chdir", _WORK, "--", *as_own_user, *relay, *program]
 
     def _mounts(self) -> list[str]:
         root, folder = self.root, self.installed.folder
-        options = [*system_mounts(path for path in SYSTEM if not path.startswith("/etc"))]
-        options += ["--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
+        options = [*system_mounts(SYSTEM), "--dev", "/dev"]
+        for name in _ETC:
+            options += ["--ro-bind", str(root / "etc" / name), f"/etc/{name}"]
         options += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
         options += ["--ro-bind", str(folder), f"{_AGENT}/{folder.name}"]
-        for python in PYTHON_FOLDERS:
-            if not python.is_relative_to("/usr"):
-                options += ["--ro-bind", str(python), str(python)]
+        for path in (
+            *(each for each in PYTHON_FOLDERS if not each.is_relative_to("/usr")),
+            *tools(),
+        ):
+            options += ["--ro-bind", str(path), str(path)]
+        for package in (root / "lib").iterdir():
+            options += ["--ro-bind", str(package.resolve()), f"{_PACKAGES}/{package.name}"]
         # All other folders are in memory, and a program that fills them up would fill up the
         # machine's.
         for name, place in WRITABLE.items():
@@ -203,14 +199,18 @@ class Box:
         return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
 
     def _environment(self) -> dict[str, str]:
+        system = ("/usr/local/bin", "/usr/bin", "/bin")
+        path = (self._program.parent, *system, PYTHON.parent, *(tool.parent for tool in tools()))
         return {
-            "PATH": f"{self._program.parent}:/usr/local/bin:/usr/bin:/bin:{PYTHON.parent}",
-            "HOME": HOME,
+            "PATH": ":".join(map(str, path)),
+            "HOME": _HOME,
             "USER": "agent",
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "TZ": "UTC",
+            "PYTHONPATH": _PACKAGES,
+            "PYTHONDONTWRITEBYTECODE": "1",
             **self.launch.environment,
         }
 

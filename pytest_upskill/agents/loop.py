@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_upskill.agents.skill_use import SKILL_FILE
-from pytest_upskill.agents.tally import RunTally, with_left_files
+from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
+from pytest_upskill.agents.workspace import AgentWorkspace
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
@@ -48,16 +49,23 @@ FRAME = (
 
 
 async def run_loop(
-    request: Request, client: Client, toolbox: Toolbox, in_thread: InThread, limits: RunLimits
+    request: Request,
+    client: Client,
+    work: AgentWorkspace,
+    in_thread: InThread,
+    *,
+    limits: RunLimits,
+    redact: Callable[[str], str],
 ) -> Completion:
     """Run a model with tools until it answers, or until the run reaches a limit.
 
     Args:
         request: The request with a task.
         client: Sends each request of the run, with retries and within the budget.
-        toolbox: The tools, in a fresh workspace.
+        work: The workspace, as the setup has left it.
         in_thread: Calls slow functions off the event loop.
         limits: Limits of the run.
+        redact: Hides the keys in what tools return.
 
     Raises:
         ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
@@ -69,9 +77,11 @@ async def run_loop(
     tally = RunTally(
         task=task,
         skill_tool=("skill", "name"),
+        redact=redact,
         limits=limits,
         offered=bool(offer),
     )
+    toolbox = Toolbox(task, work.shell, limits.seconds)
     first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
     try:
         limit = await _converse(first_request, client, tally, toolbox, in_thread)
@@ -80,7 +90,7 @@ async def run_loop(
         raise
     run: AgentRun = tally.run(VERSION, limit)
     if not task.chooses:
-        run = await in_thread(with_left_files, run, request, toolbox.folder)
+        run = await in_thread(work.record, run, redact)
     return tally.completion(run)
 
 
@@ -111,9 +121,9 @@ async def _converse(
 
 
 def _note_request(tally: RunTally, request: Request) -> None:
-    """Note what the next prompt quotes: of the conversation, what is new."""
+    """Note what the next prompt quotes."""
     if request.turns:
-        tally.note_request([(each.call_id, each.text) for each in request.turns[-1].results])
+        tally.note_request([(r.call_id, r.text) for turn in request.turns for r in turn.results])
     else:
         tally.note_request([("", request.system), ("", request.user)])
 
@@ -185,6 +195,7 @@ class LoopClient:
         client: Sends the requests of the agent's model, with retries and within the budget.
         make_sandbox: Makes the sandbox of all tools; called by the first run.
         max_runs: Maximum number of runs at once; a run that waits has cost nothing.
+        redact: Hides the keys in what tools return.
         limits: Limits of each run; None for the defaults.
     """
 
@@ -193,12 +204,14 @@ class LoopClient:
         client: Client,
         make_sandbox: Callable[[], Sandbox],
         max_runs: int,
+        redact: Callable[[str], str],
         limits: RunLimits | None = None,
     ) -> None:
         self._client = client
         self._make_sandbox = make_sandbox
         self._sandbox: Sandbox | None = None
         self._slots = asyncio.Semaphore(max_runs)
+        self._redact = redact
         self._limits = limits or RunLimits()
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
@@ -215,9 +228,16 @@ class LoopClient:
                 self._sandbox = await self._in_thread(self._make_sandbox)
             async with self._slots:
                 with workspace() as home:
-                    toolbox = Toolbox(request.task, self._sandbox, home, self._limits.seconds)
+                    folder = SKILLS.removeprefix("~/")
+                    work = AgentWorkspace(request.task, self._sandbox, home, folder)
+                    await self._in_thread(work.set_up)
                     return await run_loop(
-                        request, self._client, toolbox, self._in_thread, self._limits
+                        request,
+                        self._client,
+                        work,
+                        self._in_thread,
+                        limits=self._limits,
+                        redact=self._redact,
                     )
         except (OSError, SandboxError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -19,16 +19,17 @@ from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
-from pytest_upskill.agents.tally import RunTally, with_left_files
+from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.upstream import Upstream
+from pytest_upskill.agents.workspace import AgentWorkspace
 from pytest_upskill.answers.budget import Budget, BudgetError, Settle
 from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, Model, ProviderError, Request, RunLimits
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
+from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 _SELF_TESTS = 2
 """Self-tests that must fail before a version is refused: one may fail on a busy machine."""
@@ -191,19 +192,24 @@ class CliClient:
         started = time.perf_counter()
         proxy = Proxy(request, self.cli, upstream, reserve, self.limits)
         tally = proxy.tally
-        async with _temporary_folder() as root:
+        async with _temporary_folder() as home:
             try:
-                limit = await self._run_program(request, root, proxy)
+                work = await asyncio.to_thread(
+                    AgentWorkspace, tally.task, self.sandbox, home, self.cli.skills_folder
+                )
+                await asyncio.to_thread(work.set_up)
+            except (OSError, SandboxError) as error:
+                raise self._not_started(error) from None
+            try:
+                limit = await self._run_program(request, home.root, proxy)
             except (BudgetError, ProviderError) as error:
                 error.paid = tally.paid()
                 raise
             run = tally.run(self.installed.version, limit)
             if not tally.task.chooses:
-                run = await asyncio.to_thread(with_left_files, run, request, root / "work")
-        # The agent gets replies as they arrive, so its files may quote a key that the host sent.
-        changed = tuple(replace(file, text=upstream.redact(file.text)) for file in run.changed)
+                run = await asyncio.to_thread(work.record, run, upstream.redact)
         seconds = time.perf_counter() - started
-        return replace(tally.completion(replace(run, changed=changed)), latency_s=seconds)
+        return replace(tally.completion(run), latency_s=seconds)
 
     async def _run_program(self, request: Request, root: Path, proxy: Proxy) -> str:
         """Run the program until the run ends, and return the limit that ended it, "" for none.
@@ -233,13 +239,16 @@ class CliClient:
                 await proxy.start(box.prepare_folders(request))
                 last_line = await box.run(proxy, self.limits.seconds)
             except OSError as error:
-                reason = error.strerror or str(error)
-                raise _NotStartedError(f"{self.cli.name}: cannot start: {reason}") from None
+                raise self._not_started(error) from None
             await proxy.finish()
         if proxy.ended.done():
             return proxy.ended.result()
         self._check_exit(proxy.tally, last_line)
         return ""
+
+    def _not_started(self, error: OSError | SandboxError) -> _NotStartedError:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        return _NotStartedError(f"{self.cli.name}: cannot start: {reason}")
 
     def _check_exit(self, tally: RunTally, last_line: str) -> None:
         """Check that a program that exited by itself has worked.
@@ -265,12 +274,12 @@ class _NotStartedError(ProviderError):
 
 
 @asynccontextmanager
-async def _temporary_folder() -> AsyncIterator[Path]:
-    """Yield a new folder, and remove it in a thread: an agent's many files may take seconds."""
+async def _temporary_folder() -> AsyncIterator[Workspace]:
+    """Yield a new workspace, and remove it in a thread: an agent's many files may take seconds."""
     folders = ExitStack()
-    root = folders.enter_context(workspace()).root
+    home = folders.enter_context(workspace())
     try:
-        yield root
+        yield home
     finally:
         await asyncio.to_thread(folders.close)
 

@@ -73,7 +73,9 @@ class Proxy:
         limits: RunLimits,
     ) -> None:
         assert request.task is not None
-        self.tally = RunTally(task=request.task, skill_tool=cli.skill_tool, limits=limits)
+        self.tally = RunTally(
+            task=request.task, skill_tool=cli.skill_tool, redact=upstream.redact, limits=limits
+        )
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._request = request
         self._wire = cli.wire

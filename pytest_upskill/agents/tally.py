@@ -7,26 +7,22 @@ model: an agent's own account may be wrong. No link is followed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from pytest_upskill.agents.skill_use import SKILL_FILE, SkillUse, is_offered
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
-from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.models import (
     AgentRun,
     AgentTask,
+    AgentTurn,
     Completion,
-    Request,
     RunLimits,
     ToolCall,
     ToolUse,
     with_totals,
 )
-from pytest_upskill.project.files import open_regular
-from pytest_upskill.sandbox.disk_usage import entries_below
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 
@@ -38,6 +34,8 @@ class RunTally:
     task: AgentTask
     skill_tool: tuple[str, str]
     """See `Cli.skill_tool`."""
+    redact: Callable[[str], str]
+    """Hides the keys in a text."""
     limits: RunLimits = field(default_factory=RunLimits)
     offered: bool | None = None
     """Whether the catalogue names the skill; None before the first request."""
@@ -55,6 +53,8 @@ class RunTally:
     prefix_tokens: int = 0
     """Tokens of the conversation so far, with which its next prompt begins."""
     _use: SkillUse = field(init=False)
+    _results: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list), init=False)
+    """Results by the id of their call, in order: a server may use an id again."""
 
     def __post_init__(self) -> None:
         self._use = SkillUse(self.task)
@@ -70,9 +70,13 @@ class RunTally:
         if self.offered is None and self.task.skill:
             self.offered = is_offered(self.task, texts)
         self._use.note_sent(texts)
-        results = {call_id for call_id, _ in sent}
+        number: Counter[str] = Counter()
+        for call_id, text in sent:
+            number[call_id] += 1
+            if call_id and number[call_id] > len(self._results[call_id]):
+                self._results[call_id].append(_capped(self.redact(text)))
         self.called = self.called or any(
-            call.id in results and self._called_skill(call) == self.task.skill_name
+            call.id in self._results and self._called_skill(call) == self.task.skill_name
             for call in self._calls
         )
         if self.task.chooses:
@@ -98,7 +102,7 @@ class RunTally:
         for call in completion.tool_calls:
             if self.task.chooses:
                 self.taken = self.taken or self._called_skill(call)
-            self._use.note_written(_input_of(call))
+            self._use.note_written(call.malformed or json.dumps(call.arguments, ensure_ascii=False))
         self._use.note_written(completion.text)
         if in_conversation:
             self.replies.append(completion)
@@ -138,14 +142,13 @@ class RunTally:
         read = sorted(name for skill, name in self._use.read if skill == own)
         return AgentRun(
             version=version,
-            turns=len(self.replies),
+            turns=self._turns(),
             requests=self.requests,
             offered=self.offered,
             called=self.called or bool(loaded),
             taken=self.taken,
             loaded=None if self.task.chooses else loaded,
             read=tuple(name for name in read if name != SKILL_FILE),
-            calls=recorded_calls(self._calls),
             limit=limit,
             broken=broken_reason(
                 self.task,
@@ -168,6 +171,30 @@ class RunTally:
         """Return what a run that fails has cost so far, None if it got no reply."""
         return self.completion() if self.replies or self.side_replies else None
 
+    def _turns(self) -> tuple[AgentTurn, ...]:
+        """Return what the model said and called, as far as a record can hold it."""
+        left = _MAX_CALLS
+        results = {call_id: iter(texts) for call_id, texts in self._results.items()}
+        turns = []
+        for reply in self.replies:
+            calls = tuple(
+                ToolUse(
+                    name=call.name[:_MAX_NAME_CHARS],
+                    input=_capped(_input_of(call)),
+                    result=next(results.get(call.id, iter(())), ""),
+                )
+                for call in reply.tool_calls[:left]
+            )
+            left -= len(calls)
+            turns.append(AgentTurn(text=_capped(reply.text), calls=calls))
+        # The first turns explain a failure least.
+        for dropped in ({"result": _LEFT_OUT}, {"input": _LEFT_OUT}):
+            for index, turn in enumerate(turns):
+                if _size(turns) <= _MAX_TURNS_BYTES:
+                    break
+                turns[index] = replace(turn, calls=tuple(replace(c, **dropped) for c in turn.calls))
+        return tuple(turns)
+
     @property
     def _calls(self) -> list[ToolCall]:
         return [call for reply in self.replies for call in reply.tool_calls]
@@ -184,23 +211,35 @@ class RunTally:
 
 _MAX_CALLS = 200
 _MAX_NAME_CHARS = 100
-_MAX_INPUT_CHARS = 2000
-"""Maximum length of a call's arguments in a record."""
-
-
-def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
-    """Return the first calls of a run, with arguments as long as a record can hold."""
-    return tuple(
-        ToolUse(
-            name=call.name[:_MAX_NAME_CHARS],
-            input=_input_of(call)[:_MAX_INPUT_CHARS],
-        )
-        for call in calls[:_MAX_CALLS]
-    )
+_MAX_BYTES = 2000
+"""Maximum length of what a model says, of a call's arguments, and of its result in a record."""
+_MAX_ARGUMENT_BYTES = 1500
+_MAX_TURNS_BYTES = 200_000
+"""Maximum length of all of these."""
+_LEFT_OUT = "[left out, as the record is full]"
 
 
 def _input_of(call: ToolCall) -> str:
-    return call.malformed or json.dumps(call.arguments, ensure_ascii=False)
+    """Return the arguments of a call, long texts in them cut, so that they stay JSON."""
+    cut = {
+        name: _capped(value, _MAX_ARGUMENT_BYTES) if isinstance(value, str) else value
+        for name, value in call.arguments.items()
+    }
+    return call.malformed or json.dumps(cut, ensure_ascii=False)
+
+
+def _capped(text: str, most: int = _MAX_BYTES) -> str:
+    """Return a text without its middle if it is too long: errors are at the end."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= most:
+        return text
+    half = most // 2
+    ends = (part.decode("utf-8", "ignore") for part in (data[:half], data[-half:]))
+    return f"\n[... {len(data) - 2 * half:,} bytes left out ...]\n".join(ends)
+
+
+def _size(turns: Iterable[AgentTurn]) -> int:
+    return len(json.dumps([asdict(turn) for turn in turns]))
 
 
 def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
@@ -244,85 +283,3 @@ def sent_to_model(body: object) -> Iterator[tuple[str, str]]:
 def _is_written_by_model(part: Mapping[str, object]) -> bool:
     kind = str(part.get("type"))
     return part.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call")
-
-
-_MAX_ENTRIES = 20_000
-"""Maximum number of files, folders and others that are looked at."""
-
-
-class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error of this program
-    """The folder contains more than a record may hold; the message says what."""
-
-
-def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
-    """Return the regular files below a folder by name; the program that wrote them must have ended.
-
-    Links, pipes and other special files are left out, and so are names that no record may have.
-
-    Raises:
-        TooMuchLeft: There are more than `MAX_FILES` or more than `MAX_BYTES`.
-    """
-    files: dict[str, WorkspaceFile] = {}
-    bytes_left = MAX_BYTES
-    for name, path in _files(folder):
-        if len(files) >= MAX_FILES:
-            raise TooMuchLeft(f"it left more than {MAX_FILES:,} files in the workspace")
-        content = _read(path, bytes_left)
-        if content is None:
-            continue
-        bytes_left -= len(content)
-        if bytes_left < 0:
-            raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
-        files[name] = WorkspaceFile.of(name, content)
-    return files
-
-
-def with_left_files(run: AgentRun, request: Request, folder: Path) -> AgentRun:
-    """Return the record of a run with the files that it changed and deleted in its workspace.
-
-    More files than a record may hold are a limit that the run has reached.
-
-    Args:
-        run: The record without the files.
-        request: The request of the run.
-        folder: The workspace.
-    """
-    assert request.task is not None
-    before = {file.name: file for file in request.task.workspace}
-    try:
-        after = read_left_files(folder)
-    except TooMuchLeft as error:
-        return replace(run, limit=run.limit or str(error))
-    return replace(
-        run,
-        changed=tuple(file for name, file in after.items() if before.get(name) != file),
-        deleted=tuple(name for name in before if name not in after),
-    )
-
-
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and path of everything but folders: a folder's files before its subfolders'."""
-    paths = []
-    for number, entry in enumerate(entries_below(str(folder)), 1):
-        if number > _MAX_ENTRIES:
-            raise TooMuchLeft(f"it left more than {_MAX_ENTRIES:,} entries in the workspace")
-        if not entry.is_dir(follow_symlinks=False):
-            paths.append(Path(entry.path))
-    for path in sorted(
-        paths, key=lambda path: (*((1, part) for part in path.parts[:-1]), (0, path.name))
-    ):
-        name = path.relative_to(folder).as_posix()
-        if is_safe_name(name):
-            yield name, path
-
-
-def _read(path: Path, max_bytes: int) -> bytes | None:
-    """Return the content of a regular file, None for a link or special file.
-
-    Args:
-        path: The file.
-        max_bytes: One byte more than this is read, so that the caller sees that there is more.
-    """
-    with suppress(OSError), open_regular(path) as file:
-        return file.read(max_bytes + 1)
-    return None

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.models import AgentTask, Tool, ToolCall, ToolResult
-from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Ended, Outcome, Sandbox
-from pytest_upskill.sandbox.workspace import Workspace
+from pytest_upskill.sandbox.run import Ended, Outcome
+from pytest_upskill.sandbox.shell import SHELL_LIMITS, Shell
 
 SKILLS = "~/.agents/skills"
 """The folder where skills are installed, as the model sees it."""
 
-_WORKSPACE, _HOME, _SCRATCH = "tmp/agent-workspace", "tmp/agent-home", "tmp/agent-scratch"
-"""The three writable folders, below the root of the sandbox's workspace."""
-
 _MAX_CHARS = 16_000
 """Maximum length of a result: a longer one is cut in the middle, as errors are at the end."""
 
-_LIMITS = Limits(wall_s=60.0, memory_bytes=16 << 30)
-"""Limits of one call. They count address space, of which Node alone reserves more than 4 GiB."""
-
-_ENTER = """
-HOME=$TMPDIR/agent-home; cd "$TMPDIR/agent-workspace" || exit 125
-TMPDIR=$TMPDIR/agent-scratch; export HOME TMPDIR
-expand() { case $1 in "~/"*) path=$HOME/${1#??};; "~") path=$HOME;; *) path=${1:-.};; esac; }
+_EXPAND = """
+case $1 in "~/"*) path=$HOME/${1#??};; "~") path=$HOME;; *) path=${1:-.};; esac
 """
-_READ = _ENTER + 'expand "$1"; exec cat -- "$path"'
-_LIST = _ENTER + 'expand "$1"; find "$path" ! -type d | sort | head -n 501'
-_WRITE = _ENTER + 'expand "$1"; mkdir -p -- "$(dirname -- "$path")" && cat -- "$2" > "$path"'
-_BASH = _ENTER + 'exec "$1" -c "$2"'
+_READ = _EXPAND + 'exec cat -- "$path"'
+_LIST = _EXPAND + 'find "$path" ! -type d | sort | head -n 501'
+_WRITE = _EXPAND + 'mkdir -p -- "$(dirname -- "$path")" && cat -- "$2" > "$path"'
 
 
 TOOLS = (
@@ -72,30 +60,18 @@ class Toolbox:
 
     Args:
         task: What the agent gets.
-        sandbox: Runs the tools.
-        home: A new workspace of the sandbox.
+        shell: Runs the tools in the agent's workspace.
         seconds: Time for all calls together.
 
     Attributes:
         left_s: Seconds left for further calls.
     """
 
-    def __init__(self, task: AgentTask, sandbox: Sandbox, home: Workspace, seconds: float) -> None:
+    def __init__(self, task: AgentTask, shell: Shell, seconds: float) -> None:
         self.left_s = seconds
         self._task = task
-        self._sandbox = sandbox
-        self._home = home
+        self._shell = shell
         self._inputs = count()
-        for folder in (_WORKSPACE, _HOME, _SCRATCH):
-            (home.root / folder).mkdir()
-        for file in task.workspace:
-            home.write_bytes(f"{_WORKSPACE}/{file.name}", file.content)
-        for skill in task.installed:
-            for file in skill.files:
-                name = f"{_HOME}/.agents/skills/{skill.folder}/{file.name}"
-                home.write_bytes(name, file.content)
-                if file.content.startswith(b"#!"):
-                    (home.root / name).chmod(0o755)
 
     def call(self, call: ToolCall) -> ToolResult:
         """Call a tool, and return its result or what is wrong with the call."""
@@ -104,16 +80,11 @@ class Toolbox:
         if call.name == "skill":
             return self._load_skill(call)
         started = time.monotonic()
-        limits = replace(_LIMITS, wall_s=max(0.1, min(_LIMITS.wall_s, self.left_s)))
+        limits = replace(SHELL_LIMITS, wall_s=max(0.1, min(SHELL_LIMITS.wall_s, self.left_s)))
         outcome = self._run(call.name, call.arguments, limits)
         self.left_s -= time.monotonic() - started
-        text = _describe_result(call.name, outcome, _cut(_shorten_paths(outcome.output)), limits)
+        text = _describe_result(call.name, outcome, _cut(outcome.output), limits)
         return ToolResult(call_id=call.id, text=text, failed=not outcome.succeeded)
-
-    @property
-    def folder(self) -> Path:
-        """The agent's workspace, in which the tools work."""
-        return self._home.root / _WORKSPACE
 
     def _load_skill(self, call: ToolCall) -> ToolResult:
         name = call.arguments["name"]
@@ -126,27 +97,15 @@ class Toolbox:
 
     def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:
         """Run the shell command of a tool in the sandbox."""
-        words: tuple[str, ...]
-        match name:
-            case "read_file":
-                words = (_READ, "sh", str(arguments["path"]))
-            case "list_files":
-                words = (_LIST, "sh", str(arguments["path"]))
-            case "write_file":
-                content_file = f"in/{next(self._inputs)}"
-                self._home.write(content_file, str(arguments["content"]))
-                source = str(self._home.root / content_file)
-                words = (_WRITE, "sh", str(arguments["path"]), source)
-            case _:
-                shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
-                words = (_BASH, "sh", shell, str(arguments["command"]))
-        return self._sandbox.run(
-            ["/bin/sh", "-c", *words],
-            self._home,
-            readable=PYTHON_FOLDERS,
-            path=(Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"), PYTHON.parent),
-            limits=limits,
-        )
+        if name == "bash":
+            return self._shell.bash(str(arguments["command"]), limits)
+        path = str(arguments["path"])
+        if name != "write_file":
+            return self._shell.run(_READ if name == "read_file" else _LIST, path, limits=limits)
+        content_file = f"in/{next(self._inputs)}"
+        self._shell.home.write(content_file, str(arguments["content"]))
+        source = str(self._shell.home.root / content_file)
+        return self._shell.run(_WRITE, path, source, limits=limits)
 
 
 def _call_problem(call: ToolCall) -> str:
@@ -190,11 +149,6 @@ _ENDED: Mapping[Ended, str] = MappingProxyType(
         "stopped": "stopped",
     }
 )
-
-
-def _shorten_paths(output: str) -> str:
-    """Return the output of a program with the workspace as ``.`` and the home as ``~``."""
-    return output.replace(_WORKSPACE, ".").replace(_HOME, "~").replace(_SCRATCH, "$TMPDIR")
 
 
 def _cut(text: str) -> str:

@@ -9,11 +9,11 @@ from hashlib import sha256
 
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.builds import Compile, Sandboxed
 from pytest_upskill.checks.compile import CannotCompile, Compilers
-from pytest_upskill.checks.files import Files
+from pytest_upskill.checks.files import Left
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.grading.workspace import files_after
+from pytest_upskill.grading.workspace import left_by
 from pytest_upskill.models import Completion
 from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.trials.trial import Trial
@@ -41,22 +41,23 @@ class Builds:
         self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
         # While the SDKs are imported, there is no answer to build yet, and a core is idle.
-        for check in {check.language: check for check in checks}.values():
+        compiled = [check for check in checks if isinstance(check, Compile)]
+        for check in {check.language: check for check in compiled}.values():
             self._threads.submit(compilers.prepare, check)
 
     async def answer(
         self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
     ) -> Answer:
         """Return the answer with the results of its compilers; equal answers share one build."""
-        files = files_after(trial.case, completion)
-        content = repr((completion.text, sorted(files.items())))
+        left = left_by(trial.case, completion)
+        content = repr((completion.text, sorted(left.all_files, key=lambda file: file.name)))
         digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
         # The compilers share equal builds too, but a thread that waits there cannot build another.
         key = str(trial.skill.case_file), trial.case.id, digest
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.create_task(
-                self._decide(checks, completion.text, files)
+                self._decide(checks, completion.text, left)
             )
         try:
             return Answer(completion=completion, sandboxed=await task)
@@ -68,13 +69,13 @@ class Builds:
         self._compilers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _decide(self, checks: Sequence[Sandboxed], text: str, files: Files) -> Compiled:
+    async def _decide(self, checks: Sequence[Sandboxed], text: str, left: Left) -> Compiled:
         loop = asyncio.get_running_loop()
         builds = [
-            loop.run_in_executor(self._threads, self._run, check, text, files) for check in checks
+            loop.run_in_executor(self._threads, self._run, check, text, left) for check in checks
         ]
         return tuple(await asyncio.gather(*builds))
 
-    def _run(self, check: Sandboxed, text: str, files: Files) -> tuple[CheckResult, ...]:
+    def _run(self, check: Sandboxed, text: str, left: Left) -> tuple[CheckResult, ...]:
         with self._activity.doing(check.name):
-            return self._compilers.decide(check, text, files)
+            return self._compilers.decide(check, text, left)

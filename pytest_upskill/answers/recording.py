@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -116,6 +116,10 @@ AGENT_RUNS = "agent-runs"
 """Folder of run records in the folder of recordings; pruning leaves it alone."""
 
 
+_FILES = ("changed", "edits", "repository")
+"""Fields of a run with files."""
+
+
 class UnsafeRecordError(ValueError):
     """A run record that no run can have left; the message says what it has."""
 
@@ -126,18 +130,24 @@ def _pack_run(run: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         run: The fields of an `AgentRun`.
     """
-    files = [
-        file if file["binary"] else {**file, "text": file["text"].split("\n")}
-        for file in run["changed"]
-    ]
-    return {**run, "changed": files}
+    return {
+        **run,
+        **{
+            key: [
+                file if file["binary"] else {**file, "text": file["text"].split("\n")}
+                for file in run[key]
+            ]
+            for key in _FILES
+        },
+    }
 
 
 def _unpack_run(run: object) -> object:
     """Undo `_pack_run`; values of another shape stay as they are, for the validation to report."""
-    if not isinstance(run, Mapping) or not isinstance(run.get("changed"), list):
+    if not isinstance(run, Mapping):
         return run
-    return {**run, "changed": [_join_lines(file) for file in run["changed"]]}
+    given = {key: run[key] for key in _FILES if isinstance(run.get(key), list)}
+    return {**run, **{key: [_join_lines(file) for file in files] for key, files in given.items()}}
 
 
 def _refuse_unsafe(run: AgentRun) -> None:
@@ -146,16 +156,21 @@ def _refuse_unsafe(run: AgentRun) -> None:
     Raises:
         UnsafeRecordError: The record is not one that a run can have left.
     """
-    names = [file.name for file in run.changed]
-    for name in (*names, *run.deleted):
+    for kind in _FILES:
+        _refuse_unsafe_files(getattr(run, kind), run.deleted)
+
+
+def _refuse_unsafe_files(files: Sequence[WorkspaceFile], deleted: Sequence[str]) -> None:
+    names = [file.name for file in files]
+    for name in (*names, *deleted):
         if not is_safe_name(name):
             raise UnsafeRecordError("has the name of a file outside the workspace")
     if len(set(names)) != len(names):
         raise UnsafeRecordError("has two files of one name")
-    if len(names) > MAX_FILES or len(run.deleted) > MAX_FILES:
+    if len(names) > MAX_FILES or len(deleted) > MAX_FILES:
         raise UnsafeRecordError(f"has more than {MAX_FILES:,} files")
     try:
-        size = sum(len(file.content) for file in run.changed)
+        size = sum(len(file.content) for file in files)
     except ValueError:  # no base64
         raise UnsafeRecordError("has a file that cannot be decoded") from None
     if size > MAX_BYTES:

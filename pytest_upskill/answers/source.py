@@ -47,6 +47,7 @@ _CHANGED_BY = MappingProxyType(
         "turns": "the conversation before",
         "catalogue": "the catalogue",
         "workspace": "the workspace",
+        "setup": "the setup",
         "max_turns": "max_turns",
         "caps": "the limits of a run",
     }

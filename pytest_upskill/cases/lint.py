@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import AnyCheck, CheckError
 from pytest_upskill.checks.builds import Run
@@ -24,10 +25,15 @@ _CHARS_PER_TOKEN = 4
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
-    found = list(_repeated_inputs(skill))
-    for case in skill.cases:
-        found += [Problem(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
-    return sorted(found)
+    found = [
+        Problem(line=case.line, where=case.id, what=what)
+        for case, what in chain(
+            _repeated_inputs(skill),
+            ((case, what) for case in skill.cases for what in _question(case, skill)),
+            ((case, what) for case in skill.cases for what in _case(case)),
+        )
+    ]
+    return sorted(chain(found, chain.from_iterable(map(_echoes, skill.cases))))
 
 
 def too_long(body: str) -> str | None:
@@ -46,17 +52,74 @@ def too_long(body: str) -> str | None:
     )
 
 
-def _repeated_inputs(skill: Skill) -> Iterator[Problem]:
+def _repeated_inputs(skill: Skill) -> Iterator[tuple[Case, str]]:
     """Find cases with the same input: what is one question counts as two in every rate."""
     first: dict[object, Case] = {}
     for case in skill.cases:
         other = first.setdefault((case.input, case.files, case.workspace, case.setup), case)
         if other is not case:
             what = (
-                f"{case.id}: asks the same as {other.id} in line {other.line}: give "
-                f"one case both checks, or ask something else"
+                f"asks the same as {other.id} in line {other.line}: give one case both checks, or "
+                "ask something else"
             )
-            yield Problem(line=case.line, what=what)
+            yield case, what
+
+
+_UNWRITTEN = re.compile(
+    rf"{PLACEHOLDER}.*|(TODO|TBD|FIXME)(\W*|: (add|describe|fill|insert|replace|write)\b.*)"
+    r"|\.{3}|…|<[^<>]*>|\{\{[^{}]*\}\}",
+    re.DOTALL,
+)
+"""Whole questions that somebody still has to write."""
+
+_PATH = re.compile(r"(\./)?[\w@.-]+(/[\w@.-]+)*\.\w{1,8}")
+
+_ABOUT_CHOICE = re.compile(
+    r"\b(the |this )?([\w-]+ )?skill\b[^.;]{0,40}?\b(is|was|does|do|should|must|gets?|stays?|will)?"
+    r"( not|n't| never)?( be)? ?(trigger|activat|invok|loaded|not load)\w*\.?"
+    r"|(does not|do not|don't|should not|must not|never) (trigger|activate|invoke)\b.{0,40}",
+    re.IGNORECASE,
+)
+"""Statements that say which skill is chosen, and nothing about an answer."""
+
+
+def _question(case: Case, skill: Skill) -> Iterator[str]:
+    """Find what is no question to a model."""
+    text = case.input.strip()
+    if _UNWRITTEN.fullmatch(text):
+        yield f"the input is a placeholder, {text[:40]!r}: write a question"
+    elif _PATH.fullmatch(text):
+        for folder in (skill.case_file.parent, skill.folder):
+            if (folder / text).is_file():
+                yield f"the input is the name of a file, {text!r}: write what is in it"
+                break
+    if not case.trigger:
+        for check in case.judge_checks:
+            if _ABOUT_CHOICE.fullmatch(check.statement.strip()):
+                yield (
+                    f"{check.statement[:80]!r} is about the choice of a skill, which no answer "
+                    "shows: write should_trigger"
+                )
+
+
+def _echoes(case: Case) -> Iterator[Problem]:
+    """Find checks that the question itself satisfies; it is a hint where others tell something."""
+    wanted = [
+        check
+        for check in case.checks
+        if isinstance(check, Check) and check.wanted and not check.is_negative
+    ]
+    echoed = [check for check in wanted if _holds(check, case.input) and not _holds(check, "")]
+    tells_nothing = bool(echoed) and all(
+        isinstance(check, Check) and _holds(check, case.input) for check in case.checks
+    )
+    for check in echoed:
+        yield Problem(
+            line=case.line,
+            where=f"{case.id}: {_describe(check)}",
+            what="satisfied by the question itself: an answer that repeats it passes",
+            is_hint=not tells_nothing,
+        )
 
 
 def _case(case: Case) -> Iterator[str]:
@@ -64,20 +127,14 @@ def _case(case: Case) -> Iterator[str]:
         if count > 1:
             yield f"the same check appears {count} times: {check_text[:80]}"
     for check in case.checks:
-        yield from _check(check, case.input)
+        yield from _check(check)
     yield from _contradictions(case)
 
 
-def _check(check: AnyCheck, question: str) -> Iterator[str]:
+def _check(check: AnyCheck) -> Iterator[str]:
     match check:
-        case Check() if check.wanted and not check.is_negative:
-            if _holds(check, ""):
-                yield f"{_describe(check)} can never fail: it passes even for an empty answer"
-            elif _holds(check, question):
-                yield (
-                    f"{_describe(check)} is satisfied by the question itself: an answer that "
-                    f"repeats it passes"
-                )
+        case Check() if check.wanted and not check.is_negative and _holds(check, ""):
+            yield f"{_describe(check)} can never fail: it passes even for an empty answer"
         case NotContains() if not check.text.strip():
             yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
         case Check() if check.is_negative and not _holds(check, ""):

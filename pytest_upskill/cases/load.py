@@ -7,11 +7,11 @@ that its cases belong to.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.cases.case_inputs import CaseInputs, answers_in, without_copies
@@ -127,8 +127,12 @@ class _Loader:
         skills = [self._skill(folder, groups, file.gate) for folder in groups]
         if skills:
             # Only the first skill has the warnings about the cases, so that each appears once.
-            of_cases = [problem.at(str(self._shown)) for problem in file.warnings]
-            skills[0] = replace(skills[0], warnings=(*skills[0].warnings, *of_cases))
+            warnings, hints = _by_weight(file.warnings, str(self._shown))
+            skills[0] = replace(
+                skills[0],
+                warnings=(*skills[0].warnings, *warnings),
+                hints=(*skills[0].hints, *hints),
+            )
         return skills
 
     def _skill(self, folder: Path, groups: Mapping[Path, Sequence[Case]], gate: GateRule) -> Skill:
@@ -141,7 +145,9 @@ class _Loader:
         """
         text = self._texts[folder]
         bundle, hidden, inputs = self._parts_of(folder)
-        warnings = (*text.warnings, *bundle.warnings)
+        spec_violations = (replace(each, is_hint=True) for each in text.warnings)
+        problems = (*spec_violations, *bundle.warnings)
+        warnings, hints = _by_weight(problems, self._display_name(folder))
         return Skill(
             name=text.name,
             description=text.description,
@@ -154,7 +160,8 @@ class _Loader:
             hidden_files=replace(hidden, inputs=frozenset(inputs.read)),
             labelled=self._labelled,
             gate=gate,
-            warnings=tuple(problem.at(self._display_name(folder)) for problem in warnings),
+            warnings=warnings,
+            hints=hints,
         )
 
     def _read_case_file(self) -> _CaseFile:
@@ -182,24 +189,32 @@ class _Loader:
     def _read_evals_file(self, text: str) -> _CaseFile:
         """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
-        from pytest_upskill.cases.adapters import registry
-        from pytest_upskill.cases.adapters.reading import compared_files, read_cases
+        from pytest_upskill.cases.evals.reader import compared_files, parse_evals, read_evals
+        from pytest_upskill.cases.statements import with_trigger
 
         if self._path.suffix not in CASE_SUFFIXES:
             what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
             raise BadFile([Problem(what=what)])
-        reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
-        if reading is None:
-            raise BadFile([registry.unfit()])
-        self._compared = compared_files(reading.document)
+        from pytest_upskill.cases.adapters import reading, registry
+
+        found = registry.read(self._path, text)
+        document = found.document if found else parse_evals(text, suffix=self._path.suffix)
+        self._compared = compared_files(document)
         owner = None if self._folder is None else self._owner(self._folder)
-        file = read_cases(reading, owner=owner, find=self._find)
-        if not file.owners and self._folder is None:
-            reason = file.cases[0].skip if file.cases else "it contains no cases"
+        evals: Any = (
+            reading.read_cases(found, owner=owner, find=self._find)
+            if found
+            else read_evals(document, owner=owner, find=self._find)  # type: ignore[arg-type]
+        )
+        if not evals.owners and self._folder is None:
+            reason = evals.cases[0].skip if evals.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
-        cases = [(owner.folder, case) for owner, case in zip(file.owners, file.cases, strict=True)]
-        return _CaseFile(cases=cases, warnings=file.warnings)
+        cases = [
+            (owner.folder, with_trigger(case, owner.names))
+            for owner, case in zip(evals.owners, evals.cases, strict=True)
+        ]
+        return _CaseFile(cases=cases, warnings=evals.warnings)
 
     def _without_skill(self, file: _CaseFile) -> _CaseFile:
         """Return a file whose cases do not contain the skill, with a warning if some did."""
@@ -293,3 +308,10 @@ class _Loader:
             yield
         except BadFile as error:
             self._problems += [problem.at(path) for problem in error.problems]
+
+
+def _by_weight(problems: Iterable[Problem], path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the problems of a file as lines, first those that change a measurement."""
+    problems = [*problems]
+    warnings = tuple(problem.at(path) for problem in problems if not problem.is_hint)
+    return warnings, tuple(problem.at(path) for problem in problems if problem.is_hint)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.files import (
     NO_SETUP,
-    FileExists,
-    InFile,
+    OfWorkspace,
     ProcessCheck,
     Setup,
     WorkspaceFile,
@@ -21,6 +21,10 @@ from pytest_upskill.checks.judge import Judge
 
 MAX_PROMPT_BYTES = 256 << 10
 """Maximum total size of a case's files that a prompt can hold; an agent finds larger ones."""
+
+
+PLACEHOLDER = "Replace this with "
+"""How the questions begin that ``pytest-upskill init`` writes, to be replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +122,9 @@ class Case:
         if self.max_turns is not None:
             yield "max_turns"
         for check in self.checks:
-            if isinstance(check, (FileExists, InFile)):
+            if isinstance(check, (OfWorkspace, RunsCommand)):
                 yield check.name
-            if isinstance(check, Sandboxed) and check.file:
+            elif isinstance(check, Sandboxed) and check.file:
                 yield f"{check.name}.file"
         yield from (check.name for check in self.process)
 
@@ -211,4 +215,6 @@ class Skill:
     past_unknown: bool = False
     """Whether an earlier version may exist, under another name or in an unreadable file."""
     warnings: tuple[str, ...] = ()
-    """Warnings about the files of the skill and its cases, each ``path:line:column: …``."""
+    """What changes the measurement in the skill's files and cases, each ``path:line:column: …``."""
+    hints: tuple[str, ...] = ()
+    """What does not change it, in the same form."""

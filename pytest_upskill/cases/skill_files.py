@@ -66,7 +66,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     for name, at in _named_files(folder, skill, hidden):
         if has_shape_of_cases(folder / name):
             what = f"{name!r} reads as a case file, and no model may see its answers"
-            warnings.append(_left_out_problem(skill.text, at, what))
+            warnings.append(replace(_left_out_problem(skill.text, at, what), is_hint=True))
             continue
         try:
             content = read_text_inside(folder, folder / name, shown=name)
@@ -86,7 +86,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
         parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
     for name, at in _missing_links(folder, skill):
         what = f"{name!r} is not in the skill's folder"
-        warnings.append(_left_out_problem(skill.text, at, what))
+        warnings.append(replace(_left_out_problem(skill.text, at, what), is_hint=True))
     text = skill.text.rstrip() + "".join(parts.values()) if parts else skill.text
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
 

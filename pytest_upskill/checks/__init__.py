@@ -2,11 +2,11 @@
 
 from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.extensions import Custom
-from pytest_upskill.checks.files import FileCheck
+from pytest_upskill.checks.files import OfWorkspace
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 
-AnyCheck = Check | FileCheck | Sandboxed | Judge | Custom
+AnyCheck = Check | OfWorkspace | Sandboxed | Judge | Custom
 """Any check of a case, decided from text, from files, by a program, by a model or by a plugin."""
 
 __all__ = ["AnyCheck", "CheckError", "CheckResult"]

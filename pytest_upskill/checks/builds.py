@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pytest_upskill.checks.blocks import canonical, relative_path
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.result import Key
 
 C_FAMILY = frozenset({"c", "cpp", "cuda"})
@@ -92,8 +93,11 @@ class Run(Key):
     """Files of an agent's workspace to test, on a copy of it, instead of the answer's code."""
 
 
-Sandboxed = Compile | Run
+OfCode = Compile | Run
 """A check that builds or runs the code of an answer."""
+
+Sandboxed = OfCode | RunsCommand
+"""A check that a program in the sandbox decides."""
 
 
 _VALUE = r"[A-Za-z0-9_.+-]+"

@@ -6,13 +6,13 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, Literal, Self
 
-from pytest_upskill.checks.result import Check, CheckResult, Key, cut, failed, passed
+from pytest_upskill.checks.result import Check, CheckResult, Key, about, cut, failed, passed
 
 MAX_FILES = 2000
 """Maximum number of files in a workspace."""
@@ -22,7 +22,6 @@ MAX_BYTES = 1 << 20
 
 _MAX_NAMES = 5
 _LONGEST_NAME = 400
-_QUOTED_OR_ANSWER = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\bthe answer\b""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +70,48 @@ class Setup:
 
 NO_SETUP = Setup()
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitState:
+    """The state of a git repository, as git reports it."""
+
+    branch: str
+    """"" for a detached HEAD."""
+    commits: int
+    message: str
+    """The message of the last commit; "" if there is none."""
+    status: tuple[str, ...] = ()
+    """Lines of ``git status --porcelain``: nothing is uncommitted if there are none."""
+
+    @property
+    def staged(self) -> list[str]:
+        """Names of the files whose changes are staged."""
+        return [line[3:].rpartition(" -> ")[2] for line in self.status if line[0] not in " ?"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What an agent left in its workspace."""
+
+    files: Files
+    repository: Files = field(default_factory=dict)
+    """The files below ``.git``."""
+    git: GitState | None = None
+    """None without a repository."""
+    left_out: tuple[str, ...] = ()
+    """What is not among the files, with the reason."""
+
+    @property
+    def all_files(self) -> tuple[WorkspaceFile, ...]:
+        """The files with those of the repository."""
+        return (*self.files.values(), *self.repository.values())
+
+
+def is_of_git(name: str) -> bool:
+    """Return whether a file belongs to a git repository itself."""
+    return ".git" in name.split("/")
+
+
 _FOLDERS_OF_INPUTS = frozenset({"eval", "evals", "evaluations", "files", "fixtures", "inputs"})
 """Names of folders in which authors keep the inputs of cases."""
 
@@ -110,8 +151,25 @@ def _inside(name: str) -> PurePosixPath:
     return PurePosixPath(path if is_safe_name(path) else "file")
 
 
+class OfWorkspace(Key):
+    """A check that is decided from what an agent left in its workspace."""
+
+    @property
+    def name(self) -> str:
+        """The key in the case file."""
+        raise NotImplementedError
+
+    def check_left(self, left: Left) -> CheckResult:
+        """Check what was left.
+
+        Raises:
+            CheckError: The check cannot be decided.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileExists(Key):
+class FileExists(OfWorkspace):
     """A check that the workspace has a file with a name that matches a pattern."""
 
     also_called = "files_exist output_files expected_files artifacts"
@@ -125,16 +183,16 @@ class FileExists(Key):
         """See `Key.of`."""
         return [cls(file=each) for each in value]
 
-    def check_files(self, files: Files) -> CheckResult:
+    def check_left(self, left: Left) -> CheckResult:
         """Search for the file."""
-        found = _matching(self.file, files)
+        found = _matching(self.file, left.files)
         if found:
             return passed(self.name, f" {self.file}: {_names(found)}")
-        return failed(self.name, f" {self.file}: not in the workspace ({_names(files)})")
+        return failed(self.name, f" {self.file}: not in the workspace ({_summary(left)})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InFile:
+class InFile(OfWorkspace):
     """A check of the text of a file in the workspace."""
 
     name: Literal["file", "file_contains"] = "file"
@@ -142,18 +200,14 @@ class InFile:
     """A relative path, in which ``*`` and ``?`` are wildcards; one matching file is enough."""
     check: Check
 
-    def check_files(self, files: Files) -> CheckResult:
-        """Check the text of each file that matches.
-
-        Raises:
-            CheckError: The check cannot be decided.
-        """
-        found = _matching(self.file, files)
+    def check_left(self, left: Left) -> CheckResult:
+        """Check the text of each file that matches."""
+        found = _matching(self.file, left.files)
         if not found:
-            return failed(self.name, f" {self.file}: not in the workspace ({_names(files)})")
+            return failed(self.name, f" {self.file}: not in the workspace ({_summary(left)})")
         results = []
         for name in found:
-            results.append(self._check_file(files[name]))
+            results.append(self._check_file(left.files[name]))
             if results[-1].passed:
                 break
         return results[-1]
@@ -161,15 +215,7 @@ class InFile:
     def _check_file(self, file: WorkspaceFile) -> CheckResult:
         if file.binary:
             return failed(self.name, f" {file.name}: is not text")
-        result = self.check.check(file.text)
-        message = _QUOTED_OR_ANSWER.sub(lambda match: match[1] or "the file", result.message)
-        return replace(
-            result, name=self.name, message=cut(f"{self.name} {file.name}: {message}", 240)
-        )
-
-
-FileCheck = FileExists | InFile
-"""A check that is decided from the files that an agent left in its workspace."""
+        return about(self.check.check(file.text), f"{self.name} {file.name}", "the file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,3 +250,9 @@ def _names(files: Iterable[str]) -> str:
     names = sorted(files)
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return cut(", ".join(names[:_MAX_NAMES]), 120) + more if names else "no files"
+
+
+def _summary(left: Left) -> str:
+    """Return in a few words what there is, and what is left out."""
+    left_out = f"; left out: {cut(', '.join(left.left_out), 120)}" if left.left_out else ""
+    return _names(left.files) + left_out

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 MAX_MESSAGE = 200
 """Maximum number of characters of a check's message."""
 
 _MAX_QUOTE = 60
+_QUOTED_OR_ANSWER = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\bthe answer\b""")
 
 
 class CheckError(Exception):
@@ -78,6 +80,19 @@ def failed(name: str, what: str, *, detail: str = "") -> CheckResult:
     """Make a failed result, whose message is ``name`` followed by ``what``."""
     message = cut(name + what, MAX_MESSAGE)
     return CheckResult(name=name, passed=False, message=message, detail=detail)
+
+
+def about(result: CheckResult, subject: str, text: str) -> CheckResult:
+    """Return the result of a check of another text than the answer.
+
+    Args:
+        result: The result, as of an answer.
+        subject: The key in the case file, and whose text it is.
+        text: What it is called in messages, such as ``the file``.
+    """
+    message = _QUOTED_OR_ANSWER.sub(lambda match: match[1] or text, result.message)
+    name = subject.partition(" ")[0]
+    return replace(result, name=name, message=cut(f"{subject}: {message}", MAX_MESSAGE + 40))
 
 
 def summary(text: str) -> str:

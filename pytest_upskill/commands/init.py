@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.cases.evals.derived import Derived, derive
 from pytest_upskill.cases.load import SkillError, load_skills
-from pytest_upskill.cases.skill import Skill
+from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
@@ -24,7 +25,6 @@ from pytest_upskill.commands.command import (
     say,
     warn,
 )
-from pytest_upskill.commands.derived import Derived, derive
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted
@@ -170,7 +170,7 @@ _KINDS = (
 _NOT_FOR_IT: Mapping[str, Any] = {
     "$comment": "A similar request that is not for the skill: no agent should choose it.",
     "id": "not-for-this-skill",
-    "input": "Replace this with a similar request that the skill is not for",
+    "input": f"{PLACEHOLDER}a similar request that the skill is not for",
     "should_trigger": False,
 }
 
@@ -209,7 +209,7 @@ def _fact_cases(text: str) -> list[Mapping[str, Any]]:
             {
                 "$comment": note,
                 "id": re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-") or key,
-                "input": f"Replace this with a question about: {plain}",
+                "input": f"{PLACEHOLDER}a question about: {plain}",
                 "expected": {key: literals[:count]},
             }
         )
@@ -227,7 +227,7 @@ def _code(text: str) -> list[Mapping[str, Any]]:
         {
             "$comment": note,
             "id": f"{language}-code",
-            "input": f"Replace this with a task whose answer is {language} code",
+            "input": f"{PLACEHOLDER}a task whose answer is {language} code",
             "expected": {"compile": language},
         }
     ]

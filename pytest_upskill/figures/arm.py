@@ -192,7 +192,7 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
         runs=len(agent_runs),
         offered=_count([run.offered for run in agent_runs]),
         loaded=_count([run.loaded for run in agent_runs]),
-        turns=fmean(run.turns for run in agent_runs),
+        turns=fmean(len(run.turns) for run in agent_runs),
         requests=fmean(run.requests for run in agent_runs),
         calls=fmean(len(run.calls) for run in agent_runs),
         process=dict(times_true),

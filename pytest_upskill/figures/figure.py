@@ -68,6 +68,13 @@ _LIFT: Sequence[Row[Lift]] = (
     ("lift.verdict", "", "verdict without the comparison", lambda lift: lift.verdict),
     ("lift", "points", "pass rate with the skill minus without", lambda lift: lift.observed),
     ("cases", "count", "cases with valid runs in both arms", lambda lift: len(lift.pairs.measured)),
+    (
+        "cases.better",
+        "count",
+        "pass more often with the skill",
+        lambda lift: lift.changes["better"],
+    ),
+    ("cases.worse", "count", "pass less often with it", lambda lift: lift.changes["worse"]),
     ("cases.failed", "count", "failed with the skill", lambda lift: len(lift.cell.failed_cases)),
     ("missing", "count", "runs without a usable reply", lambda lift: lift.cell.missing),
     (

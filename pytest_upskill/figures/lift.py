@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +27,7 @@ from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.thresholds import Problem, Thresholds, too_low
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import bounds, estimate, percent, points
+from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
@@ -172,6 +174,32 @@ class Lift:
         """Pass rate with the skill minus without, a fraction; None without data."""
         lift, interval = stats.lift(self.counts), stats.lift_interval(self.counts)
         return None if lift is None or interval is None else stats.Estimate(lift, *interval)
+
+    @cached_property
+    def changes(self) -> Counter[str]:
+        """How many cases are ``better``, ``unchanged`` and ``worse`` with the skill."""
+        differences = [case.difference for case in self.counts if case.usable]
+        return Counter(
+            "better" if each > 0 else "worse" if each < 0 else "unchanged" for each in differences
+        )
+
+    @property
+    def in_words(self) -> Iterator[str]:
+        """The result: ``+34 points: 6 of 10 cases better, 3 unchanged, 1 worse``.
+
+        On ``offline``, what that means. Empty if no case has a valid run in both arms.
+        """
+        if self.deciding is None:
+            return
+        changes, cases = self.changes, counted(self.changes.total(), "case")
+        rest = (f"{changes[what]} {what}" for what in ("unchanged", "worse") if changes[what])
+        first = f"{changes['better']} of {cases} better"
+        yield f"{points(self.deciding.estimate)} points: {', '.join([first, *rest])}"
+        if self.cell.is_offline:
+            passed = sum(case.passes_with > 0 for case in self.counts if case.usable)
+            facts = "contains the facts" if passed else "does not contain the facts"
+            of = f" for {passed} of {cases}" if 0 < passed < changes.total() else ""
+            yield f"the skill {facts}{of}; no model was asked"
 
     @property
     def correction(self) -> stats.Correction | None:

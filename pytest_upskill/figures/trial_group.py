@@ -88,6 +88,11 @@ class TrialGroup:
         """Whether ``offline`` answered, which is no model."""
         return not is_language_model(self.resolved)
 
+    @property
+    def is_by_words(self) -> bool:
+        """Whether ``offline`` chose among skills, by words in common: that measures nothing."""
+        return self.chooses and self.is_offline
+
     @cached_property
     def copied(self) -> bool:
         """Whether the model gave one answer in all runs, two or more, of every trial."""

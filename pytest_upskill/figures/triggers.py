@@ -18,7 +18,7 @@ from pytest_upskill.trials.result import TrialResult
 NO_SKILL = "(no skill)"
 """What is taken where no skill is."""
 
-BY_WORDS = "offline chooses by words in common: no model decided"
+BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ class Triggers:
     @property
     def misses_data(self) -> bool:
         """Whether runs are missing without which there is no decision."""
-        return bool(self.cell.missing) and not self.cell.is_offline
+        return bool(self.cell.missing) and not self.cell.is_by_words
 
     @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
-        if self.cell.is_offline:
+        if self.cell.is_by_words:
             return BY_WORDS
         return None if self.queries else "missing data: no query has a valid run"
 

@@ -14,10 +14,10 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.extensions import Custom
-from pytest_upskill.checks.files import FileExists, InFile
+from pytest_upskill.checks.files import OfWorkspace
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import MAX_MESSAGE, Check, cut, failed
-from pytest_upskill.grading.workspace import files_after, for_reports, process_results
+from pytest_upskill.grading.workspace import for_reports, left_by, process_results
 from pytest_upskill.models import Completion
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
@@ -68,7 +68,7 @@ def sandboxed_of(case: Case) -> list[Sandboxed]:
 
 def text_checks_of(case: Case) -> list[Check]:
     """Return the checks that need only the text of the answer."""
-    others = (Sandboxed, Custom, Judge, FileExists, InFile)
+    others = (Sandboxed, Custom, Judge, OfWorkspace)
     return [check for check in case.checks if not isinstance(check, others)]
 
 
@@ -219,7 +219,7 @@ def _check(
     if answer.choice is not None:
         yield _check_choice(trial, answer.choice)
         return
-    text, files = completion.text, files_after(trial.case, completion)
+    text, left = completion.text, left_by(trial.case, completion)
     # The results that exist already, each in the order of the case's checks of that kind.
     sandboxed, judged = iter(answer.sandboxed), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
@@ -230,8 +230,8 @@ def _check(
             yield from next(sandboxed)
         elif isinstance(check, Custom):
             yield decide(check, text)
-        elif isinstance(check, (FileExists, InFile)):
-            yield check.check_files(files)
+        elif isinstance(check, OfWorkspace):
+            yield check.check_left(left)
         elif not isinstance(check, Judge):
             yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.files import Files, ProcessCheck, WorkspaceFile
+from pytest_upskill.checks.files import Left, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.result import failed, passed
 from pytest_upskill.models import AgentRun, Completion
 
@@ -21,18 +21,21 @@ _MAX_KEPT_FILES = 50
 """Changed files of a run in a report."""
 
 
-def files_after(case: Case, completion: Completion) -> Files:
-    """Return the files in the workspace after a run: those of the case, with the run's changes."""
+def left_by(case: Case, completion: Completion) -> Left:
+    """Return what is in the workspace after a run: the files of the case, with all changes."""
     files = {file.name: file for file in case.staged}
-    if run := completion.agent_run:
-        files |= {file.name: file for file in run.changed}
-        for name in run.deleted:
-            files.pop(name, None)
-    return files
+    run = completion.agent_run
+    if run is None:
+        return Left(files=files)
+    files |= {file.name: file for file in run.changed}
+    for name in run.deleted:
+        files.pop(name, None)
+    repository = {file.name: file for file in run.repository}
+    return Left(files=files, repository=repository, git=run.git, left_out=run.left_out)
 
 
 def with_changes(completion: Completion) -> str:
-    """Return the answer followed by the files that the agent changed, for a judge.
+    """Return the answer followed by what the agent changed and the state of git, for a judge.
 
     What the agent did otherwise is left out, because it would tell whether it had the skill.
     """
@@ -59,7 +62,8 @@ def for_reports(completion: Completion, *, judged: bool) -> Completion:
             replace(file, text="" if file.binary else file.text[:_MAX_KEPT])
             for file in run.changed[:_MAX_KEPT_FILES]
         )
-    return replace(completion, agent_run=replace(run, changed=files))
+    kept = replace(run, changed=files, edits=(), repository=())
+    return replace(completion, agent_run=kept)
 
 
 def process_results(
@@ -75,15 +79,26 @@ def _changes(run: AgentRun) -> Iterator[str]:
         text = "(not text)" if file.binary else file.text
         yield f'\n\n<file name="{file.name}">\n{text}\n</file>'
     for name in run.deleted:
-        yield f"\n\n(deleted: {name})"
+        if name not in run.of_setup:
+            yield f"\n\n(deleted: {name})"
     if sum(len(file.text) for file in shown) >= _MAX_SHOWN:
         yield f"\n\n(of the changed files, only the first {_MAX_SHOWN:,} characters are shown)"
+    if run.git is not None:
+        status = "\n".join(run.git.status) or "nothing is uncommitted"
+        facts = f"branch {run.git.branch}, {run.git.commits} commits\n{status}"
+        yield f"\n\n<git>\n{facts}\nlast commit: {run.git.message}\n</git>"
 
 
 def _changed_files(run: AgentRun) -> Iterator[WorkspaceFile]:
-    """Yield the changed files as a judge sees them, cut to its limit of characters."""
+    """Yield the changed files as a judge sees them: what was there before by its diff.
+
+    They are cut to the judge's limit of characters, and those of the setup are left out.
+    """
     left = _MAX_SHOWN
-    for file in run.changed:
+    edits = {file.name: file for file in run.edits}
+    for file in (edits.get(each.name, each) for each in run.changed):
+        if file.name in run.of_setup:
+            continue
         text = "" if file.binary else file.text[:left]
         left -= len(text)
         yield replace(file, text=text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_upskill.models.completion import (
     MAX_TOKENS_COUNTED,
     AgentRun,
+    AgentTurn,
     Completion,
     Look,
     StopReason,
@@ -36,6 +37,7 @@ __all__ = [
     "MAX_TURNS",
     "AgentRun",
     "AgentTask",
+    "AgentTurn",
     "Client",
     "Completion",
     "InstalledSkill",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.files import GitState, WorkspaceFile
 
 _Number = TypeVar("_Number", int, float)
 
@@ -42,6 +42,17 @@ class ToolUse:
     name: str
     input: str
     """The arguments as JSON or text, cut to a length that a record can hold."""
+    result: str = field(default="", compare=False)
+    """What the tool returned, cut likewise; it differs between runs that did the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTurn:
+    """One reply of an agent's model."""
+
+    text: str = ""
+    """What it says, cut to a length that a record can hold."""
+    calls: tuple[ToolUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +63,20 @@ class AgentRun:
     """Version of the agent."""
     changed: tuple[WorkspaceFile, ...] = ()
     """The files that it created or changed."""
+    edits: tuple[WorkspaceFile, ...] = ()
+    """For each of these that was there before, the unified diff, cut to a limit."""
     deleted: tuple[str, ...] = ()
     """Names of the files that it deleted."""
-    turns: int = 0
+    of_setup: tuple[str, ...] = ()
+    """Names of those that the setup had changed or deleted in this way before it started."""
+    git: GitState | None = None
+    """The state of the git repository in the workspace; None without one."""
+    repository: tuple[WorkspaceFile, ...] = ()
+    """The files below ``.git``."""
+    left_out: tuple[str, ...] = ()
+    """What else is in the workspace, with the reason why it is not in the record."""
+    turns: tuple[AgentTurn, ...] = ()
+    """What its model said and called, reply by reply."""
     requests: int = 0
     offered: bool | None = None
     """Whether the skill's description was in a request; None if that is unknown."""
@@ -66,12 +88,15 @@ class AgentRun:
     """Whether the body of the skill was in a request; None if that is unknown."""
     read: tuple[str, ...] = ()
     """Other files of the skill that were in a request."""
-    calls: tuple[ToolUse, ...] = ()
-    """The calls of tools, in order."""
     limit: str = ""
     """The limit that ended the run, which is then a miss; "" for none."""
     broken: str = ""
     """Why the run measures nothing, such as a skill that was called but not loaded; "" if not."""
+
+    @property
+    def calls(self) -> tuple[ToolUse, ...]:
+        """The calls of tools, in order."""
+        return tuple(call for turn in self.turns for call in turn.calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,8 @@ class Report:
 
     @property
     def triggers(self) -> list[Gate]:
-        """Gates of the cells that measure how often a skill is chosen."""
-        return [gate for gate in self.gates if gate.cell.chooses]
+        """Gates of the cells that measure how often a model chooses a skill."""
+        return [gate for gate in self.gates if gate.cell.chooses and not gate.cell.is_by_words]
 
     @property
     def failed_cases(self) -> list[tuple[Cell, TrialResult]]:

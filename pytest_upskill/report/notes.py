@@ -296,16 +296,23 @@ def trigger_notes(gates: Sequence[Gate], thresholds: Thresholds | None = None) -
     for gate in gates:
         cell = gate.cell
         lines = [*cell.ending_notes]
-        if gate.outcome == "skipped" and not cell.is_offline:
+        if gate.outcome == "skipped":
             lines.append(gate.text)
         elif cell.missing:
             lines.append(f"missing runs (no usable reply): {cell.missing}")
-        if cell.triggers.mistakes:
-            lines.append(cell.triggers.wrong_choices)
+        lines += cell.triggers.details(regressed=False)
         if gate.comparison is not None:
             lines += gate.comparison.remarks
-        if thresholds is not None and not cell.is_offline:
+        if thresholds is not None:
             lines += cell.triggers.too_few_queries(thresholds)
         yield from (f"{cell.name}: {line}" for line in lines)
-    if any(gate.cell.is_offline for gate in gates):
-        yield f"triggers: {BY_WORDS}, so its choices fail no run"
+
+
+def notes_by_words(gates: Iterable[Gate], *, verbose: bool) -> Iterator[str]:
+    """Yield what ``offline`` chose by words, which is no figure."""
+    by_words = [gate.cell for gate in gates if gate.cell.is_by_words]
+    if by_words:
+        yield BY_WORDS + ("" if verbose else " (-v shows its choices)")
+    if verbose:
+        for cell in by_words:
+            yield f"{cell.name}: {cell.triggers.wrong_choices or 'chose as the cases expect'}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_upskill.figures.cases import case_lines
 from pytest_upskill.figures.figure import case_columns, columns_of
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import columns
+from pytest_upskill.figures.wording import columns, wrap
 from pytest_upskill.trials.result import TrialResult
 
 LEGEND = (
@@ -25,6 +25,7 @@ _LEAST_TRIGGER_COLUMNS = 3
 """Minimum number of columns on a narrow terminal; other reports have all."""
 _LEAST_NAME = 8
 _GAP = "  "
+_INDENT = "    "
 
 Row = tuple[Sequence[str], Gate | None]
 """Columns, and the gate of the row's cell; None for the head, a skill's name or a single case."""
@@ -42,7 +43,7 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
         Lines, each with the gate of its cell, if it is the row of a cell.
     """
     chooses = gates[0].cell.chooses
-    rows = list((_trigger_rows if chooses else _lift_rows)(gates, cases=cases))
+    rows = list((_trigger_rows if chooses else _lift_rows)(gates, width, cases=cases))
     widths = _fit(
         [columns for columns, _ in rows],
         width,
@@ -51,7 +52,7 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
     return [(line, gate) for columns, gate in rows for line in _lines_of_row(columns, widths)]
 
 
-def _lift_rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
+def _lift_rows(gates: Sequence[Gate], width: int, *, cases: bool) -> Iterator[Row]:
     yield ("model", *columns_of(gates[0])), None
     path = None
     for gate in gates:
@@ -60,6 +61,9 @@ def _lift_rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
             path = cell.path
             yield (cell.title,), None
         yield (f"  {cell.model}", *columns_of(gate).values()), gate
+        for words in gate.lift.in_words:
+            for line in wrap(words, width - len(_INDENT)):
+                yield (f"{_INDENT}{line}",), None
         if cases:
             for case in case_lines(gate):
                 failed = "failed" if case.failed else ""
@@ -69,7 +73,7 @@ def _lift_rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
                 yield (f"    {name}", "skipped", "", "", "", ""), None
 
 
-def _trigger_rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
+def _trigger_rows(gates: Sequence[Gate], _width: int, *, cases: bool) -> Iterator[Row]:
     yield ("skill on model", *columns_of(gates[0])), None
     for gate in gates:
         yield (gate.cell.name, *columns_of(gate).values()), gate

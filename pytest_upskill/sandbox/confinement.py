@@ -39,7 +39,17 @@ SYSTEM = (
     "/nix/store",
     "/etc/alternatives",
     "/etc/ld.so.cache",
+    # Certificates, and what links to them; /etc/ssl has private keys too.
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/tls/certs",
+    "/etc/ca-certificates/extracted",
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
 )
+DEVICES = ("/dev/random", "/dev/urandom", "/dev/zero")
+"""Devices that every program may read."""
+_TOOLS = ("rg",)
+"""Programs of agents that people install outside the system's folders."""
 _NAMESPACES = (
     "--unshare-ipc",
     "--unshare-pid",
@@ -104,7 +114,7 @@ def _launcher(
     command = (str(PYTHON), "-I", "-S", str(_LAUNCHER), *options)
     if level != "landlock":
         return (*command, "", "--")
-    readers = (*SYSTEM, str(home.root), *map(str, readable))
+    readers = (*SYSTEM, *DEVICES, str(home.root), *map(str, readable))
     return (*command, str(home.root / "tmp"), *readers, "--")
 
 
@@ -128,7 +138,9 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
     for path in filter(Path.exists, readable):
         command += ["--ro-bind", str(path), str(path)]
     writable = str(root / "tmp")
-    command += ["--dev-bind", "/dev/null", "/dev/null", "--ro-bind", str(root), str(root)]
+    for device in ("/dev/null", *DEVICES):
+        command += ["--dev-bind-try", device, device]
+    command += ["--ro-bind", str(root), str(root)]
     # All other folders are in memory, where no limit of files counts.
     command += ["--bind", writable, writable, "--remount-ro", "/"]
     return [*command, "--chdir", str(root / "cwd")]
@@ -153,6 +165,12 @@ def system_mounts(folders: Iterable[str]) -> Iterator[str]:
             yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
         else:
             yield from ("--ro-bind", folder, folder)
+
+
+def tools() -> tuple[Path, ...]:
+    """Return the programs among `_TOOLS` that are installed, but not in the system's folders."""
+    found = (Path(path).resolve() for name in _TOOLS if (path := shutil.which(name)))
+    return tuple(path for path in found if not any(map(path.is_relative_to, SYSTEM)))
 
 
 def _namespace_filter(machine: str) -> bytes:

@@ -65,7 +65,7 @@ class SkillFile(pytest.File):
             raise self.CollectError(str(error)) from None
         _count(self, sum(len(skill.cases) for skill in skills))
         for skill, folder in zip(skills, node_id_names(skills), strict=True):
-            self._warn(skill.warnings)
+            self._warn([*skill.warnings, *skill.hints])
             name = shown(self.path, self.config)
             catalogues = catalogues_of(self.config)
             chooses = any(case.trigger for case in skill.cases)
@@ -82,14 +82,7 @@ class SkillFile(pytest.File):
 
     def _warn(self, warnings: Iterable[str]) -> None:
         """Add warnings; raise a collect error if the user's filters turn some into errors."""
-        errors = []
-        for warning in warnings:
-            place, _, text = warning.partition(": ")
-            try:
-                self.config.stash[GROUPED_WARNINGS].note(place, text)
-            except pytest.PytestWarning:
-                errors.append(warning)
-        if errors:
+        if errors := self.config.stash[GROUPED_WARNINGS].note_lines(warnings):
             raise self.CollectError("\n".join(errors))
 
 

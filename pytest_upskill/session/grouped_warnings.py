@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
@@ -72,6 +73,17 @@ class GroupedWarnings:
             warnings.warn_explicit(message, None, warning.path, warning.line)
         if recorded:
             self._by_cause[_QUOTED.sub("", text)].append(warning)
+
+    def note_lines(self, lines: Iterable[str]) -> list[str]:
+        """Add warnings of the form ``place: text``; return those that filters turn into errors."""
+        errors = []
+        for line in lines:
+            place, _, text = line.partition(": ")
+            try:
+                self.note(place, text)
+            except pytest.PytestWarning:
+                errors.append(line)
+        return errors
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:

@@ -13,6 +13,7 @@ from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.junit import trial_properties
+from pytest_upskill.report.trajectory import last_steps
 from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.session.settings import SETTINGS, runs_tests
@@ -156,10 +157,18 @@ class TrialItem(ItemOutsidePackages):
         return CellKey(self.case_path, trial.skill.name, trial.model.label, trial.chooses)
 
     def missed_answers(self) -> list[tuple[str, str]]:
-        """Return each different answer that did not pass, quoted, as a section of a report."""
+        """Return each different answer that did not pass, quoted, and an agent's last steps."""
         runs = self.result.runs if self.result else ()
         missed = dict.fromkeys(run.completion.text for run in runs if not run.passed)
-        return [(ANSWER, quoted_lines(text)) for text in missed]
+        steps = [
+            (
+                f"last steps of the agent in run {number}",
+                f"{last_steps(run.completion.agent_run)}\n",
+            )
+            for number, run in enumerate(runs, 1)
+            if run.completion.agent_run and not run.passed
+        ]
+        return [*((ANSWER, quoted_lines(text)) for text in missed), *steps[:1]]
 
     def process_lines(self) -> list[tuple[str, str]]:
         """Return what an agent was expected to do and did, as a section of a report."""

@@ -29,6 +29,7 @@ from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.items import ItemOutsidePackages
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
+from pytest_upskill.trials.trial import unlisted_choices
 
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code
@@ -79,15 +80,20 @@ class LintItem(ItemOutsidePackages):
             )
         except SkillError as error:
             raise LintFailed(str(error)) from None
+        grouped = self.config.stash[GROUPED_WARNINGS]
         lines: list[str] = []
         for skill in skills:
             for line, case, what in self._cases_not_run(skill):
-                self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
-            lines += skill.warnings
-            lines += self._text_findings(skill)
-            lines += self._catalogue_findings(skill)
+                grouped.note(f"{path}:{line}", what, case=case)
+            found = findings(skill)
+            for each in found:
+                if each.is_hint:
+                    grouped.note(f"{path}:{each.line}", each.what, case=each.where)
             lines += [
-                safe_line(f"{path}:{finding.line}: {finding.what}") for finding in findings(skill)
+                *grouped.note_lines([*skill.hints, *self._text_hints(skill)]),
+                *skill.warnings,
+                *self._catalogue_findings(skill),
+                *(each.at(path) for each in found if not each.is_hint),
             ]
         if lines:
             raise LintFailed("\n".join(lines))
@@ -104,9 +110,11 @@ class LintItem(ItemOutsidePackages):
                     yield case.line, case.id, foreign
 
     def _catalogue_findings(self, skill: Skill) -> Iterator[str]:
-        """Warn of a description that agents may not see or choose; yield a stale catalogue."""
+        """Warn of a description that agents may not see or choose; yield what decides choices."""
         catalogues = catalogues_of(self.config)
         place = f"{shown(skill.folder / 'SKILL.md', self.config)}:1"
+        path = shown(self.path, self.config)
+        yield from (safe_line(f"{path}:{each}") for each in unlisted_choices(skill, catalogues))
         if skill.hidden:
             return
         for what in description_findings(listed(skill), catalogues.of(skill)):
@@ -120,8 +128,8 @@ class LintItem(ItemOutsidePackages):
                 "--upskill-catalogue-update"
             )
 
-    def _text_findings(self, skill: Skill) -> Iterator[str]:
-        """Yield the findings about the ``SKILL.md`` itself."""
+    def _text_hints(self, skill: Skill) -> Iterator[str]:
+        """Yield what is unusual in the ``SKILL.md`` itself."""
         folder = skill.folder
         content = read_text(folder / "SKILL.md")
         text = read_skill_text(content, folder=folder.name)

@@ -47,17 +47,18 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     if limit is None and _has_paid_agents(settings, prices):
         limit = _MAX_COST_WITH_AGENTS
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
+    redactor = Redactor(secrets(settings.requested_models, os.environ))
     resources = config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=settings.cache_hidden),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         agent_sandbox=sandbox,
-        open_agent=partial(_open_agent, sandbox, settings.concurrency),
+        open_agent=partial(_open_agent, sandbox, settings.concurrency, redactor),
         prices=prices,
         budget=Budget(limit, prices),
         activity=InFlight(),
         bill=Bill(),
-        redactor=Redactor(secrets(settings.requested_models, os.environ)),
+        redactor=redactor,
     )
     return settings, resources
 
@@ -74,11 +75,13 @@ def _agent_sandbox(level: Level) -> Sandbox:
     return agent_sandbox(level)
 
 
-def _open_agent(sandbox: Callable[[], Sandbox], concurrency: int, client: Client) -> Client:
+def _open_agent(
+    sandbox: Callable[[], Sandbox], concurrency: int, redactor: Redactor, client: Client
+) -> Client:
     # Imported here: most runs have no agents.
     from pytest_upskill.agents.loop import LoopClient
 
-    return LoopClient(client, sandbox, concurrency)
+    return LoopClient(client, sandbox, concurrency, redactor.redact)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:

@@ -58,14 +58,19 @@ class Results:
             except BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
+    @property
+    def reported(self) -> list[Gate]:
+        """The gates that are tests: all but those of what ``offline`` chose by words."""
+        return [gate for gate in self.gates if not gate.cell.is_by_words]
+
     def finish(self, session: pytest.Session) -> None:
         """Decide the gate of every cell, report it as a test, and write baselines."""
         cells = cells_of(self.records, self._settings, self._config.rootpath)
         self.gates = self._decide(cells)
         if self._old is not None:
             self.orphans = [*self._old.unused(cells)]
-        session.testscollected += len(self.gates)
-        for gate in self.gates:
+        session.testscollected += len(self.reported)
+        for gate in self.reported:
             report_gate(session, gate, gate_properties(gate))
         if self._settings.baseline_update:
             self.baselines = [self._update(cell) for cell in cells] or [

@@ -125,7 +125,7 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Complete JUnit XML, set the exit status, and write the report files."""
-        self._junit.add_figures(self._results.gates)
+        self._junit.add_figures(self._results.reported)
         self._exit_code.decide(session)
         self._failures.shorten()
         if self._exit_code.report is not None:

@@ -10,13 +10,14 @@ import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import money, wrap
+from pytest_upskill.figures.wording import money, original_cost, wrap
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
 from pytest_upskill.report.document import runs_of
 from pytest_upskill.report.notes import (
     notes,
+    notes_by_words,
     short_notes,
     trigger_notes,
     undecidable_statements,
@@ -124,14 +125,18 @@ class Terminal:
 
     def _triggers(self, reporter: pytest.TerminalReporter) -> None:
         """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
-        gates = [gate for gate in self._results.gates if gate.cell.chooses]
-        if not gates:
+        gates = [gate for gate in self._results.reported if gate.cell.chooses]
+        if gates:
+            self._table(reporter, "triggers: is the skill chosen?", gates)
+        if self._config.get_verbosity() < 0:
             return
-        self._table(reporter, "triggers: is the skill chosen?", gates)
-        if self._config.get_verbosity() >= 0:
+        if gates:
             write(reporter, TRIGGER_LEGEND)
-            for note in trigger_notes(gates, self._settings.thresholds):
-                write(reporter, note)
+        for note in (
+            *trigger_notes(gates, self._settings.thresholds),
+            *notes_by_words(self._results.gates, verbose=self._config.get_verbosity() > 0),
+        ):
+            write(reporter, note)
 
     def _table(self, reporter: pytest.TerminalReporter, title: str, gates: Sequence[Gate]) -> None:
         reporter.section(title, "=", bold=True)
@@ -261,9 +266,13 @@ def _forecast_lines(
         prices = config.stash[RESOURCES].prices
         lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
     if not settings.dry_run:
-        gates = {(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials}
-        count = counted(len(gates), "gate")
-        lines.insert(0, f"upskill: {count} will follow, one for each skill on each model")
+        gates = {
+            (trial.skill.case_file, trial.skill.folder, trial.model.label, trial.chooses)
+            for trial in trials
+            if trial.model.is_language_model or not trial.chooses
+        }
+        count = counted(len(gates), "gate test")
+        lines.insert(0, f"upskill: plus {count}, one for each skill on each model")
     return lines
 
 
@@ -333,7 +342,9 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
         parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
     if replayed:
         answers = counted(len(replayed), "answer")
-        parts.append(f"replayed {answers}: {_cost(replayed)} when recorded")
+        known = any(each.cost_usd is not None for each in replayed)
+        cost = f"{_cost(replayed)} when recorded" if known else original_cost(None)
+        parts.append(f"replayed {answers}: {cost}")
     if retried:
         parts.append(f"{counted(retried, 'request')} {'was' if retried == 1 else 'were'} retried")
     return "; ".join(parts)

@@ -11,7 +11,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import decide_gate
 from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.grading.grade import Answer, grade
-from pytest_upskill.models import AgentRun, Completion, ToolUse
+from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse
 from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import TrialResult
@@ -19,7 +19,12 @@ from tests.planning import planned
 
 CALL = ToolUse(name="skill", input='{"name": "sums"}')
 RUN = AgentRun(
-    version="1.2", turns=3, requests=4, offered=True, called=True, loaded=True, calls=(CALL,)
+    version="1.2",
+    turns=(AgentTurn(calls=(CALL,)), AgentTurn(), AgentTurn(text="350")),
+    requests=4,
+    offered=True,
+    called=True,
+    loaded=True,
 )
 DEFAULTS = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset({"hurts"}))
 NOT_LOADED = replace(RUN, loaded=False, broken="the model called the skill, but never got it")
@@ -33,7 +38,7 @@ def answer(run: AgentRun) -> Answer:
 def cell_of(*runs: AgentRun) -> Cell:
     case = Case(id="c", input="Sum up.", checks=(Contains(text="350"),))
     with_skill, without = planned(case, model="loop:haiku", runs=2)
-    bare = AgentRun(version="1.2", turns=1, requests=1, offered=False, loaded=False)
+    bare = AgentRun(version="1.2", turns=(AgentTurn(),), requests=1, offered=False, loaded=False)
     results = (grade(with_skill, [*map(answer, runs)]), grade(without, [answer(bare)] * 2))
     return Cell(
         path="p", skill="sums", model="loop-haiku", resolved="r", gate=GateRule(), planned=2,
@@ -66,7 +71,7 @@ def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> N
 
 
 def test_a_model_that_never_calls_a_tool_is_reported() -> None:
-    cell = cell_of(*[replace(RUN, called=False, loaded=False, calls=())] * 2)
+    cell = cell_of(*[replace(RUN, called=False, loaded=False, turns=())] * 2)
 
     (_, hint, *_) = notes_of(decide_gate(cell, DEFAULTS), verbose=False)
 
@@ -74,7 +79,9 @@ def test_a_model_that_never_calls_a_tool_is_reported() -> None:
 
 
 def test_a_trials_properties_are_means_per_run() -> None:
-    result: TrialResult = cell_of(RUN, replace(RUN, loaded=False, called=False, turns=6)).trials[0]
+    result: TrialResult = cell_of(
+        RUN, replace(RUN, loaded=False, called=False, turns=2 * RUN.turns)
+    ).trials[0]
 
     found = dict(trial_properties(result))
 
@@ -85,7 +92,7 @@ def test_a_trials_properties_are_means_per_run() -> None:
         "upskill.agent.loaded": "0.5000",
         "upskill.agent.turns": "4.50",
         "upskill.agent.requests": "4.00",
-        "upskill.agent.calls": "1.00",
+        "upskill.agent.calls": "1.50",
     }
 
 

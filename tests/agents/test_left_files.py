@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.agents.tally import TooMuchLeft, read_left_files
+from pytest_upskill.agents.workspace import TooMuchLeft, read_left
+from pytest_upskill.checks.files import MAX_BYTES
 from pytest_upskill.sandbox.workspace import workspace
 
 
@@ -20,9 +21,9 @@ def test_folders_deeper_than_python_can_recurse_do_not_end_the_run() -> None:
         subprocess.run(["mkdir", "-p", deep], check=True)
         (deep / "deepest.txt").write_text("here", "utf-8")
 
-        found = read_left_files(left)
+        found = read_left(left)
 
-    assert [*found] == ["top.txt"]  # the other name is too long for a record
+    assert [*found.files] == ["top.txt"]  # the other name is too long for a record
 
 
 def test_what_lies_in_a_folder_comes_before_what_lies_below(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_what_lies_in_a_folder_comes_before_what_lies_below(tmp_path: Path) -> N
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name, "utf-8")
 
-    assert [*read_left_files(tmp_path)] == ["c.txt", "a/2.txt", "b/z.txt", "b/a/1.txt"]
+    assert [*read_left(tmp_path).files] == ["c.txt", "a/2.txt", "b/z.txt", "b/a/1.txt"]
 
 
 def test_pipes_links_and_odd_names_are_left_out(tmp_path: Path) -> None:
@@ -39,17 +40,39 @@ def test_pipes_links_and_odd_names_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "folder").symlink_to("/etc")
     for odd in ("a\nb", "c\\d"):
         (tmp_path / odd).write_text("x", "utf-8")
-    (tmp_path / "good.txt").write_text("x", "utf-8")
+    kept = [".env", "data (1).csv", "good.txt", "hard.txt", "über.txt", "[id]/page.tsx"]
+    (tmp_path / "[id]").mkdir()
+    for name in set(kept) - {"hard.txt"}:
+        (tmp_path / name).write_text("x", "utf-8")
     (tmp_path / "hard.txt").hardlink_to(tmp_path / "good.txt")
 
-    assert [*read_left_files(tmp_path)] == ["good.txt", "hard.txt"]
+    left = read_left(tmp_path)
+
+    assert [*left.files] == kept
+    assert set(left.left_out) == {
+        *(f"{name} (a link or no regular file)" for name in ("folder", "link", "pipe")),
+        *("a\\nb (its name)", "c\\d (its name)"),
+    }
+
+
+def test_a_repository_counts_towards_no_limit_of_files(tmp_path: Path) -> None:
+    (tmp_path / "sub/.git/objects").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "a.txt").write_text("x", "utf-8")
+    (tmp_path / "sub/.git/objects/large").write_bytes(bytes(MAX_BYTES))
+    (tmp_path / ".git/HEAD").write_text("ref", "utf-8")
+
+    left = read_left(tmp_path)
+
+    assert [*left.files] == ["a.txt"]
+    assert (left.repository, left.left_out) == ({}, (".git (too large)",))
 
 
 def test_more_entries_than_are_looked_at_are_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.tally._MAX_ENTRIES", 2)
+    monkeypatch.setattr("pytest_upskill.agents.workspace._MAX_ENTRIES", 2)
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
 
     with pytest.raises(TooMuchLeft, match="more than 2 entries"):
-        read_left_files(tmp_path)
+        read_left(tmp_path)

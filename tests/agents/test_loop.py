@@ -60,7 +60,7 @@ def work(
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
 
     async def answer() -> Completion:
-        async with aclosing(LoopClient(client, lambda: sandbox, 1, limits)) as agent:
+        async with aclosing(LoopClient(client, lambda: sandbox, 1, str, limits)) as agent:
             return await agent.complete(request)
 
     return asyncio.run(answer())
@@ -87,7 +87,7 @@ def test_a_skill_is_loaded_its_script_run_and_its_file_left(sandbox: Sandbox) ->
     assert completion.text == "It is 350."
     assert run.changed == (WorkspaceFile(name="total.txt", text="TOTAL 350\n"),)
     assert (run.offered, run.called, run.loaded, run.broken) == (True, True, True, "")
-    assert (run.turns, run.requests, run.limit) == (3, 3, "")
+    assert (len(run.turns), run.requests, run.limit) == (3, 3, "")
     assert [use.name for use in run.calls] == ["skill", "bash"]
     assert (completion.input_tokens, completion.output_tokens, completion.cost_usd) == (30, 3, 0.75)
 
@@ -226,7 +226,7 @@ def test_a_limit_between_the_calls_of_a_reply_is_no_defect_of_the_installation()
 def test_a_run_whose_last_turn_answers_reaches_no_limit() -> None:
     run = run_of(AGAIN, "Done.", sandbox=Sandbox("auto"), task=replace(WITH, max_turns=2))
 
-    assert (run.limit, run.turns) == ("", 2)
+    assert (run.limit, len(run.turns)) == ("", 2)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
 
     async def both() -> None:
-        agents = [LoopClient(client, lambda: sandbox, 1) for client in clients]
+        agents = [LoopClient(client, lambda: sandbox, 1, str) for client in clients]
         await asyncio.gather(*(agent.complete(asked) for agent in agents))
         for agent in agents:
             await agent.aclose()

@@ -92,8 +92,8 @@ def test_the_page_shows_what_the_agent_did_and_left(
 
     page = Path("o.html").read_text("utf-8")
     assert "done, which does not count: <bdi>triggered: the agent chose the skill" in page
-    assert "<pre>skill {&#34;name&#34;: &#34;sums&#34;}\nbash {" in page
-    assert "<p><bdi>total.txt</bdi></p>\n<pre>TOTAL 350" in page
+    assert "<code>skill</code></p>\n<pre>name: sums</pre>" in page
+    assert "left <bdi>total.txt</bdi></summary>\n<pre>TOTAL 350" in page
 
 
 def test_a_run_record_is_small_readable_and_spared_by_pruning(

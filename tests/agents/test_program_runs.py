@@ -82,7 +82,7 @@ def test_what_an_agent_did_is_read_from_its_requests() -> None:
     assert [call.name for call in run.calls] == ["Skill", "Bash"]
     assert [(file.name, file.text) for file in run.changed] == [("out.txt", "1\n")]
     assert run.deleted == ("in.txt",)
-    assert (run.turns, run.requests, run.version) == (3, 3, "9.9.9")
+    assert (len(run.turns), run.requests, run.version) == (3, 3, "9.9.9")
     assert (completion.text, completion.input_tokens, completion.output_tokens) == ("Sent.", 3, 3)
     assert completion.cost_usd == pytest.approx(0.15)
     assert completion.served_model == agent_request().model.name

@@ -35,12 +35,12 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
 
 
 def tally_of(task: AgentTask, **more: Any) -> RunTally:
-    return RunTally(task=task, skill_tool=("Skill", "skill"), **more)
+    return RunTally(task=task, skill_tool=("Skill", "skill"), redact=str, **more)
 
 
 def run_with(call: ToolCall, *sent: tuple[str, str], tool: tuple[str, str] = ("", "")) -> AgentRun:
     """Return what is told of a run whose model makes a call, and is then sent these texts."""
-    tally = RunTally(task=AgentTask(skill_name="csv", skill=SKILL), skill_tool=tool)
+    tally = RunTally(task=AgentTask(skill_name="csv", skill=SKILL), skill_tool=tool, redact=str)
     offer = ("", f"csv: How to bill. {FILE}")
     for request, reply in (([offer], said(call)), ([offer, *sent], said())):
         tally.note_request(request)

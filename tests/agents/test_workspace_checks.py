@@ -16,10 +16,10 @@ from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.files import FileExists, Setup, WorkspaceFile, placed
+from pytest_upskill.checks.files import FileExists, Left, Setup, WorkspaceFile, placed
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
-from pytest_upskill.grading.workspace import files_after, with_changes
-from pytest_upskill.models import AgentRun, Completion, ToolUse, parse_model
+from pytest_upskill.grading.workspace import left_by, with_changes
+from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse, parse_model
 from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import plan, request
@@ -89,9 +89,9 @@ def test_the_files_after_a_run_are_those_of_the_case_with_what_the_agent_changed
     case = read({"contains": "x"}, workspace={"keep.txt": "1", "drop.txt": "2", "edit.txt": "3"})
     run = replace(left(("edit.txt", "4"), ("new.txt", "5")), deleted=("drop.txt",))
 
-    files = files_after(case, replace(COMPLETION, agent_run=run))
+    files = left_by(case, replace(COMPLETION, agent_run=run))
 
-    assert {name: file.text for name, file in files.items()} == {
+    assert {name: file.text for name, file in files.files.items()} == {
         "keep.txt": "1",
         "edit.txt": "4",
         "new.txt": "5",
@@ -107,7 +107,7 @@ def test_what_an_agent_did_is_reported_and_never_counts() -> None:
     )
     call = ToolUse(name="bash", input='{"command": "python run.py"}')
 
-    (run,) = graded(case, left(called=True, calls=(call,))).runs
+    (run,) = graded(case, left(called=True, turns=(AgentTurn(calls=(call,)),))).runs
 
     assert run.passed
     assert [check.message for check in run.process] == [
@@ -126,7 +126,8 @@ def test_a_run_that_reached_a_limit_is_a_miss_that_names_it() -> None:
 
 
 def test_a_judge_sees_the_answer_and_the_changes_but_not_the_calls() -> None:
-    run = replace(left(("a.txt", "new"), calls=(ToolUse(name="Skill", input="x"),)), deleted=("b",))
+    turn = AgentTurn(text="I use it.", calls=(ToolUse(name="Skill", input="x", result="y"),))
+    run = replace(left(("a.txt", "new"), turns=(turn,)), deleted=("b",))
 
     shown = with_changes(replace(COMPLETION, agent_run=run))
 
@@ -178,7 +179,7 @@ def test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothi
     compilers = Compilers()
 
     def passes(total: str) -> bool:
-        files = files_after(
+        files = left_by(
             case, replace(COMPLETION, agent_run=left(good, other, forged, ("sum.csv", total)))
         )
         return compilers.decide(check, "no code here", files)[0].passed
@@ -186,7 +187,7 @@ def test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothi
     try:
         assert passes("3")
         assert not passes("4")
-        assert not compilers.decide(check, "```python\ndef add(a, b): return 3\n```", {})[0].passed
+        assert not compilers.decide(check, "```python\ndef add(a, b): return 3\n```")[0].passed
     finally:
         compilers.close()
 
@@ -253,7 +254,7 @@ def test_the_arms_of_an_agent_differ_in_the_skill_alone() -> None:
 def test_a_pattern_finds_files_in_folders() -> None:
     files = {"a/b.txt": WorkspaceFile(name="a/b.txt", text="")}
 
-    assert FileExists(file="*.txt").check_files(files).passed
+    assert FileExists(file="*.txt").check_left(Left(files=files)).passed
 
 
 def test_a_judge_sees_changed_files_up_to_a_limit_and_that_there_are_more() -> None:

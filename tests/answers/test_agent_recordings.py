@@ -68,9 +68,7 @@ def test_a_record_that_no_run_can_have_left_is_refused(
 
 
 def test_a_replayed_run_of_another_version_than_the_installed_one_is_noted(tmp_path: Path) -> None:
-    made = Completion(
-        text="", input_tokens=1, output_tokens=1, agent_run=AgentRun(version="1", turns=1)
-    )
+    made = Completion(text="", input_tokens=1, output_tokens=1, agent_run=AgentRun(version="1"))
     cache = Cache(tmp_path, "auto")
     cache.store(REQUEST, "u", made, "a")
     cache.installed_agents["loop"] = "2"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.cases.test_findings import case
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
 from tests.scripted_model import Script
@@ -94,15 +95,62 @@ def test_a_skill_without_cases_is_looked_at_too_and_is_a_warning(
     )
 
 
-def test_a_skill_without_cases_is_red_where_something_is_wrong_with_it(
+def test_what_changes_no_measurement_is_a_hint_that_never_fails(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
-    (write_skill(body="See references/none.md.\n", name="Bad") / "skill_meta.json").unlink()
+    folder = write_skill(
+        case(contains=["37", "billing"]), body=f"{FACT}See [fees](references/none.md)."
+    )
+    text = (folder / "SKILL.md").read_text("utf-8")
+    keys = "---\nowner: me\nmetadata: 1\n"
+    (folder / "SKILL.md").write_text(text.replace("---\n", keys, 1), "utf-8")
+    (folder / "evals.json").write_text(
+        json.dumps([{"prompt": "Why?", "expectations": ["x"], "must_pass": 2}]), "utf-8"
+    )
 
-    result = run_once("--upskill-lint", "skills", "-W", "ignore")
+    result = run_once(*LINT, "-W", "default")
+
+    assert result.ret == pytest.ExitCode.OK
+    for hint in (
+        "*owner: unknown key*SKILL.md:2:1*",
+        "*metadata: must map text to text*SKILL.md:3:11*",
+        "*left out of the context: 'references/none.md' is not in the skill's folder*",
+        "*must_pass: is not read*",
+        "*a: contains 'billing': satisfied by the question itself*",
+    ):
+        result.stdout.fnmatch_lines([hint])
+
+
+def test_what_changes_a_measurement_fails(run_once: Run, write_skill: WriteSkill) -> None:
+    (write_skill(name="shipping") / "questions.md").write_text("What is it?", "utf-8")
+    write_skill(
+        case("unwritten", "Replace this with a question about: fees"),
+        case("todo", "TODO"),
+        case("path", "questions.md"),
+        case("choice", "Send it.", judge="The shipping skill should not be triggered."),
+        case("other", "Pay it.") | {"expected_skill": "none-such", "should_trigger": False},
+        case("copy", "Copy it.") | {"context": {"files": {"a.md": f"# shipping\n\n{FACT}"}}},
+        name="shipping",
+        body=FACT,
+    )
+
+    result = run_once(*LINT)
 
     result.assert_outcomes(failed=1)
-    assert findings(result)[0].startswith("skills/Bad/SKILL.md:2:")
+    lines = [line for line in result.outlines if "skill_meta.json:" in line]
+    for name in ("unwritten", "todo", "path", "choice", "other"):
+        assert any(f": {name}: " in line for line in lines), name
+
+
+def test_a_placeholder_of_init_is_skipped_and_never_green(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(case("a", "Replace this with a question about: fees"))
+
+    result = run_once("--upskill-models=offline", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["*1 case: its input is still the placeholder of *"])
 
 
 def test_an_evals_file_anywhere_is_looked_at(run_once: Run, write_skill: WriteSkill) -> None:
@@ -184,7 +232,7 @@ def test_each_file_that_cannot_be_read_or_tells_nothing_is_one_red_item(
     result.stdout.fnmatch_lines_random(
         [
             "skills/one/skill_meta.json:1:*.expected.contians: unknown key*",
-            "skills/three/skill_meta.json:1: a: contains 'billing' is satisfied by the question *",
+            "skills/three/skill_meta.json:1: a: contains 'billing': satisfied by the question *",
         ]
     )
 

@@ -51,14 +51,12 @@ def test_a_byte_order_mark_is_no_part_of_the_text(folder: Path) -> None:
     assert load_skills(folder / "skill_meta.json")[0].text == TEXT
 
 
-def test_warnings_carry_the_path_that_is_shown(folder: Path) -> None:
+def test_hints_carry_the_path_that_is_shown(folder: Path) -> None:
     (folder / "SKILL.md").write_text(TEXT.replace("csv", "tsv"), "utf-8")
 
     (skill,) = load_skills(folder / "skill_meta.json", shown="skills/csv/skill_meta.json")
 
-    assert skill.warnings == (
-        "skills/csv/SKILL.md:2:7: name: must be the name of its folder, 'csv'",
-    )
+    assert skill.hints == ("skills/csv/SKILL.md:2:7: name: must be the name of its folder, 'csv'",)
 
 
 def test_the_problems_of_both_files_are_reported_at_once(folder: Path) -> None:

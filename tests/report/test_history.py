@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.models import AgentRun, Completion, ToolUse
+from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.files.json import read_json, write_json
 from pytest_upskill.report.history.runs import read_history, without_answers
@@ -42,8 +42,12 @@ def test_neither_an_agents_files_and_calls_nor_replies_to_queries_are_kept() -> 
     done = AgentRun(
         version="1",
         changed=(WorkspaceFile(name="secret.txt", text="SECRET-FILE"),),
-        calls=(ToolUse(name="bash", input="echo SECRET-CALL"),),
-        turns=3,
+        turns=(
+            AgentTurn(
+                text="SECRET-WORD",
+                calls=(ToolUse(name="bash", input="echo SECRET-CALL", result="SECRET-RESULT"),),
+            ),
+        ),
     )
 
     def by_agent(trial: TrialResult) -> TrialResult:
@@ -55,7 +59,7 @@ def test_neither_an_agents_files_and_calls_nor_replies_to_queries_are_kept() -> 
 
     text = write_json(without_answers(replace(whole, gates=(replace(gate, cell=cell), asked))))
 
-    assert '"turns": 3' in text
+    assert '"name": "bash"' in text
     assert "SECRET" not in text
     assert "It is 37." not in text
 

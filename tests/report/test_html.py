@@ -69,8 +69,8 @@ def test_the_page_begins_with_what_came_out_and_what_it_is_about(page: Page) -> 
         "Measured on these 7 cases, 5 runs of each in each arm",
         "Skills and models",
         "Pass rate and tokens",
-        "billing on haiku",
-        "csv on haiku",
+        "billing on haiku ?",
+        "csv on haiku \u25bc",
         "Missing runs, cost and versions",
         "How to read this",
     ]

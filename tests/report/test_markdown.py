@@ -34,7 +34,8 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
     assert lines[0] == MARKER
     failed = "1 of 2 gates failed (helps 1, hurts 1), 1 of 2 cases failed with the skill on opus"
     assert lines[1] == f"### ❌ {failed}"
-    assert lines[3].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
+    assert lines[3] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
+    assert lines[6].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
 
 
 def test_one_run_of_one_case_is_no_plural() -> None:

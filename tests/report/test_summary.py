@@ -22,8 +22,12 @@ MODELS = ("--upskill-models", "offline,a-model-with-a-long-label=offline")
 
 
 def summary(result: pytest.RunResult) -> list[str]:
-    """Return the lines from the summary's headline to the next one."""
-    lines = [line for line in result.outlines if line and line != LEGEND]
+    """Return the lines from the summary's headline to the next one, without those in words."""
+    lines = [
+        line
+        for line in result.outlines
+        if line and line != LEGEND and not re.match(r" {4}([+-]\d+ points|the skill|  \w)", line)
+    ]
     headlines = [place for place, line in enumerate(lines) if line.startswith("==")]
     start = next(place for place in headlines if "without -> with" in lines[place])
     end = next(place for place in headlines if place > start)
@@ -143,7 +147,7 @@ def test_quiet_leaves_only_what_needs_action(
     lines = [line for line in result.outlines if line]
     assert set(lines[0].split()[0]) == {".", "-"}
     # The table is what was run for; notes and plan are not.
-    assert len(lines) == {"-q": 6, "-qq": 1}[quiet]
+    assert len(lines) == {"-q": 8, "-qq": 1}[quiet]
     assert any(line.startswith("  offline  0->100%") for line in lines) == (quiet == "-q")
 
 
@@ -229,6 +233,6 @@ def test_the_table_has_a_legend_and_the_gates_are_announced(
 
     assert LEGEND in result.outlines
     result.stdout.fnmatch_lines(
-        ["collected 4 items", "upskill: 2 gates will follow, one for each skill on each model"]
+        ["collected 4 items", "upskill: plus 2 gate tests, one for each skill on each model"]
     )
     result.assert_outcomes(passed=6)

@@ -10,18 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from pydantic import (
-    AliasChoices,
-    AliasGenerator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import core_schema
 
@@ -46,12 +37,13 @@ class Draft:
     """Statements about the expected answer, which count only where there are no other checks."""
     process: tuple[ProcessCheck, ...] = ()
     choice: Choice | None = None
-    implied: Choice | None = None
-    """What a kind of case says about the choice, which counts where nothing else says it."""
     inputs: tuple[WorkspaceFile, ...] = ()
     """Files of the question that are written in the case."""
-    files: tuple[str, ...] = ()
-    """Files and folders of the question, relative to the skill or to the case file."""
+    files: tuple[str | tuple[str, str], ...] = ()
+    """Files and folders of the question, relative to the skill or to the case file.
+
+    A pair is the name that a file has for the model, and its path.
+    """
     workspace: tuple[WorkspaceFile, ...] = ()
     """What an agent finds besides the files of the question."""
     copies: tuple[tuple[str, str], ...] = ()
@@ -62,10 +54,10 @@ class Draft:
     """Whether the workspace is a git repository."""
     max_turns: int | None = None
     tags: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Why some checks are left out; the case is skipped only if no positive one remains."""
     skips: tuple[str, ...] = ()
-    """Why something that it expects cannot be measured; each begins with the key that says so."""
-    lacks: tuple[str, ...] = ()
-    """Why something that it gives cannot be had, such as further turns."""
+    """Why the case cannot be measured; each begins with the key that says so."""
 
     def __add__(self, other: Draft) -> Draft:
         return Draft(**{each.name: _added(self, other, each.name) for each in fields(Draft)})
@@ -73,8 +65,7 @@ class Draft:
     @property
     def expects(self) -> bool:
         """Whether it says what is expected, and not only what is given."""
-        chosen = self.choice or self.implied
-        return bool(self.checks or self.reference or self.process or chosen or self.skips)
+        return bool(self.checks or self.reference or self.process or self.choice or self.left_out)
 
 
 NOTHING = Draft()
@@ -85,7 +76,7 @@ def _added(one: Draft, other: Draft, name: str) -> Any:
     match first:
         case tuple():
             return first + second
-        case Choice() if second is not None:
+        case Choice() if second:
             return first | second
         case _:
             return first or second
@@ -101,16 +92,9 @@ class Reads:
     read: Callable[[Any], Draft]
     meaning: str
     """What the docs say about the key."""
-    listed: Callable[[Any], list[object]] | None = None
-    """For a tuple of drafts: returns the values to read one by one."""
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> core_schema.CoreSchema:
-        one = core_schema.no_info_plain_validator_function(self.read)
-        if self.listed is None:
-            return one
-        return core_schema.no_info_before_validator_function(
-            self.listed, core_schema.tuple_variable_schema(one)
-        )
+        return core_schema.no_info_plain_validator_function(self.read)
 
 
 def spellings(name: str) -> list[str]:
@@ -142,30 +126,16 @@ class Shape(BaseModel):
         frozen=True,
     )
 
-    _given: frozenset[str] = PrivateAttr(frozenset())
-    """The keys in the file."""
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _remember_keys(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        shape = read(value)
-        shape._given = frozenset(value) if isinstance(value, dict) else frozenset()  # noqa: SLF001
-        return shape
-
     def draft(self) -> Draft:
         """Return what the object says about a case."""
         total = NOTHING
-        for name, field in type(self).model_fields.items():
+        for name in type(self).model_fields:
             for part in _parts(getattr(self, name)):
                 if part is NOTHING:
                     continue
-                assert isinstance(field.validation_alias, AliasChoices)
-                key = next(filter(self._given.__contains__, field.validation_alias.choices), name)
-                skips, lacks = (
-                    tuple(f"{key}: {reason}" for reason in reasons)
-                    for reasons in (part.skips, part.lacks)
-                )
-                total += replace(part, skips=skips, lacks=lacks) if skips or lacks else part
+                key = name.strip("_")
+                skips = tuple(f"{key}: {reason}" for reason in part.skips)
+                total += replace(part, skips=skips) if skips else part
             for shape in _shapes(getattr(self, name)):
                 total += shape.draft()
         return total
@@ -238,11 +208,11 @@ class Adapter:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return pattern_of(self.places)
+        return _pattern(self.places)
 
     @cached_property
     def _certain(self) -> re.Pattern[str]:
-        return pattern_of(each for each in self.places if "*" not in each.rpartition("/")[2])
+        return _pattern(each for each in self.places if "*" not in each.rpartition("/")[2])
 
     def is_place(self, path: str) -> bool:
         """Return whether a file of this path, with slashes, may be the tool's."""
@@ -253,7 +223,7 @@ class Adapter:
         return self._certain.search(path) is not None
 
 
-def pattern_of(places: Iterable[str]) -> re.Pattern[str]:
+def _pattern(places: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern of the ends of paths; it matches nothing if there are no places."""
     return re.compile(
         "|".join(rf"(?:^|/){_translated(place)}\Z" for place in places) or r"(?!)",

@@ -27,8 +27,10 @@ from pytest_upskill.cases.skill_meta.values import (
 )
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Listing, Run
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck
+from pytest_upskill.checks.git import Git
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Key
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
@@ -226,6 +228,28 @@ class RunEntry(Entry):
         return Run(language=self.language, code=self.code, file=tuple(self.file))
 
 
+class CommandEntry(TextChecks):
+    """A command in a copy of an agent's workspace, and checks of its output."""
+
+    run: Text
+    """The command, in a shell in the sandbox, for at most 60 s."""
+    exit_code: Annotated[int, Field(ge=0, le=255)] = 0
+    """The exit status that it must have."""
+
+
+class GitEntry(Entry):
+    """The state of the git repository in an agent's workspace."""
+
+    branch: Text | None = None
+    """The current branch; `*` and `?` are wildcards."""
+    clean: bool | None = None
+    """Whether nothing is uncommitted or untracked."""
+    message: Annotated[TextChecks | None, BeforeValidator(check_expected)] = None
+    """Checks of the message of the last commit."""
+    staged: FileNames = Field(default_factory=list)
+    """Files whose changes are staged; `*` and `?` are wildcards."""
+
+
 def _contained(files: Mapping[str, Iterable[str]]) -> list[InFile]:
     return [
         InFile(name="file_contains", file=file, check=Contains(text=text))
@@ -239,6 +263,33 @@ def _of_files(files: Mapping[str, TextChecks]) -> list[InFile]:
         InFile(file=file, check=check)
         for file, texts in files.items()
         for check in texts.checks_of(keys_of(TextChecks))
+    ]
+
+
+def _as_commands(value: object) -> object:
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(each, (str, dict)) for each in listed):
+        raise wrong_value(value, "a command, an object with it, or a list of them")
+    return [{"run": each} if isinstance(each, str) else each for each in listed]
+
+
+def _text_checks(texts: TextChecks | None) -> tuple[Any, ...]:
+    return () if texts is None else tuple(texts.checks_of(keys_of(TextChecks)))
+
+
+def _commands(entries: Iterable[CommandEntry]) -> list[RunsCommand]:
+    return [
+        RunsCommand(command=each.run, exit_code=each.exit_code, output=_text_checks(each))
+        for each in entries
+    ]
+
+
+def _git(entry: GitEntry) -> list[Git]:
+    return [
+        *([Git(branch=entry.branch)] if entry.branch else []),
+        *([Git(clean=entry.clean)] if entry.clean is not None else []),
+        *(Git(message=check) for check in _text_checks(entry.message)),
+        *(Git(staged=name) for name in entry.staged),
     ]
 
 
@@ -280,6 +331,22 @@ class Expected(TextChecks):
         Makes(_of_files),
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the checks of its text."""
+    command: Annotated[
+        list[CommandEntry],
+        Field(min_length=1),
+        BeforeValidator(
+            _as_commands,
+            json_schema_input_type=Text | CommandEntry | list[Text | CommandEntry],
+        ),
+        Makes(_commands, RunsCommand),
+    ] = Field(default_factory=list)
+    """Commands in a copy of an agent's workspace: each must end with its exit status."""
+    git: Annotated[
+        GitEntry | None,
+        BeforeValidator(check_expected, json_schema_input_type=GitEntry),
+        Makes(_git, Git),
+    ] = None
+    """The state of the git repository in an agent's workspace."""
     triggered: Annotated[
         Literal[True] | None,
         Makes(lambda true: [ProcessCheck(name="triggered")] if true else []),

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from pytest_upskill.cases.adapters.choice import plain_name
 from pytest_upskill.cases.case_inputs import CaseInputs
+from pytest_upskill.cases.evals.owner import plain_name
 from pytest_upskill.cases.skill import Case, GateRule, Trigger
 from pytest_upskill.cases.skill_meta import schema
 from pytest_upskill.cases.skill_meta.expected import (
+    CommandEntry,
     CompileEntry,
     Entry,
     Expected,
+    GitEntry,
     RunEntry,
     TextChecks,
     keys_of,
@@ -269,12 +271,14 @@ def _trigger(entry: schema.CaseEntry, names: Collection[str]) -> Trigger | None:
 _OBJECTS: Mapping[str, type[Entry]] = {
     "": schema.CaseFile,
     "cases": schema.CaseEntry,
+    "command": CommandEntry,
     "compile": CompileEntry,
     "context": schema.Context,
     "defaults": schema.Defaults,
     "expected": Expected,
     "file": TextChecks,
     "gate": schema.Gate,
+    "git": GitEntry,
     "provenance": schema.Provenance,
     "run": RunEntry,
     "setup": schema.SetupEntry,

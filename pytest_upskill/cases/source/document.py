@@ -50,6 +50,8 @@ class Problem:
     """The entry, such as ``cases[1].expected.regex``; empty for the whole document."""
     what: str
     """What is wrong and how to fix it, in one line."""
+    is_hint: bool = False
+    """Whether every measurement is the same with it; lint then does not fail."""
 
     @classmethod
     def in_text(cls, text: str, offset: int, what: str) -> Problem:
@@ -59,7 +61,8 @@ class Problem:
 
     def at(self, path: str) -> str:
         """Return the problem as one safe line, ``path:line:column: where: what``."""
-        place = f"{path}:{self.line}:{self.column}" if self.line else path
+        numbers = (str(number) for number in (self.line, self.column) if number)
+        place = ":".join((path, *numbers))
         return safe_line(": ".join(part for part in (place, self.where, self.what) if part))
 
 

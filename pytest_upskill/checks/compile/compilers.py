@@ -7,9 +7,8 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 
-from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import (
     Block,
     blocks,
@@ -18,7 +17,8 @@ from pytest_upskill.checks.blocks import (
     of_file,
     relative_path,
 )
-from pytest_upskill.checks.builds import C_FAMILY, Compile, Run, Sandboxed
+from pytest_upskill.checks.builds import C_FAMILY, Compile, OfCode, Run, Sandboxed
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.compile.built_once import BuildCache, SingleFlight
 from pytest_upskill.checks.compile.command import Compiler
 from pytest_upskill.checks.compile.gnu import Gnu
@@ -32,11 +32,11 @@ from pytest_upskill.checks.compile.toolchain import (
     Toolchain,
 )
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.checks.files import Files, WorkspaceFile
+from pytest_upskill.checks.files import Left, WorkspaceFile
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
-NO_FILES: Files = MappingProxyType({})
+NOTHING_LEFT = Left(files={})
 _ENDED = "the session has ended"
 
 
@@ -81,6 +81,8 @@ class Compilers:
 
     def missing(self, check: Sandboxed) -> str | None:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
+        if isinstance(check, RunsCommand):
+            return self._why_unsafe()
         language = self._language(check)
         if isinstance(check, Run):
             if language is None or language.runner is None:
@@ -99,14 +101,14 @@ class Compilers:
             toolchain.identity(check)
 
     def decide(
-        self, check: Sandboxed, text: str, workspace: Files = NO_FILES
+        self, check: Sandboxed, text: str, left: Left = NOTHING_LEFT
     ) -> tuple[CheckResult, ...]:
-        """Build or run the code of an answer, or of files that an agent left.
+        """Build or run the code of an answer, or what an agent left.
 
         Args:
             check: What to build or run, and how.
             text: The answer.
-            workspace: The files in the workspace after the run.
+            left: What is in the workspace after the run.
 
         Returns:
             The check's own result, then one for each of its ``requires``.
@@ -119,11 +121,17 @@ class Compilers:
         problem = check.problem if isinstance(check, Compile) else None
         if reason := self.missing(check) or problem:
             raise CannotCompile(reason)
+        if isinstance(check, RunsCommand):
+            return self._run_command(check, left)
+        workspace = left.files
         language = self._languages[_spelling(check)]
         if check.file:
             missing = [name for name in check.file if not _is_text(workspace.get(name))]
             if missing:
                 return _not_built(check, language, f"no text file {missing[0]} in the workspace")
+            odd = [name for name in check.file if relative_path(name) != name]
+            if odd and isinstance(check, Compile):
+                return _not_built(check, language, f"no compiler takes the name {odd[0]!r}: rename")
             candidates = tuple(_block(file) for file in workspace.values() if _is_source(file))
             named = (block for block in candidates if block.name in check.file)
             units = tuple(block for block in named if block.kind in language.spellings)
@@ -139,7 +147,7 @@ class Compilers:
             units=units,
             headers=tuple(headers.values()),
             files=check.files if isinstance(check, Compile) else {},
-            workspace=tuple(workspace.values()) if check.file and isinstance(check, Run) else (),
+            workspace=left.all_files if check.file and isinstance(check, Run) else (),
         )
         built = self._build_or_run_once(check, language, sources)
         required = built.required if built.passed else unbuilt(check)
@@ -167,7 +175,7 @@ class Compilers:
             return None
         return f"header {header!r} is not installed here: install its library"
 
-    def _build_or_run_once(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
+    def _build_or_run_once(self, check: OfCode, language: Language, sources: Sources) -> Built:
         """Build or run the code, or return the result of the same work in this session."""
 
         def build_or_run() -> Built:
@@ -190,6 +198,12 @@ class Compilers:
                 f"{check.name} {language.name}: raised {describe_exception(error)}"
             ) from error
 
+    def _run_command(self, check: RunsCommand, left: Left) -> tuple[CheckResult, ...]:
+        try:
+            return tuple(check.decide(left, self._open_sandbox()))
+        except (CheckError, OSError, SandboxError) as error:
+            raise CannotCompile(f"{check.name}: {error}") from None
+
     def _build(
         self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox
     ) -> Built:
@@ -210,7 +224,7 @@ class Compilers:
             self._build_cache.keep(name, built)
         return built
 
-    def _language(self, check: Sandboxed) -> Language | None:
+    def _language(self, check: OfCode) -> Language | None:
         return self._languages.get(_spelling(check))
 
     def _why_unsafe(self) -> str | None:
@@ -245,12 +259,12 @@ def _built_in() -> Iterator[Language]:
     yield Language(name="python", toolchain=Python(), runner=PythonRunner())
 
 
-def _not_built(check: Sandboxed, language: Language, what: str) -> tuple[CheckResult, ...]:
+def _not_built(check: OfCode, language: Language, what: str) -> tuple[CheckResult, ...]:
     """Return the results of a check whose code is missing."""
     return result(check, False, f"{check.name} {language.name}: {what}"), *unbuilt(check)
 
 
-def _spelling(check: Sandboxed) -> str:
+def _spelling(check: OfCode) -> str:
     """Return the key of a check's language in `Compilers`."""
     word = check.language.strip().lower()
     return canonical(word) or word
@@ -271,7 +285,7 @@ def _block(file: WorkspaceFile) -> Block:
     return Block(language=language, name=file.name, code=file.text, line=1, closed=True)
 
 
-def _identity(check: Sandboxed) -> tuple[object, ...]:
+def _identity(check: OfCode) -> tuple[object, ...]:
     """Return the fields of a check that decide its result, besides language and answer."""
     if isinstance(check, Run):
         return (check.code,)
@@ -295,7 +309,7 @@ def found_languages(found: tuple[Block, ...]) -> str:
 
 
 def describe(
-    check: Sandboxed, language: Language, units: tuple[Block, ...], built: Built
+    check: OfCode, language: Language, units: tuple[Block, ...], built: Built
 ) -> CheckResult:
     """Make the result of a check from the build or test run of its code blocks."""
     named = [unit.name or f"block at answer line {unit.line}" for unit in units]
@@ -307,12 +321,12 @@ def describe(
     return result(check, built.passed, message, _cut(built.diagnostics))
 
 
-def result(check: Sandboxed, passed: bool, message: str, detail: str = "") -> CheckResult:
+def result(check: OfCode, passed: bool, message: str, detail: str = "") -> CheckResult:
     """Make the result of a check."""
     return CheckResult(name=check.name, passed=passed, message=message, detail=detail)
 
 
-def unbuilt(check: Sandboxed) -> tuple[CheckResult, ...]:
+def unbuilt(check: OfCode) -> tuple[CheckResult, ...]:
     """Make a failed result for each of a check's ``requires``, for code that does not build."""
     return tuple(
         CheckResult(

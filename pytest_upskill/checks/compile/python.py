@@ -16,14 +16,12 @@ import secrets
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from pytest_upskill.checks.blocks import relative_path
 from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
@@ -32,6 +30,7 @@ from pytest_upskill.checks.python_tests import PythonTests, find_tests
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.shell import link_pytest
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
@@ -65,8 +64,6 @@ except (ValueError, OverflowError, MemoryError, RecursionError) as error:
 """
 
 _RUN_TESTS = Path(__file__).with_name("run_tests.py")
-# All packages that pytest imports.
-_PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments")
 _MOST_REPORTS = 100_000
 _LONGEST_REPORT = 8 << 10
 
@@ -117,7 +114,7 @@ class PythonRunner:
                         *(str(supervisor.descriptor), ",".join(needed | tests.modules), *files),
                     ],
                     home,
-                    readable=(*PYTHON_FOLDERS, *_link_pytest(home)),
+                    readable=(*PYTHON_FOLDERS, *link_pytest(home.root)),
                     limits=LIMITS,
                     files=(supervisor.descriptor,),
                 )
@@ -183,8 +180,6 @@ def _copy_workspace(home: Workspace, sources: Sources) -> None:
     """
     units = {unit.name for unit in sources.units}
     for file in sources.workspace:
-        if relative_path(file.name) != file.name:
-            continue
         home.write_bytes(f"cwd/{file.name}", file.content)
         if file.name.endswith(".py") and file.name not in units:
             home.write_bytes(f"src/{file.name}", file.content)
@@ -203,17 +198,6 @@ def _find_tests(code: str) -> PythonTests:
     if tests.problem:
         raise CannotCompile(f"run python: the test code is wrong: {tests.problem}")
     return tests
-
-
-def _link_pytest(home: Workspace) -> Iterator[Path]:
-    """Link pytest and its dependencies into ``lib``, without the rest of the environment."""
-    (home.root / "lib").mkdir()
-    for name in _PYTEST:
-        if (spec := find_spec(name)) and spec.origin:
-            file = Path(spec.origin)
-            found = file.parent if file.name == "__init__.py" else file
-            (home.root / "lib" / found.name).symlink_to(found)
-            yield found
 
 
 def _what_did_not_run(tests: PythonTests, reports: Mapping[str, set[str]]) -> str | None:

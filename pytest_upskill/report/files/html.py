@@ -21,6 +21,7 @@ from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import money, points
 from pytest_upskill.project.messages import safe
+from pytest_upskill.report import trajectory
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts, phrases
 from pytest_upskill.report.files.phrases import confusion_matrices
@@ -108,6 +109,7 @@ def environment() -> Environment:
         "unmeasured_lines": unmeasured_lines,
         "why_undecided": why_undecided,
         "phrases": phrases,
+        "trajectory": trajectory,
     }
     return made
 

@@ -23,6 +23,7 @@ from pytest_upskill.report.files.phrases import (
     headline,
     matrix,
     matrix_parts,
+    results_in_words,
     scope,
 )
 from pytest_upskill.report.notes import notes, undecidable_statements
@@ -126,7 +127,11 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 def _overview(report: Report) -> Iterator[Section]:
     measured = f"{scope(report)}\n\n" if scope(report) else ""
     icon = OUTCOME_ICONS[outcome(report)]
-    yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{measured}")
+    yield Section(
+        head=f"{MARKER}\n### {icon} {_heading(report)}\n\n",
+        rows=tuple(f"- {code(line)}\n" for line in results_in_words(report)),
+        tail=f"\n{measured}",
+    )
     yield _matrix(report)
     failed = (gate for gate in report.gates if gate.outcome == "failed")
     note_lines = (

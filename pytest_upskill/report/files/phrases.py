@@ -9,7 +9,8 @@ from statistics import fmean
 
 from pytest_upskill.figures.figure import columns_of
 from pytest_upskill.figures.gate import Gate, ShownVerdict
-from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money
+from pytest_upskill.figures.triggers import BY_WORDS
+from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money, original_cost
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
@@ -73,6 +74,8 @@ def headline(report: Report) -> str:
     parts += _unmeasured(report)
     if failures := sum(session.other_failures for session in report.sessions):
         parts.append(f"{counted(failures, 'failure')} of other tests")
+    if not parts and report.gates:
+        parts = [BY_WORDS]
     return ", ".join(parts or ["No trial ran"])
 
 
@@ -148,6 +151,15 @@ def _change(gate: Gate) -> str:
     return "" if gate.comparison is None else gate.comparison.headline
 
 
+def results_in_words(report: Report) -> list[str]:
+    """Return the result of each cell in plain words, with its name."""
+    return [
+        f"{gate.cell.name}: {'; '.join(words)}"
+        for gate in report.lifts
+        if (words := [*gate.lift.in_words])
+    ]
+
+
 def scope(report: Report) -> str:
     """Return a sentence about the number of cases and runs; empty if there are none."""
     gates = report.lifts or report.triggers
@@ -202,7 +214,7 @@ def costs(report: Report) -> list[tuple[str, str]]:
         ("requested", f"{counted(len(requested), 'answer')}, {money(dollars(requested))}"),
         (
             "replayed",
-            f"{counted(len(replayed), 'answer')}, {money(dollars(replayed))} when recorded",
+            f"{counted(len(replayed), 'answer')}, {original_cost(dollars(replayed))}",
         ),
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
         ("missing runs", str(sum(gate.cell.missing for gate in report.gates))),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.models import Completion
+from pytest_upskill.models import AgentTurn, Completion, ToolUse
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.document import Report
@@ -234,8 +234,15 @@ def _completion(completion: Completion) -> Completion:
         tool_calls=(),
         assistant_blocks=(),
         request_id=None,
-        agent_run=agent_run and replace(agent_run, changed=(), deleted=(), read=(), calls=()),
+        agent_run=agent_run
+        and replace(
+            agent_run, changed=(), deleted=(), read=(), turns=tuple(map(_turn, agent_run.turns))
+        ),
     )
+
+
+def _turn(turn: AgentTurn) -> AgentTurn:
+    return AgentTurn(calls=tuple(ToolUse(name=call.name, input="") for call in turn.calls))
 
 
 def _check(check: CheckResult) -> CheckResult:

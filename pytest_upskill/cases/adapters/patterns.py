@@ -1,0 +1,79 @@
+"""Patterns of JavaScript and Go as patterns of Python's ``re``, or why there is none."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_upskill.checks.text import pattern_problem
+
+_TOKEN = re.compile(
+    r"(\\u\{[0-9a-fA-F]{1,6}\}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|\\k<\w+>|\\.|\[:\w+:\]|\[\^\]|\[\]|\[\^?|\]|\(\?<(?=[A-Za-z_$])|\$|\{(?=,))",
+    re.DOTALL,
+)
+_OUTSIDE = {
+    **{rf"\{letter}": rf"(?a:\{letter})" for letter in "wdbWDB"},
+    r"\z": r"\Z",
+    "$": r"\Z",
+    "[^]": r"[\s\S]",
+    "[]": "(?!)",
+    "(?<": "(?P<",
+    "{": r"\{",
+}
+"""What stands for a token: there, letters and digits are those of ASCII, and ``$`` is the end."""
+
+_IN_CLASS = {
+    r"\w": "A-Za-z0-9_",
+    r"\d": "0-9",
+    "[:alpha:]": "A-Za-z",
+    "[:digit:]": "0-9",
+    "[:alnum:]": "A-Za-z0-9",
+    "[:space:]": r"\s",
+}
+_FLAGS = re.compile(r"\(\?([a-z]+)\)")
+
+
+def python_pattern(pattern: str, flags: str = "") -> str:
+    """Convert a pattern of JavaScript or Go to one of Python.
+
+    Args:
+        pattern: The pattern; it may begin with flags such as ``(?i)``.
+        flags: JavaScript's flags.
+
+    Raises:
+        ValueError: Python cannot express it; the message says why.
+    """
+    inline = _FLAGS.match(pattern)
+    given = flags + (inline[1] if inline else "")
+    kept = "".join(flag for flag in "ims" if flag in given)
+    converted = _converted(pattern[inline.end() if inline else 0 :], multiline="m" in kept)
+    full = f"(?{kept}){converted}" if kept else converted
+    if problem := pattern_problem(full):
+        raise ValueError(f"pattern {pattern[:40]!r} is not a Python regular expression: {problem}")
+    return full
+
+
+def _converted(pattern: str, *, multiline: bool) -> str:
+    outside = _OUTSIDE | ({"$": "$"} if multiline else {})
+    converted: list[str] = []
+    in_class = False
+    for token in _TOKEN.split(pattern):
+        if in_class:
+            converted.append(_IN_CLASS.get(token) or _character(token))
+            in_class = token != "]"  # noqa: S105  no password
+        else:
+            converted.append(outside.get(token) or _character(token))
+            in_class = token in {"[", "[^"}
+    return "".join(converted)
+
+
+def _character(token: str) -> str:
+    """Return the character that an escape of JavaScript means, else the token."""
+    if token.startswith(r"\k<"):
+        return f"(?P={token[3:-1]})"
+    if token.startswith(r"\u{"):
+        return re.escape(chr(int(token[3:-1], 16)))
+    if len(token) == len(r"\ud83d\ude00") and token.startswith(r"\u"):
+        halves = token.encode().decode("unicode_escape")
+        return halves.encode("utf-16", "surrogatepass").decode("utf-16")
+    return token

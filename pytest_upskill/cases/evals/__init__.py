@@ -1,0 +1,1 @@
+"""Read evals files of other tools."""

@@ -1,0 +1,143 @@
+"""What an agent did in a run, turn by turn, as people read it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.models import AgentRun, AgentTurn, ToolUse
+from pytest_upskill.project.messages import counted
+from pytest_upskill.trials.result import RunResult
+
+_LAST_TURNS = 3
+_RESULT_LINES = 4
+"""Lines of a result on the terminal: the last ones, as errors are at the end."""
+_LINE_CHARS = 160
+_FIRST_LINES, _LAST_LINES = 4, 10
+"""Lines of a result on a page."""
+_SHOWN_FILES = 20
+_FILE_NAME = re.compile(r"[\w*?()\[\]@+~-]*[./][^\s:,'\"]*\w")
+_BY_PROGRAMS = re.compile(
+    r"(?:^|/)(\.git|\.venv|venv|node_modules|__pycache__|\.cache|\.\w+_cache)(?=/)"
+)
+"""Folders whose files no model writes itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTurn:
+    """A turn with the failed checks that belong to it."""
+
+    number: int
+    text: str
+    calls: tuple[tuple[str, str, str], ...]
+    """Name, arguments and result of each call."""
+    missed: tuple[CheckResult, ...]
+
+
+def shown_turns(run: RunResult) -> Iterator[ShownTurn]:
+    """Yield the turns of a run, each with the failed checks of what it did last to a file."""
+    agent_run = run.completion.agent_run
+    assert agent_run is not None
+    for number, turn in enumerate(agent_run.turns, 1):
+        yield ShownTurn(
+            number=number,
+            text=turn.text.strip(),
+            calls=tuple(
+                (call.name, arguments_of(call), _both_ends(call.result)) for call in turn.calls
+            ),
+            missed=tuple(
+                check
+                for check in run.checks
+                if not check.passed and turn_of(check, agent_run) == number
+            ),
+        )
+
+
+def turn_of(check: CheckResult, run: AgentRun) -> int:
+    """Return the number of the last turn that names the file of a check; else the last turn."""
+    file = _FILE_NAME.search(check.message)
+    # Of a name with wildcards, the longest part without one.
+    parts = re.split(r"[*?]", file[0].rpartition("/")[2]) if file else [""]
+    name = max(parts, key=len)
+    naming = [
+        number
+        for number, turn in enumerate(run.turns, 1)
+        if name and any(name in call.input for call in turn.calls)
+    ]
+    return naming[-1] if naming else len(run.turns)
+
+
+def arguments_of(call: ToolUse) -> str:
+    """Return the arguments of a call as people write them: a command, or a line for each."""
+    try:
+        arguments = json.loads(call.input)
+    except ValueError:  # cut, or malformed
+        return call.input
+    if not isinstance(arguments, dict):
+        return call.input
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in arguments.items()
+    }
+    for name in ("command", "cmd"):
+        if name in texts:
+            return f"$ {texts[name]}"
+    return "\n".join(f"{name}: {text}" for name, text in texts.items())
+
+
+def shown_files(run: AgentRun) -> list[WorkspaceFile]:
+    """Return the first files that a run changed, without those that only programs write."""
+    return [file for file in run.changed if not _BY_PROGRAMS.search(file.name)][:_SHOWN_FILES]
+
+
+def folded_files(run: AgentRun) -> list[str]:
+    """Return what else a run changed and deleted, in one line for each folder or file."""
+    folders: Counter[str] = Counter()
+    lines = [f"deleted: {name}" for name in run.deleted if not _BY_PROGRAMS.search(name)]
+    for name in (*(file.name for file in run.changed), *run.deleted):
+        if match := _BY_PROGRAMS.search(name):
+            folders[name[: match.end()]] += 1
+    lines += [f"{folder}/: {counted(count, 'file')}" for folder, count in folders.items()]
+    own = sum(not _BY_PROGRAMS.search(file.name) for file in run.changed)
+    return [*lines, f"{counted(own - _SHOWN_FILES, 'more file')}"] if own > _SHOWN_FILES else lines
+
+
+def _both_ends(result: str) -> str:
+    """Return the first and the last lines of a long result: what is wrong is mostly at its end."""
+    lines = result.splitlines()
+    more = len(lines) - _FIRST_LINES - _LAST_LINES
+    if more <= 1:
+        return result
+    return "\n".join((*lines[:_FIRST_LINES], f"[… {more} more lines]", *lines[-_LAST_LINES:]))
+
+
+def last_steps(run: AgentRun) -> str:
+    """Return the last turns of a run for a terminal: calls, and the last lines of their results."""
+    first = max(0, len(run.turns) - _LAST_TURNS)
+    lines = [
+        line
+        for number, turn in enumerate(run.turns[first:], first + 1)
+        for line in _turn_lines(f"turn {number}: ", turn)
+    ]
+    return "\n".join([*lines, f"stopped: {run.limit}"] if run.limit else lines)
+
+
+def _turn_lines(head: str, turn: AgentTurn) -> Iterator[str]:
+    if turn.text.strip():
+        yield head + _short(" ".join(turn.text.split()))
+    for call in turn.calls:
+        yield head + _short(f"{call.name} {arguments_of(call)}".replace("\n", " "))
+        yield from (f"  | {_short(line)}" for line in _last(call.result.splitlines()))
+
+
+def _last(lines: Sequence[str]) -> Sequence[str]:
+    return [line for line in lines if line.strip()][-_RESULT_LINES:]
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"

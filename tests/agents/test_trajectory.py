@@ -1,0 +1,84 @@
+"""What a run of an agent did can be seen: in its record, on the page, and on the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.agents.scripted_agent import LOAD, call, following
+from tests.agents.test_loop_session import sums  # noqa: F401  a fixture
+from tests.conftest import Run
+from tests.loopback import Loopback
+
+KEY = "sk-the-real-key-0123456789"
+STEPS = (
+    LOAD,
+    call("bash", command="mkdir -p .git/objects a/__pycache__; touch .git/objects/{1..40}"),
+    call("bash", command="python3 ~/.agents/skills/sums/scripts/total.py 100 25 | tee total.txt"),
+    call("bash", command=f"seq 9999; echo {KEY}; touch a/__pycache__/x.pyc; ls no-such-file"),
+    "It is written.",
+)
+
+
+@pytest.fixture
+def failing(
+    run_once: Run,
+    sums: Path,  # noqa: F811
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+) -> pytest.RunResult:
+    """Run an agent that passes a wrong number to the skill's script."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    loopback.answer = following(STEPS, ["I do not know."])
+    model = f"--upskill-models=loop:small@{loopback.openai_url}"
+    return run_once(model, str(sums), "--upskill-html=o.html", "--upskill-json=o.json")
+
+
+@pytest.mark.usefixtures("failing")
+def test_the_page_shows_the_turns_with_the_failed_check_at_the_one_that_wrote_the_file() -> None:
+    page = Path("o.html").read_text("utf-8")
+
+    (turn,) = re.findall(
+        r"<li><span class=\"soft\">turn \d+</span>(?:(?!</li>).)*missed.*?</li>", page, re.DOTALL
+    )[:1]
+    assert "turn 3" in turn
+    assert "$ python3 ~/.agents/skills/sums/scripts/total.py 100 25 | tee total.txt" in turn
+    assert '<pre class="result">TOTAL 125' in turn
+    assert "file_contains total.txt" in turn
+    assert "TOTAL 350" in turn
+    assert ".git/: 40 files" in page
+    assert "a/__pycache__/: 1 file" in page
+    assert "objects/7" not in page
+
+
+def test_the_terminal_shows_the_last_three_turns_of_a_failure(failing: pytest.RunResult) -> None:
+    failing.stdout.fnmatch_lines(
+        [
+            "*last steps of the agent in run 1*",
+            "turn 3: bash $ python3 ~/.agents/skills/sums/scripts/total.py 100 25 *",
+            "  | TOTAL 125",
+            "turn 4: bash $ seq 9999; *",
+            "  | ls: cannot access 'no-such-file': No such file or directory",
+            "turn 5: It is written.",
+        ]
+    )
+    assert "turn 2: bash" not in failing.stdout.str()
+
+
+@pytest.mark.usefixtures("failing")
+def test_a_record_keeps_results_in_bounds_and_without_keys() -> None:
+    texts = [file.read_text("utf-8") for file in Path.cwd().glob(".upskill/cache/agent-runs/*/*")]
+
+    (record,) = (json.loads(text) for text in texts if "total.py" in text)
+
+    turns = record["completion"]["agent_run"]["turns"]
+    assert [turn["text"] for turn in turns] == ["", "", "", "", "It is written."]
+    result = turns[3]["calls"][0]["result"]
+    assert result.startswith("1\n2\n3\n")
+    assert "bytes left out" in result
+    assert result.endswith("[exit status 2]")
+    assert len(result.encode()) < 2048
+    assert not any(KEY in text for text in (*texts, Path("o.json").read_text("utf-8")))
