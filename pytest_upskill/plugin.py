@@ -54,6 +54,26 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return None
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
+    """Load no ``conftest.py`` of skills and evals, if models are chosen or under lint."""
+    given = early_config.known_args_namespace
+    if not (given.upskill_lint or given.upskill_models or early_config.getini("upskill_models")):
+        return (yield)
+    from pytest_upskill.session.strangers import initial_arguments
+
+    arguments, start = given.file_or_dir, early_config.invocation_params.dir
+    paths = early_config.getini("testpaths") if start == early_config.rootpath else []
+    found = [str(path) for pattern in paths for path in start.glob(pattern)]
+    given.file_or_dir = initial_arguments(
+        arguments or found or [str(start)], start, early_config.rootpath
+    )
+    try:
+        return (yield)
+    finally:
+        given.file_or_dir = arguments
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plugins of the session; none without models and without lint."""
     config.addinivalue_line(
@@ -112,18 +132,24 @@ def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a folder with an unsafe name as an error, if models are chosen or under lint."""
+    """Collect strangers' folders without Python, and unsafe names as errors.
+
+    Only if models are chosen, or under lint.
+    """
     if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
         return None
     from pytest_upskill.project.messages import safe_line
 
-    if safe_line(path.name) == path.name and "::" not in path.name:
-        return None
-    if not _holds_skills(path, parent.config):
-        return None
-    from pytest_upskill.session.collectors import UnsafeFolder
+    is_safe = safe_line(path.name) == path.name and "::" not in path.name
+    if not is_safe and _holds_skills(path, parent.config):
+        from pytest_upskill.session.collectors import UnsafeFolder
 
-    return UnsafeFolder.of(parent, path)
+        return UnsafeFolder.of(parent, path)
+    from pytest_upskill.session.strangers import StrangersFolder, is_of_strangers
+
+    if not is_of_strangers(path, parent):
+        return None
+    return StrangersFolder.from_parent(parent, path=path)
 
 
 def _holds_skills(folder: Path, config: pytest.Config) -> bool:

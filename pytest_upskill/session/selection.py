@@ -29,6 +29,7 @@ from pytest_upskill.session.collectors import (
 )
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.settings import SETTINGS
+from pytest_upskill.session.strangers import NOT_COLLECTED, line_about
 from pytest_upskill.session.terminal import QUIETEST, write
 
 _KEY = "upskill_selection"
@@ -60,6 +61,8 @@ class Selection:
         """Files from which no cases are read, though they have a suffix of case files."""
         self._lookalikes = ""
         """A line about those of them that look like cases; empty if none does."""
+        self._strangers = ""
+        """A line about Python files that were not collected; empty if there are none."""
         self._deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._broken_files = 0
@@ -119,9 +122,13 @@ class Selection:
         """Send what a worker found to the controller."""
         if self._ignored:
             self._lookalikes = lookalikes(self._ignored, self._config.invocation_params.dir)
+        if NOT_COLLECTED in self._config.stash:
+            names = self._config.stash[NOT_COLLECTED]
+            self._strangers = line_about(names)
         output = getattr(self._config, "workeroutput", {})
         output[_KEY] = (
             self._lookalikes,
+            self._strangers,
             sorted(self._visited),
             sorted(self._unchanged),
             self.nothing_changed,
@@ -133,7 +140,7 @@ class Selection:
     def pytest_testnodedown(self, node: Any) -> None:
         """Read what a worker found; all workers find the same, a crashed one sends nothing."""
         if output := getattr(node, "workeroutput", {}).get(_KEY):
-            self._lookalikes, visited, unchanged, *rest = output
+            self._lookalikes, self._strangers, visited, unchanged, *rest = output
             self.nothing_changed, self.may_be_empty, self._deselected = rest
             self._visited, self._unchanged = set(visited), set(unchanged)
 
@@ -146,8 +153,8 @@ class Selection:
             terminalreporter.line(f"left out {self._left_out}{nothing}")
         if exitstatus in _RUN_REFUSED or self._config.get_verbosity() <= QUIETEST:
             return
-        if self._lookalikes:
-            write(terminalreporter, f"upskill: {self._lookalikes}", yellow=True)
+        for line in filter(None, (self._lookalikes, self._strangers)):
+            write(terminalreporter, f"upskill: {line}", yellow=True)
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
         if none_ran or self._since() is not None:
             for line in self.without_trials():

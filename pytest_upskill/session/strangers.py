@@ -1,0 +1,120 @@
+"""Python files of skills, their evals and workspaces, which may be a stranger's: none is imported.
+
+pytest would import test modules and ``conftest.py`` of every folder that it visits, and so run a
+stranger's code outside the sandbox. With models, only a file that is named is collected there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill import CASE_FILES, CASE_SUFFIXES
+from pytest_upskill.project.messages import listed, safe_line
+from pytest_upskill.session.case_files import discovery_of, shown
+
+NOT_COLLECTED = pytest.StashKey[list[str]]()
+"""Names of the files that pytest would have imported."""
+
+_FOLDERS_OF_EVALS = frozenset({"eval", "evals", "evaluations"})
+
+
+class StrangersFolder(pytest.File):
+    """The folder of a skill or of evals, and every folder below it.
+
+    It is no `pytest.Directory`, whose ``conftest.py`` and ``__init__.py`` pytest would import.
+    """
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Collect as pytest does, without Python files that are not named."""
+        for path in sorted(self.path.iterdir()):
+            is_folder, is_named = path.is_dir(), self.session.isinitpath(path)
+            if path.suffix == ".py" and not is_folder and not is_named:
+                self._note(path)
+                continue
+            is_above = is_folder and self.session.isinitpath(path, with_parents=True)
+            if not (is_named or is_above) and self.ihook.pytest_ignore_collect(
+                collection_path=path, config=self.config
+            ):
+                continue
+            if is_folder:
+                if collector := self.ihook.pytest_collect_directory(path=path, parent=self):
+                    yield collector
+            elif path.is_file():
+                yield from self.ihook.pytest_collect_file(file_path=path, parent=self)
+
+    def _note(self, path: Path) -> None:
+        """Remember a file that pytest would have imported for the arguments."""
+        patterns = ("conftest.py", *self.config.getini("python_files"))
+        start = self.config.invocation_params.dir
+        arguments = (start / argument.partition("::")[0] for argument in self.config.args)
+        if any(map(path.is_relative_to, arguments)) and any(
+            fnmatch(path.name, pattern) for pattern in patterns
+        ):
+            names = self.config.stash.setdefault(NOT_COLLECTED, [])
+            names.append(shown(path, self.config))
+
+
+def is_of_strangers(folder: Path, parent: pytest.Collector) -> bool:
+    """Return whether the Python files of a folder are not collected."""
+    if isinstance(parent, StrangersFolder) or _is_named_as(folder):
+        return True
+    if folder == parent.config.rootpath:
+        return False
+    discovery = discovery_of(parent.config)
+    files = (file for file in folder.iterdir() if file.suffix in CASE_SUFFIXES)
+    return any(map(discovery.is_case_file, files))
+
+
+def line_about(names: Sequence[str]) -> str:
+    """Return a line about the files that were not collected; empty for none."""
+    if not names:
+        return ""
+    return safe_line(
+        f"tests of skills, evals and workspaces are not run, as they may be a stranger's: "
+        f"{listed(names, 3)}; name a file to run it"
+    )
+
+
+def initial_arguments(arguments: Iterable[str], start: Path, root: Path) -> list[str]:
+    """Return arguments for which pytest loads, before it collects, no ``conftest.py`` of strangers.
+
+    pytest loads that of each argument, of its folders ``test*`` and of all folders above.
+
+    Args:
+        arguments: The arguments of pytest.
+        start: The folder in which it was started.
+        root: Its rootdir.
+    """
+    loaded: list[str] = []
+    for argument in arguments:
+        path = start / argument.partition("::")[0]
+        if path.suffix == ".py":
+            loaded.append(argument)
+            continue
+        folder = path if path.is_dir() else path.parent
+        own = next(each for each in (folder, *folder.parents) if not _is_below(each, root))
+        below = own.glob("test*") if own == path else ()
+        for each in (own, *(sub for sub in below if sub.is_dir() and not _is_named_as(sub))):
+            files = (above / "conftest.py" for above in (each, *each.parents))
+            loaded += [str(file) for file in files if file.is_file()][:1]
+    # Without any, pytest would take the folder in which it was started.
+    return loaded or [os.devnull]
+
+
+def _is_below(folder: Path, root: Path) -> bool:
+    """Return whether a folder, or one between it and the rootdir, is one of strangers."""
+    above = (each for each in (folder, *folder.parents) if each.is_relative_to(root))
+    return _is_named_as(folder) or any(map(_is_named_as, above))
+
+
+def _is_named_as(folder: Path) -> bool:
+    """Return whether a folder, or a file in it, has a name of skills and evals."""
+    if folder.name in _FOLDERS_OF_EVALS:
+        return True
+    names = {*os.listdir(folder)} if folder.is_dir() else set()  # noqa: PTH208  names
+    return "SKILL.md" in names or not CASE_FILES.isdisjoint(names)
