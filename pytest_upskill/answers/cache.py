@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -18,7 +19,6 @@ from pytest_upskill.answers.recording import (
     RECORDING,
     Recording,
     UnsafeRecordError,
-    address,
     completion_of,
     identity,
     lines_of,
@@ -32,18 +32,13 @@ from pytest_upskill.project.git import GitError, changed_files, has_remote, merg
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
+_SAMPLE = 1000
+"""Number of recordings that tell what others may cost; their files are named at random."""
+
 _GITIGNORE = """\
 # Made by pytest-upskill. To commit recordings, choose another folder: --upskill-cache-dir.
 *
 """
-
-
-class AgentRuns(NamedTuple):
-    """Recorded runs of an agent."""
-
-    answers: list[Completion]
-    choices: list[Completion]
-    """Runs in which the model chose among skills, which end early."""
 
 
 class Cache:
@@ -196,16 +191,13 @@ class Cache:
             with suppress(OSError, ValidationError):
                 yield file, RECORDING.validate_json(read_state(file))
 
-    def agent_runs(self, model: Model, url: str) -> AgentRuns:
-        """Read the recorded runs of a model's agent, of whatever skills and cases."""
-        runs = AgentRuns([], [])
-        agent = {"agent": model.agent, "model": address(model), "url": url}
-        for _, recording in self.recordings(agents=True):
-            if agent.items() <= dict(recording.request).items():
-                kind = runs.choices if "catalogue" in recording.request else runs.answers
-                with suppress(ValidationError, UnsafeRecordError):
-                    kind.append(completion_of(recording))
-        return runs
+    def past(self) -> list[tuple[Mapping[str, Any], Completion]]:
+        """Return recorded requests with their completions, a sample if there are many."""
+        pairs = []
+        for _, recording in islice(self.recordings(agents=True), _SAMPLE):
+            with suppress(ValidationError, UnsafeRecordError):
+                pairs.append((recording.request, completion_of(recording)))
+        return pairs
 
     @cached_property
     def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:

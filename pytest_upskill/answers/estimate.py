@@ -1,25 +1,41 @@
-"""The forecast before a run: what it will request, and what that costs at most."""
+"""The forecast before a run: what it will request, what that costs at most, and what it may cost.
+
+The likely cost and time are those of recordings: of the same request in another run, else of the
+same case on the model, of the model, of the case on other models. Without any, they are those of
+typical lengths.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_upskill.answers.cache import AgentRuns, Cache
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import (
     BYTES_PER_TOKEN,
     Prices,
     max_input_tokens,
     max_output_tokens,
+    size_of,
 )
+from pytest_upskill.answers.recording import request_fields
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.trial_runner import Load, recorded_steps
 from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
+
+
+class Likely(NamedTuple):
+    """What requests are likely to cost and to take."""
+
+    usd: float | None
+    """Dollars; None if a price is unknown."""
+    seconds: float
+    """Seconds of all requests, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +49,7 @@ class ModelEstimate:
     max_output_tokens: int
     max_usd: float | None
     """Maximum cost in dollars; None if the price of the model is unknown."""
-    likely_usd: float | None = None
-    """Likely cost in dollars, by the mean of recorded runs of the agent; None if unknown."""
+    likely: Likely
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +61,8 @@ class CostForecast:
     """Answers that the trials need."""
     models: tuple[ModelEstimate, ...]
     """The answers that are not recorded, by model."""
+    likely_seconds: float = 0.0
+    """Likely time of all requests, those to different hosts at the same time."""
     judgements: ModelEstimate | None = None
     """All requests to the judge, recorded or not, as they depend on the answers; None for none."""
 
@@ -78,8 +95,97 @@ class _Missing(NamedTuple):
     """The requests for one answer, as many as it can take."""
     times: int
     """Number of such answers."""
+    likely: tuple[tuple[Request, float], ...]
+    """Requests that it is likely to take, and how many of each."""
+    typical: _Length
+    """The length of such an answer, as long as none is recorded."""
     is_answer: bool = True
     """Whether they are answers to trials, and counted as such; those to a probe only cost money."""
+
+
+class _Length(NamedTuple):
+    """Typical numbers of tokens, and seconds."""
+
+    input: int | None
+    """None for as many as the request has."""
+    output: int
+    seconds: float
+
+
+_ANSWER = _Length(None, 600, 12.0)
+_REASONED = _Length(None, 1200, 20.0)
+_CHOICE = _Length(None, 80, 3.0)
+_JUDGEMENT = _Length(None, 250, 6.0)
+_RUN = _Length(60_000, 3_000, 90.0)
+"""Typical lengths: of an answer, of one after reasoning, of a step of a choice, of a judgement, and
+of a run of an agent."""
+
+_FURTHER_STEPS = 0.3
+"""Share of choices that take a further request."""
+
+
+_MIN_CACHED_TOKENS = 1024
+"""Least length of a prompt that most models of Anthropic cache."""
+
+
+class Past:
+    """Recorded answers, which show what others are likely to cost and to take.
+
+    Args:
+        pairs: Recorded requests with their completions.
+        prices: The prices of the models.
+    """
+
+    def __init__(
+        self, pairs: Iterable[tuple[Mapping[str, Any], Completion]], prices: Prices
+    ) -> None:
+        self._prices = prices
+        self._recorded: defaultdict[str, list[Completion]] = defaultdict(list)
+        for fields, completion in pairs:
+            for key in _keys(fields):
+                self._recorded[key].append(completion)
+
+    def likely(self, request: Request, host: Host, typical: _Length) -> Likely:
+        """Return the likely cost and seconds of a request."""
+        same, *similar = _keys(request_fields(request, host.url))
+        if past := self._recorded.get(same):
+            known = [cost for each in past if (cost := self._cost(request, each)) is not None]
+            return Likely(fmean(known) if known else None, fmean(each.latency_s for each in past))
+        past = next((found for key in similar if (found := self._recorded.get(key))), [])
+        outputs = [each.output_tokens for each in past if each.output_tokens is not None]
+        inputs = [each.input_tokens for each in past if each.input_tokens is not None]
+        output = fmean(outputs) if outputs else typical.output
+        tokens = size_of(request) // BYTES_PER_TOKEN
+        if request.task is not None:
+            tokens = round(fmean(inputs)) if inputs else typical.input or 0
+        completion = Completion(
+            text="",
+            input_tokens=tokens,
+            output_tokens=min(round(output), max_output_tokens(request)),
+            cache_read_tokens=_cached_tokens(request) if host.caches_prompts else 0,
+        )
+        seconds = fmean(each.latency_s for each in past) if past else typical.seconds
+        return Likely(self._cost(request, completion), seconds)
+
+    def _cost(self, request: Request, completion: Completion) -> float | None:
+        return self._prices.cost(request.model, completion)
+
+
+def _cached_tokens(request: Request) -> int:
+    """Return the tokens that all requests after the first read from the prompt cache."""
+    tokens = len(request.system) // BYTES_PER_TOKEN
+    return tokens if request.skill and tokens >= _MIN_CACHED_TOKENS else 0
+
+
+def _keys(fields: Mapping[str, Any]) -> list[str]:
+    """Return keys of what a recorded answer is similar to, the most similar first."""
+    kinds = [name for name in ("agent", "catalogue", "tools") if name in fields]
+    model, user, skill = (fields.get(name) for name in ("model", "user", "skill"))
+    turns = len(fields.get("turns", ()))
+    return [
+        repr((fields.get("frame"), kinds, *more))
+        for more in ((model, user, skill, turns), (model, user), (model,), (user,))
+    ]
 
 
 def forecast(
@@ -88,6 +194,7 @@ def forecast(
     resources: Resources,
     *,
     judge: Model | None = None,
+    concurrency: int = 1,
 ) -> CostForecast:
     """Return what the trials will request.
 
@@ -96,22 +203,39 @@ def forecast(
         hosts: The host of each model.
         resources: The recordings, and the prices of the models.
         judge: The model that decides statements about the answers; None for no judge.
+        concurrency: Requests in flight at one host.
     """
-    trials, cache, prices = list(trials), resources.cache, resources.prices
+    trials, prices = list(trials), resources.prices
     by_model: dict[Model, list[Trial]] = {}
     for trial in trials:
         by_model.setdefault(trial.model, []).append(trial)
-    estimates = []
-    for model, trials_of_model in by_model.items():
-        host = hosts[model]
-        if missing := _missing_answers(model, trials_of_model, host, cache):
-            past = cache.agent_runs(model, host.url) if model.agent else None
-            estimates.append(_estimate(model, missing, prices, past))
+    missing = {
+        model: _missing_answers(model, of_model, hosts[model], resources.cache)
+        for model, of_model in by_model.items()
+    }
+    wanted = sum(item.times for items in missing.values() for item in items)
+    past = Past(resources.cache.past() if wanted or judge else (), prices)
+    estimates = tuple(
+        _estimate(model, items, hosts[model], prices, past)
+        for model, items in missing.items()
+        if items
+    )
+    judgements = None
+    if judge is not None:
+        share = wanted / max(1, sum(trial.runs for trial in trials))
+        items = _judgements(trials, judge, min(1.0, share))
+        judgements = _estimate(judge, items, hosts[judge], prices, past)
+    seconds: Counter[Host] = Counter()
+    for each in (*estimates, *([judgements] if judgements else ())):
+        if each.model.is_language_model:
+            width = min(concurrency, max(1, each.answers))
+            seconds[hosts[each.model]] += each.likely.seconds / width
     return CostForecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
-        models=tuple(estimates),
-        judgements=_judgements(trials, judge, prices) if judge else None,
+        models=estimates,
+        likely_seconds=max(seconds.values(), default=0.0),
+        judgements=judgements,
     )
 
 
@@ -134,12 +258,18 @@ def _missing_answers(
             continue
         runs = sum(not is_recorded(request(trial, run)) for run in range(trial.runs))
         if runs:
-            missing.append(_Missing((request(trial, run=0),), runs))
+            first = request(trial, run=0)
+            typical = _RUN if model.agent else _ANSWER
+            if model.always_reasons and not model.agent:
+                typical = _REASONED
+            missing.append(_Missing((first,), runs, ((first, 1),), typical))
     if missing and choosing and model.is_language_model:
         tool_probe = probe(model, choosing[-1].max_tokens)
         if not is_recorded(tool_probe):
             # A model that calls no tool at first is probed once more.
-            missing.append(_Missing((tool_probe,), 2, is_answer=False))
+            missing.append(
+                _Missing((tool_probe,), 2, ((tool_probe, 0.5),), _CHOICE, is_answer=False)
+            )
     return missing
 
 
@@ -153,30 +283,47 @@ def _missing_choices(trial: Trial, load: Load) -> Iterator[_Missing]:
     if runs_by_step:
         requests = longest_requests(request(trial, run=0))
         for step, runs in runs_by_step.items():
-            yield _Missing(tuple(requests[step:]), runs)
+            left = requests[step:]
+            shares = (_FURTHER_STEPS if number else 1 for number in range(len(left)))
+            # A real turn is far shorter than the longest.
+            short = (replace(each, turns=()) for each in left)
+            typical = _RUN if trial.model.agent else _CHOICE
+            likely = tuple(zip(short, shares, strict=True))
+            yield _Missing(tuple(left), runs, likely, typical)
 
 
-def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelEstimate:
-    """Return the requests to the judge, one for each answer, as if it had the maximum length."""
+def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Missing]:
+    """Return the requests to the judge, one for each answer, as if it had the maximum length.
+
+    Args:
+        trials: The trials of a session.
+        judge: The judge.
+        share: Share of the answers that are not recorded; the others are judged already.
+    """
     from pytest_upskill.grading.judge import judge_request
 
     judgements = []
     for trial in trials:
         if statements := trial.case.judge_checks:
-            longest = judge_request(
-                judge,
-                statements,
-                question=request(trial, run=0).user,
-                answer=" " * (BYTES_PER_TOKEN * trial.max_tokens),
-                reference=trial.case.reference,
+            longest, likely = (
+                judge_request(
+                    judge,
+                    statements,
+                    question=request(trial, run=0).user,
+                    answer=" " * (BYTES_PER_TOKEN * tokens),
+                    reference=trial.case.reference,
+                )
+                for tokens in (trial.max_tokens, min(_ANSWER.output, trial.max_tokens))
             )
             # An unusable judgement is requested once more.
-            judgements.append(_Missing((longest,), 2 * trial.runs))
-    return _estimate(judge, judgements, prices)
+            judgements.append(
+                _Missing((longest,), 2 * trial.runs, ((likely, share / 2),), _JUDGEMENT)
+            )
+    return judgements
 
 
 def _estimate(
-    model: Model, missing: Sequence[_Missing], prices: Prices, past: AgentRuns | None = None
+    model: Model, missing: Sequence[_Missing], host: Host, prices: Prices, past: Past
 ) -> ModelEstimate:
     """Return the estimate of a model's missing answers."""
     requests = [(request, item.times) for item in missing for request in item.requests]
@@ -185,32 +332,18 @@ def _estimate(
         for request, times in requests
         if (cost := prices.max_cost(request)) is not None
     ]
+    max_usd = sum(usd) if len(usd) == len(requests) else None
+    likely_usd, seconds = 0.0, 0.0
+    for item in missing:
+        for likely_request, share in item.likely:
+            each = past.likely(likely_request, host, item.typical)
+            likely_usd += (each.usd or 0.0) * share * item.times
+            seconds += each.seconds * share * item.times
     return ModelEstimate(
         model=model,
         answers=sum(item.times for item in missing if item.is_answer),
         max_input_tokens=sum(times * max_input_tokens(request) for request, times in requests),
         max_output_tokens=sum(times * max_output_tokens(request) for request, times in requests),
-        max_usd=sum(usd) if len(usd) == len(requests) else None,
-        likely_usd=None if past is None else _likely_usd(model, missing, prices, past),
+        max_usd=max_usd,
+        likely=Likely(None if max_usd is None else min(likely_usd, max_usd), seconds),
     )
-
-
-def _likely_usd(
-    model: Model, missing: Sequence[_Missing], prices: Prices, past: AgentRuns
-) -> float | None:
-    """Return the cost of an agent's runs by the mean of the recorded ones, None if unknown."""
-    mean_of_answers = _mean_usd(model, past.answers, prices)
-    mean_of_choices = _mean_usd(model, past.choices, prices)
-    usd = 0.0
-    for item in missing:
-        task = item.requests[0].task
-        mean = mean_of_choices if task is not None and task.chooses else mean_of_answers
-        if mean is None:
-            return None
-        usd += item.times * mean
-    return usd
-
-
-def _mean_usd(model: Model, runs: Sequence[Completion], prices: Prices) -> float | None:
-    costs = [cost for run in runs if (cost := prices.cost(model, run)) is not None]
-    return fmean(costs) if costs else None

@@ -8,16 +8,23 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.wording import money
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.models import Completion
 
 ASKING = "asking"
 """The activity of waiting for the reply to a request."""
+
+JUDGING = "judging"
+"""The activity of waiting for the judgement of an answer that is there."""
+
+_FEWEST_STEPS = 3
+"""Number of answers and judgements from which the time left is told."""
 
 
 class InFlight:
@@ -75,13 +82,26 @@ _LONG_S = 10.0
 """Age in seconds from which the oldest request is shown."""
 
 
-class CostTally:
-    """Counts of the answers that have arrived; one thread at a time may read them."""
+class Tally:
+    """Counts of the answers that have arrived; one thread at a time may read them.
 
-    def __init__(self, answers: Iterable[Future[Answer]]) -> None:
-        self.total = self.done = self.replayed = 0
-        self.paid: list[float | None] = []
-        """Dollars for each completion that was requested; None if its price is unknown."""
+    Args:
+        answers: The answers to wait for.
+        to_judge: Those of them that a judge decides once they are there.
+        clock: A monotonic clock in seconds.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[Future[Answer]],
+        to_judge: Collection[Future[Answer]] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = self.done = self.replayed = self.judged = 0
+        self.to_judge = frozenset(to_judge)
+        self._clock = clock
+        self._began = clock()
         # The thread that completes an answer appends to it.
         self._arrived: deque[Future[Answer]] = deque()
         for future in answers:
@@ -91,29 +111,50 @@ class CostTally:
     def count(self) -> None:
         """Add the answers that have arrived since the last call."""
         while self._arrived:
-            self._add(self._arrived.popleft())
+            future = self._arrived.popleft()
+            self.done += 1
+            self.judged += future in self.to_judge
+            if not future.cancelled() and future.exception() is None:
+                completion = future.result().completion
+                self.replayed += completion is not None and completion.replayed
 
-    def _add(self, future: Future[Answer]) -> None:
-        self.done += 1
-        if future.cancelled() or future.exception() is not None:
-            return
-        answer = future.result()
-        for completion in (answer.completion, answer.judgement):
-            if completion is not None and not completion.replayed:
-                self.paid.append(completion.cost_usd)
-        if answer.completion is not None and answer.completion.replayed:
-            self.replayed += 1
+    def seconds_left(self, waiting_for_judge: int) -> float | None:
+        """Return the seconds that the rest will take at the pace so far, None at the beginning."""
+        steps = self.total - self.replayed + len(self.to_judge)
+        done = self.done - self.replayed + waiting_for_judge + self.judged
+        if done < _FEWEST_STEPS:
+            return None
+        return (self._clock() - self._began) * (steps - done) / done
 
 
-def parts(tally: CostTally, activity: InFlight, label: str = "upskill") -> Iterator[str]:
+def duration(seconds: float) -> str:
+    """Return a rough time: ``40 s``, ``12 min`` or ``3 h``."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{round(seconds / length)} {unit}"
+    return f"{math.ceil(seconds)} s"
+
+
+def parts(
+    tally: Tally, activity: InFlight, paid: Sequence[Completion], label: str = "upskill"
+) -> Iterator[str]:
     """Yield the parts of the progress line, most important part first.
 
     Args:
         tally: The counts of answers.
         activity: The requests, waits and builds in progress.
+        paid: The completions that were requested so far.
         label: The text at the start of the line.
     """
-    yield f"{label}: {tally.done}/{tally.total} answers"
+    judging = len(activity.ages(JUDGING))
+    yield f"{label}: {tally.done + judging}/{tally.total} answers"
+    if tally.to_judge:
+        yield f"{tally.judged}/{len(tally.to_judge)} judged"
+    costs = [each.cost_usd for each in paid if each.cost_usd is not None]
+    if costs and len(costs) == len(paid):
+        yield money(sum(costs))
+    if (left := tally.seconds_left(judging)) is not None and tally.done < tally.total:
+        yield f"about {duration(left)} left"
     for (host, why), seconds in activity.pauses().items():
         yield f"waiting {math.ceil(seconds)} s for {host} ({why})"
     for check, word in ((Compile.name, "compiling"), (Run.name, "running")):
@@ -124,6 +165,3 @@ def parts(tally: CostTally, activity: InFlight, label: str = "upskill") -> Itera
         yield f"{len(ages)} in flight{oldest}"
     if tally.replayed:
         yield f"{tally.replayed} recorded"
-    known = [cost for cost in tally.paid if cost is not None]
-    if known and len(known) == len(tally.paid):
-        yield money(sum(known))

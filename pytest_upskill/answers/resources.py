@@ -56,6 +56,11 @@ class Bill:
     answers: list[Completion] = field(default_factory=list)
     judgements: list[Completion] = field(default_factory=list)
 
+    @property
+    def all(self) -> list[Completion]:
+        """Answers and judgements."""
+        return [*self.answers, *self.judgements]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:

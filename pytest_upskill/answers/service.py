@@ -125,6 +125,10 @@ class Service:
         """Return a future for each run of a trial."""
         return [self._prefetcher.future((key, run)) for run in range(self._trials[key].runs)]
 
+    def runs_to_judge(self) -> list[Future[Answer]]:
+        """Return the futures of the runs whose answers a judge decides."""
+        return [future for key in self._arms for future in self.run_results(key)]
+
     def stop(self) -> None:
         """Cancel what is in flight, drop what is queued, and close the clients.
 

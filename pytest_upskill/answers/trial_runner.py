@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_upskill.answers.progress import JUDGING
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.grading.grade import Answer, sandboxed_of
@@ -106,6 +107,7 @@ class TrialRunner:
         self._tool_probe = ToolProbe(source)
         self._builds = _builds_of(trials, resources)
         self._judge = judge
+        self._activity = resources.activity
         self._judgements: Judgements | None = None
 
     def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
@@ -137,7 +139,8 @@ class TrialRunner:
             answer = await self._builds.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not trial.case.judge_checks:
             return answer
-        return await self._judge_answer(self._judge, trial, answer, subject)
+        with self._activity.doing(JUDGING):
+            return await self._judge_answer(self._judge, trial, answer, subject)
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections.

@@ -105,7 +105,9 @@ class _CrashLine:
         return f"{self.place}: {self.message}"
 
 
-_NUMBER = re.compile(r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(
+    r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|(?<!\w)(?:\d+(?:[.,]\d+)*(?:ms|s|m|h)?)+(?!\w)"
+)
 """Numbers that differ between errors with one cause, and before them what does not."""
 
 

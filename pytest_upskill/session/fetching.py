@@ -64,7 +64,9 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
     models = dict.fromkeys(trial.model for trial in trials.values())
     host_of = hosts(config, models if judge is None else models | {judge: None})
-    cost_forecast = forecast(trials.values(), host_of, resources, judge=judge)
+    cost_forecast = forecast(
+        trials.values(), host_of, resources, judge=judge, concurrency=settings.concurrency
+    )
     if not settings.dry_run:
         problems = [
             *_request_problems(cost_forecast, host_of, settings, resources.prices),

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
-from pytest_upskill.answers.progress import REFRESH_S, CostTally, parts
+from pytest_upskill.answers.progress import REFRESH_S, Tally, parts
 from pytest_upskill.answers.service import Service
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer
@@ -40,12 +40,14 @@ class Progress:
     def __init__(self, config: pytest.Config, service: Service, keys: Iterable[str]) -> None:
         self._line = _line_of(config)
         self._service = service
-        self._activity = config.stash[RESOURCES].activity
-        self._tally = CostTally(run for key in keys for run in service.run_results(key))
+        self._resources = config.stash[RESOURCES]
+        runs = [run for key in keys for run in service.run_results(key)]
+        self._tally = Tally(runs, service.runs_to_judge())
 
     def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""
         answers = self._service.result(key)
+        self.update_log()
         try:
             while True:
                 try:
@@ -60,7 +62,13 @@ class Progress:
         """Print the progress if answers are still missing."""
         self._tally.count()
         if self._line is not None and self._tally.done < self._tally.total:
-            self._line.show(list(parts(self._tally, self._activity)))
+            resources = self._resources
+            self._line.show(list(parts(self._tally, resources.activity, resources.bill.all)))
+
+    def update_log(self) -> None:
+        """Print the progress in a log, where it is due although pytest prints too."""
+        if isinstance(self._line, PlainLines):
+            self.update()
 
     def clear(self) -> None:
         """Clear the progress line before pytest prints."""
@@ -174,6 +182,7 @@ class PlainLines:
         self._config = config
         self._reporter = reporter
         self._due = time.monotonic() + FIRST_S
+        self._latest = time.monotonic() + AGAIN_S
 
     def show(self, parts: Sequence[str]) -> None:
         """Print a line if one is due."""
@@ -188,11 +197,11 @@ class PlainLines:
                 writer.line()
             writer.line(safe(", ".join(parts)))
             writer.flush()
-        self._due = time.monotonic() + AGAIN_S
+        self._due = self._latest = time.monotonic() + AGAIN_S
 
     def clear(self) -> None:
-        """Restart the time without output."""
-        self._due = max(self._due, time.monotonic() + FIRST_S)
+        """Restart the time without output, but let no more than a minute pass without a line."""
+        self._due = min(max(self._due, time.monotonic() + FIRST_S), self._latest)
 
 
 def _line_of(config: pytest.Config) -> LiveLine | PlainLines | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
+from pytest_upskill.answers.progress import duration
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, original_cost, wrap
 from pytest_upskill.models import Completion
@@ -281,13 +282,15 @@ def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> l
     trials, answers = counted(forecast.trials, "trial"), counted(forecast.runs, "answer")
     line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, "
     if replay:
-        return [f"{line}{forecast.to_send} missing"]
+        return [f"{line}{forecast.to_send} missing, $0"]
     paid = [each for each in forecast.models if each.model.is_language_model]
     line += f"{forecast.to_send} to request{_upper_bounds(paid)}"
     if forecast.judgements:
         line += (
             f"; up to {forecast.judgements.answers} to judge{_upper_bounds([forecast.judgements])}"
         )
+    if forecast.likely_seconds:
+        line += f", in about {duration(forecast.likely_seconds)}"
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
@@ -308,10 +311,8 @@ def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
     received = sum(each.max_output_tokens for each in estimates)
     max_usd = _sum_if_known(each.max_usd for each in estimates)
     bounds = f", at most {sent:,} tokens in, {received:,} out, {money(max_usd, at_most=True)}"
-    likely_usd = _sum_if_known(each.likely_usd for each in estimates)
-    if likely_usd is not None:
-        bounds += f", likely {money(likely_usd)} by recorded runs"
-    return bounds
+    likely_usd = _sum_if_known(each.likely.usd for each in estimates)
+    return bounds if likely_usd is None else f"{bounds}, likely {money(likely_usd)}"
 
 
 def _sum_if_known(costs: Iterable[float | None]) -> float | None:

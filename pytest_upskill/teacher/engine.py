@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
-from pytest_upskill.answers.progress import CostTally, parts
+from pytest_upskill.answers.progress import Tally, parts
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.cases.skill import Case, Skill
@@ -259,13 +259,13 @@ class Engine:
             )
 
     def _wait(self, futures: Sequence[Future[Answer]], purpose: str) -> None:
-        tally, activity = CostTally(futures), self.workplace.resources.activity
+        tally, resources = Tally(futures), self.workplace.resources
         pending = set(futures)
         try:
             while pending:
                 _, pending = wait(pending, timeout=_TICK)
                 tally.count()
-                self._line.show(parts(tally, activity, purpose))
+                self._line.show(parts(tally, resources.activity, resources.bill.all, purpose))
         finally:
             self._line.clear()
 

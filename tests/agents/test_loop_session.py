@@ -122,8 +122,7 @@ def test_the_plan_estimates_the_cost_by_recorded_runs(
 
     # Five requests of 11 tokens in and 7 out at $1,000 a million, by two runs.
     first.stdout.fnmatch_lines(["requested 2 answers: $0.0900"])
-    again.stdout.fnmatch_lines(["*2 recorded, 2 to request*, likely $0.0900 by recorded runs"])
-    assert ", likely" not in first.stdout.str()
+    again.stdout.fnmatch_lines(["*2 recorded, 2 to request*, likely $0.0900*"])
 
 
 def test_a_session_that_stops_early_has_started_one_run_ahead_for_each_slot(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_upskill.answers.prices import max_input_tokens
+from pytest_upskill.models import Request, Tool, parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
-from tests.loopback import Loopback
+from tests.loopback import Loopback, Reply
 
 
 def test_the_plan_says_how_much_there_is_to_ask(
@@ -38,8 +42,8 @@ def test_a_dry_run_needs_no_key_and_sends_nothing(
     result.stdout.re_match_lines(
         [
             r"upskill: 8 trials, 8 answers: 0 recorded, 8 to request, at most .* 65,536 out, \$",
-            r"  haiku: 4 to request, at most [\d,]+ tokens in, 32,768 out, \$0\.0\d{3}$",
-            r"  sonnet: 4 to request, at most [\d,]+ tokens in, 32,768 out, \$0\.3\d{3}$",
+            r"  haiku: 4 to request, at most .* in, 32,768 out, \$0\.0\d{3}, likely \$0\.00\d\d",
+            r"  sonnet: 4 to request, at most .* in, 32,768 out, \$0\.3\d{3}, likely \$0\.0\d",
         ],
         consecutive=True,
     )
@@ -55,7 +59,9 @@ def test_the_bound_of_a_plan_is_rounded_up(
         "--upskill-models", model, "--upskill-max-tokens", "100401", "--upskill-dry-run", "skills"
     )
 
-    result.stdout.fnmatch_lines(["upskill: 2 trials, *, at most * in, 200,802 out, $1.01"])
+    result.stdout.fnmatch_lines(
+        ["upskill: 2 trials, * in, 200,802 out, $1.01, likely $0.0060, in about 12 s"]
+    )
 
 
 def test_a_plan_without_all_prices_says_so(
@@ -69,8 +75,8 @@ def test_a_plan_without_all_prices_says_so(
 
     result.stdout.fnmatch_lines(
         [
-            "upskill: 4 trials, *, cost n/a",
-            "  haiku: *$0.0*",
+            "upskill: 4 trials, *, cost n/a, in about 12 s",
+            "  haiku: *$0.0*, likely $0.0*",
             "  m: *n/a",
             "upskill: no price is known for 'openai:small@127.0.0.1:*': set upskill_prices = 'm =*",
         ]
@@ -87,7 +93,39 @@ def test_a_plan_without_a_price_list_says_how_to_get_one(
 
     result.stdout.fnmatch_lines(
         [
-            "upskill: 2 trials, *, cost n/a",
+            "upskill: 2 trials, *, cost n/a, in about 12 s",
             "upskill: no price is known for *: pip install genai-prices, or set upskill_prices =*",
         ]
     )
+
+
+LONG = Reply(text="37", usage={"prompt_tokens": 50, "completion_tokens": 2000}, delay=0.2)
+
+
+def test_the_likely_cost_is_that_of_recordings_of_the_case_and_of_the_model(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
+) -> None:
+    write_skill(*budget_cases(2))
+    pytester.makeini("[pytest]\nupskill_prices = m = 0/10\n")
+    args = ("--upskill-models", f"m=small@{loopback.openai_url}", "skills")
+    loopback.answer = lambda _: LONG
+    run_once(*args, "-k", "case-0")
+
+    of_case = run_once(*args, "-k", "case-0", "--upskill-runs=3", "--upskill-dry-run")
+    of_model = run_once(*args, "-k", "case-1", "--upskill-dry-run")
+
+    of_case.stdout.fnmatch_lines(["*: 2 recorded, 4 to request*, likely $0.0800, in about 1 s"])
+    of_model.stdout.fnmatch_lines(["*: 0 recorded, 2 to request*, likely $0.0400, in about 1 s"])
+
+
+def test_a_long_catalogue_counts_as_prose() -> None:
+    prose = "Read tables of comma separated values from disk. " * 100
+    tool = Tool.of_texts("skill", "Load", name="n")
+    request = Request(
+        model=parse_model("haiku"), frame="", skill=prose, user="", max_tokens=1, run=0
+    )
+
+    alone, chosen = (max_input_tokens(replace(request, tools=tools)) for tools in ((), (tool,)))
+
+    assert len(prose) < alone
+    assert chosen < 0.6 * len(prose) + 300

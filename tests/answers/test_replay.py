@@ -53,7 +53,7 @@ def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert loopback.requests == []
     result.assert_outcomes(errors=1, skipped=1)
-    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: 0 recorded, 2 missing"])
+    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: 0 recorded, 2 missing, $0"])
     # The cause is the same in both arms, so the command is printed once.
     (line,) = (line for line in result.outlines if line.startswith("no recording in "))
     assert f"--upskill-models {model} --upskill-cache auto skills" in line

@@ -101,16 +101,24 @@ def test_an_unexpected_error_of_every_request_is_reported_once_without_a_traceba
     assert len(result.outlines) < 50
 
 
-def test_each_different_error_is_reported(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+@pytest.mark.parametrize(("said", "errors"), [("{}", 3), ("the request has {} tokens", 1)])
+def test_each_error_is_reported_once_whatever_its_numbers(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str, said: str, errors: int
 ) -> None:
     write_skill(*budget_cases(3))
-    loopback.answer = lambda received: Reply(status=400, text=f"no: {received.user}")
+
+    def refuse(received: Received) -> Reply:
+        number = int(received.user.rpartition("(")[2][0])
+        word = number if errors == 1 else "abc"[number]
+        return Reply(status=400, text=said.format(word))
+
+    loopback.answer = refuse
 
     result = run_once("--upskill-models", model, "skills")
 
-    result.assert_outcomes(errors=3, skipped=1)
-    result.stdout.fnmatch_lines(["*1 skipped, 3 errors, 3 more errors with the same cause in *"])
+    result.assert_outcomes(errors=errors, skipped=1)
+    more = f"{6 - errors} more errors with the same cause in *"
+    result.stdout.fnmatch_lines([f"*1 skipped, {errors} error*, {more}"])
 
 
 def test_a_burst_of_refusals_loses_nothing_and_asks_nothing_twice(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.progress import ASKING, CostTally, InFlight, parts
+from pytest_upskill.answers.progress import ASKING, JUDGING, InFlight, Tally, parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion
 from pytest_upskill.session import progress
@@ -60,21 +60,22 @@ def model(loopback: Loopback) -> str:
     return f"--upskill-models=m=openai:some@{loopback.openai_url}"
 
 
-def answered(
-    cost: float | None = 0.25, *, replayed: bool = False, judgement: Completion | None = None
-) -> Future[Answer]:
+def answered(*, replayed: bool = False) -> Future[Answer]:
     future: Future[Answer] = Future()
-    completion = Completion(
-        text="", input_tokens=1, output_tokens=1, cost_usd=cost, replayed=replayed
-    )
-    future.set_result(Answer(completion=completion, judgement=judgement))
+    completion = Completion(text="", input_tokens=1, output_tokens=1, replayed=replayed)
+    future.set_result(Answer(completion=completion))
     return future
 
 
-def told(*answers: Future[Answer], activity: InFlight | None = None) -> str:
-    tally = CostTally(answers)
+def told(
+    *answers: Future[Answer], activity: InFlight | None = None, paid: Sequence[float | None] = ()
+) -> str:
+    tally = Tally(answers)
     tally.count()
-    return ", ".join(parts(tally, activity or InFlight()))
+    completions = [
+        Completion(text="", input_tokens=1, output_tokens=1, cost_usd=cost) for cost in paid
+    ]
+    return ", ".join(parts(tally, activity or InFlight(), completions))
 
 
 def test_where_there_is_no_terminal_a_long_wait_is_a_line_of_the_log(
@@ -150,23 +151,31 @@ def test_answers_and_dollars_are_counted() -> None:
     broken.set_exception(OSError())
     cancelled: Future[Answer] = Future()
     cancelled.cancel()
-    judgement = Completion(text="", input_tokens=1, output_tokens=1, cost_usd=0.125)
 
-    line = told(
-        answered(),
-        answered(0.5, judgement=judgement),
-        answered(9.0, replayed=True),
-        Future(),
-        broken,
-        cancelled,
-    )
+    line = told(answered(replayed=True), Future(), broken, cancelled, paid=[0.25, 0.5, 0.125])
 
-    assert line == "upskill: 5/6 answers, 1 recorded, $0.8750"
+    assert line == "upskill: 3/4 answers, $0.8750, 1 recorded"
+
+
+def test_the_time_left_is_told_by_the_answers_and_judgements_so_far() -> None:
+    now = 0.0
+    running: list[Future[Answer]] = [Future() for _ in range(10)]
+    tally = Tally(running, running[4:], clock=lambda: now)
+    activity = InFlight(clock=lambda: now)
+    for future in running[:3]:
+        future.set_result(Answer(completion=None))
+    tally.count()
+    now = 60.0
+
+    with activity.doing(JUDGING):
+        line = ", ".join(parts(tally, activity, []))
+
+    assert line == "upskill: 4/10 answers, 0/6 judged, about 3 min left"
 
 
 def test_an_answer_counts_once_it_has_come() -> None:
     coming: Future[Answer] = Future()
-    tally = CostTally([coming])
+    tally = Tally([coming])
     tally.count()
     before = tally.done
 
@@ -177,7 +186,7 @@ def test_an_answer_counts_once_it_has_come() -> None:
 
 
 def test_a_price_that_is_not_known_is_not_guessed() -> None:
-    assert told(answered(), answered(None)) == "upskill: 2/2 answers"
+    assert told(answered(), answered(), paid=[0.25, None]) == "upskill: 2/2 answers"
 
 
 def test_a_rate_limit_a_compiler_and_a_slow_answer_are_told_apart() -> None:
