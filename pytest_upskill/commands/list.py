@@ -36,19 +36,21 @@ _LEAST_WIDTH = 40
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        *("-d", "--dir"), type=Path, help="folder to search (default: skills, else this folder)"
-    )
+    help_text = "folder to search (default: skills, else this folder)"
+    parser.add_argument("folder", nargs="?", type=Path, help=help_text)
+    parser.add_argument("-d", "--dir", type=Path, help="the same")
     parser.add_argument("-v", "--verbose", action="store_true", help="list the files of each skill")
 
 
 def _run(options: argparse.Namespace) -> int:
-    top = options.dir or (Path("skills") if Path("skills").is_dir() else Path())
+    top = options.folder or options.dir or (Path("skills") if Path("skills").is_dir() else Path())
     if not top.is_dir():
         raise CommandError(f"{top} is not a folder: name one with skills")
     folders = sorted(_find_skill_folders(top))
     if not folders:
-        raise CommandError(f"no skill in {top}: a skill is a folder with a SKILL.md; -d names one")
+        raise CommandError(
+            f"no skill in {top}: a skill is a folder with a SKILL.md; name another folder"
+        )
     say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
     return PASSED
 

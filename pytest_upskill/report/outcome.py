@@ -70,7 +70,7 @@ def why_undecided(
     if not is_part and (shards := missing_shards(report)):
         yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
     for session in cut_short(report):
-        yield f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not run everything: see its output"
+        yield f"not everything ran: see the output of the run of {session.date:%Y-%m-%d %H:%M} UTC"
 
 
 def _has_failed(report: Report) -> bool:

@@ -72,7 +72,7 @@ def test_what_the_cases_of_each_skill_need_is_listed(
 def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
 
-    assert main(["list", "-v", "-d", "skills/billing"]) == 0
+    assert main(["list", "-v", "skills/billing"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["skills/billing", "  billing"]
     assert lines[-2:] == ["    SKILL.md", "    skill_meta.json"]
@@ -82,7 +82,7 @@ def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixtu
     ("folder", "problem"),
     [
         ("nowhere", "nowhere is not a folder: name one with skills"),
-        ("empty", "no skill in empty: a skill is a folder with a SKILL.md; -d names one"),
+        ("empty", "no skill in empty: a skill is a folder with a SKILL.md; name another folder"),
     ],
 )
 def test_a_folder_without_skills_is_refused(
