@@ -12,21 +12,5 @@ LABELS_FILE = "judge_labels.json"
 CASE_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".md", ".yaml", ".yml"})
 """Suffixes of the files from which cases can be read."""
 
-EVALS_FILES = frozenset(
-    f"{name}{suffix}"
-    for name in (
-        "evals",
-        "evals-full",
-        "trigger-eval",
-        "trigger-evals",
-        "trigger-queries",
-        "trigger_eval",
-        "trigger_evals",
-        "trigger_queries",
-    )
-    for suffix in (".json", ".jsonl", ".yaml", ".yml")
-)
-"""Names of other tools' case files, beside a ``SKILL.md`` or near it."""
-
-CASE_FILES = EVALS_FILES | {CASE_FILE}
-"""Every name that only files of cases have."""
+CASE_FILES = frozenset({CASE_FILE, "evals.json"})
+"""The names of case files that a session without models mentions."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.evals.owner import Owner, plain_name
-from pytest_upskill.cases.evals.reader import Evals, parse_evals, read_evals
+from pytest_upskill.cases.adapters import registry
+from pytest_upskill.cases.adapters.choice import plain_name
+from pytest_upskill.cases.adapters.reading import FileCases, Owner, read_cases
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.files import WorkspaceFile
@@ -37,15 +38,14 @@ def given(case: Case) -> dict[str, str]:
 CSV = skill("csv")
 
 
-def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> Evals:
+def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> FileCases:
     """Read a document of the skill ``csv``; ``tsv`` is beside it."""
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
     near = {"csv": CSV, "tsv": skill("tsv")}
-    return read_evals(
-        parse_evals(text, suffix=suffix),
-        owner=owner,
-        find=lambda name: near.get(plain_name(name)),
-    )
+    reading = registry.read(Path(f"evals/evals{suffix}"), text)
+    if reading is None:
+        raise BadFile([registry.unfit()])
+    return read_cases(reading, owner=owner, find=lambda name: near.get(plain_name(name)))
 
 
 def read_one(**entry: Any) -> Case:

@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from unittest import mock
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.cases.evals.reader import parse_evals, read_evals
+from pytest_upskill.cases.adapters import registry
+from pytest_upskill.cases.adapters.reading import read_cases as read_file
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
@@ -79,11 +81,11 @@ def evals_file(suffix: str) -> Callable[[str], None]:
 
     def read(text: str) -> None:
         with line_by_line():
-            evals = read_evals(
-                parse_evals(_of_file(text), suffix=suffix),
-                owner=skill("csv", lambda name: [WorkspaceFile(name=name, text="")]),
-                find=skill,
-            )
+            reading = registry.read(Path(f"evals{suffix}"), _of_file(text))
+            if reading is None:
+                return
+            owner = skill("csv", lambda name: [WorkspaceFile(name=name, text="")])
+            evals = read_file(reading, owner=owner, find=skill)
             names = [case.id for case in evals.cases]
             assert len(set(names)) == len(names)
             assert not any(re.search(r"::|\[|\]", name) for name in names)

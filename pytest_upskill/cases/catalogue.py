@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_upskill.cases.evals.owner import plain_name
+from pytest_upskill.cases.adapters.choice import plain_name
 from pytest_upskill.cases.skill import Skill, SkillVersion
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.document import BadFile

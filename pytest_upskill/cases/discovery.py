@@ -5,32 +5,32 @@ pytest asks `CaseDiscovery` about each file that it comes across; `load.py` then
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
-from pytest_upskill import CASE_FILE, EVALS_FILES
-from pytest_upskill.cases.case_files import (
-    CASE_FILE_PATTERNS,
-    CASE_FOLDERS,
-    CASE_SUBFOLDERS,
-    contains_cases,
-    is_case_name,
-    may_hold_cases,
-)
-from pytest_upskill.cases.evals.owner import (
-    has_owners,
-    names_of_cases,
-    plain_name,
-    skill_named_at_top,
-    title_of,
-)
+from pytest_upskill import CASE_FILE
+from pytest_upskill.cases.adapters import registry
+from pytest_upskill.cases.adapters.choice import plain_name
+from pytest_upskill.cases.adapters.reading import Reading
+from pytest_upskill.cases.case_files import CASE_FILE_PATTERNS, CASE_FOLDERS, CASE_SUBFOLDERS
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.cases.source.files import read_text, start_of
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 
 _PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
 _HOMES = (".", *_PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
 """Folders of skills, relative to a folder above a case file; a star stands for any folder."""
+
+_OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|prompts|queries)\b.*")
+"""What the name of a case file may have after the name of its skill."""
+
+_TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
+
+_MOST_READINGS = 256
+"""How many case files are kept in memory between the search for them and their collection."""
 
 _MOST_ABOVE = 6
 """How many folders above a case file are searched for its skill in a git repository."""
@@ -62,30 +62,41 @@ class CaseDiscovery:
         self._skills_with_cases: dict[Path, set[Path]] = {}
         """The folders of the skills that have cases in or below a folder."""
         self._owning: dict[Path, Path | None] = {}
+        self.reading = lru_cache(_MOST_READINGS)(self._reading)
+        """Returns a case file as an adapter reads it; None if none fits. It raises BadFile."""
 
     def is_case_file(self, path: Path) -> bool:
         """Return whether a file holds cases of a skill.
 
-        It depends on the file's name, and on whether it is near a skill:
-
-        | name                                 | near a skill          | elsewhere             |
-        |--------------------------------------|-----------------------|-----------------------|
-        | ``skill_meta.json``                  | yes                   | yes                   |
-        | ``evals.json``, one of `patterns`    | yes                   | if it contains cases  |
-        | ambiguous, such as ``triggers.yaml`` | if it contains cases  | no                    |
+        | place of the file                        | near a skill    | elsewhere       |
+        |------------------------------------------|-----------------|-----------------|
+        | ``skill_meta.json``                      | yes             | yes             |
+        | certain for an adapter; one of `patterns`| yes             | if an adapter fits |
+        | another place of an adapter              | if it fits      | no              |
         """
         if path.name == CASE_FILE:
             return path.is_file()
-        is_certain = is_case_name(path, self.patterns)
-        if not (is_certain or may_hold_cases(path.name)) or not path.is_file():
+        is_certain = self._is_listed(path) or registry.is_certain(path)
+        if not (is_certain or registry.adapters_at(path)) or not path.is_file():
             return False
+        try:
+            reading = self.reading(path)
+        except BadFile:
+            return self.owning_skill(path) is not None
+        if reading is None:
+            return is_certain and self.owning_skill(path) is not None
         # Elsewhere, the reader reports that the skill of a certain file is missing.
-        is_near_skill = self.owning_skill(path) is not None or any(self._named_skills(path))
-        if is_certain and is_near_skill:
-            return True
-        with suppress(OSError, BadFile):
-            return (is_certain or is_near_skill) and contains_cases(path, is_named=True)
-        return False
+        return (
+            is_certain
+            or self.owning_skill(path) is not None
+            or any(self.find_skill(name, path) for name in reading.skills)
+        )
+
+    def _is_listed(self, path: Path) -> bool:
+        return any(map(path.match, self.patterns))
+
+    def _reading(self, path: Path) -> Reading | None:
+        return registry.read(path, read_text(path))
 
     def owning_skill(self, case_file: Path) -> Path | None:
         """Return the folder of the skill that a case file belongs to, None if there is none.
@@ -111,7 +122,10 @@ class CaseDiscovery:
         for pattern, skill in self._owners:
             if case_file.match(pattern):
                 return skill
-        name_in_file = skill_named_at_top(case_file)
+        reading = None
+        with suppress(BadFile):
+            reading = self.reading(case_file)
+        name_in_file = reading.skill if reading else ""
         if enclosing := _enclosing_skill(case_file):
             if not name_in_file or _is_name_of(enclosing, name_in_file):
                 return enclosing
@@ -119,8 +133,9 @@ class CaseDiscovery:
         return (
             self._skill_of_subfolder(case_file)
             or self.find_skill(name_in_file, case_file)
+            or self._skill_of_name(case_file)
             or self.find_skill(case_file.parent.name, case_file)
-            or self._only_skill_near(case_file)
+            or self._only_skill_near(case_file, reading)
         )
 
     def find_skill(self, name: str, case_file: Path) -> Path | None:
@@ -132,11 +147,6 @@ class CaseDiscovery:
         folders = (skill, *self._search.search_roots(skill))
         return any(skill in self._skills_with_cases_in(top) for top in folders)
 
-    def _named_skills(self, case_file: Path) -> Iterator[Path]:
-        """Yield the folders of the skills that the cases in a file name."""
-        skills = (self.find_skill(name, case_file) for name in names_of_cases(case_file))
-        return filter(None, skills)
-
     def _skill_of_subfolder(self, case_file: Path) -> Path | None:
         """Return the skill that a folder among those of cases names: ``evals/csv/evals.json``."""
         above = case_file.parents[: _MOST_ABOVE - 1]
@@ -146,18 +156,24 @@ class CaseDiscovery:
         is_among_cases = any(folder.name in CASE_FOLDERS for folder in subfolder.parents[:2])
         return self.find_skill(subfolder.name, case_file) if is_among_cases else None
 
-    def _only_skill_near(self, case_file: Path) -> Path | None:
+    def _skill_of_name(self, case_file: Path) -> Path | None:
+        """Return the skill that the name of a file among cases says: ``evals/cases/csv.json``."""
+        if CASE_FOLDERS.isdisjoint(folder.name for folder in case_file.parents[:3]):
+            return None
+        return self.find_skill(_OF_CASES.sub("", case_file.stem), case_file)
+
+    def _only_skill_near(self, case_file: Path, reading: Reading | None) -> Path | None:
         """Return the only skill near a file, unless the file or its folder could mean another."""
         folder = case_file.parent
         is_in_case_folder = folder.name in CASE_FOLDERS
         top = folder.parent if is_in_case_folder else folder
         if (top / "skill" / "SKILL.md").exists():
             return top / "skill"
-        if has_owners(case_file):
+        if reading and (reading.skill or any(each.draft.skills for each in reading.entries)):
             return None
         skills = list(self._search.skills_below(top))
         if not is_in_case_folder:
-            if case_file.name not in EVALS_FILES:
+            if not registry.is_certain(case_file):
                 return None
             homes = {top / home for home in _PLAIN_HOMES}
             skills = [skill for skill in skills if skill.parent in homes]
@@ -171,10 +187,18 @@ class CaseDiscovery:
                 skill
                 for file in files
                 if self.is_case_file(file)
-                for skill in (self.owning_skill(file), *self._named_skills(file))
+                for skill in self._skills_of(file)
                 if skill is not None
             }
         return self._skills_with_cases[top]
+
+    def _skills_of(self, case_file: Path) -> Iterator[Path | None]:
+        yield self.owning_skill(case_file)
+        if case_file.name != CASE_FILE:
+            with suppress(BadFile):
+                reading = self.reading(case_file)
+                names = reading.skills if reading else ()
+                yield from (self.find_skill(name, case_file) for name in names)
 
 
 class _SkillSearch:
@@ -235,6 +259,12 @@ def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
     case_folders = [folder for folder in above if folder.name in CASE_FOLDERS]
     topmost = case_folders[-1] if case_folders else case_file.parent
     return None if skill.is_relative_to(topmost) else topmost
+
+
+def title_of(folder: Path) -> str:
+    """Return the name in the ``SKILL.md`` of a folder, "" if there is none."""
+    found = _TITLE.search(start_of(folder / "SKILL.md"))
+    return found[1] if found else ""
 
 
 def _is_name_of(skill: Path, name: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.cases.case_inputs import CaseInputs, answers_in, without_copies
@@ -189,32 +189,24 @@ class _Loader:
     def _read_evals_file(self, text: str) -> _CaseFile:
         """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
-        from pytest_upskill.cases.evals.reader import compared_files, parse_evals, read_evals
-        from pytest_upskill.cases.statements import with_trigger
+        from pytest_upskill.cases.adapters import registry
+        from pytest_upskill.cases.adapters.reading import compared_files, read_cases
 
         if self._path.suffix not in CASE_SUFFIXES:
             what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
             raise BadFile([Problem(what=what)])
-        from pytest_upskill.cases.adapters import reading, registry
-
-        found = registry.read(self._path, text)
-        document = found.document if found else parse_evals(text, suffix=self._path.suffix)
-        self._compared = compared_files(document)
+        reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
+        if reading is None:
+            raise BadFile([registry.unfit()])
+        self._compared = compared_files(reading.document)
         owner = None if self._folder is None else self._owner(self._folder)
-        evals: Any = (
-            reading.read_cases(found, owner=owner, find=self._find)
-            if found
-            else read_evals(document, owner=owner, find=self._find)  # type: ignore[arg-type]
-        )
-        if not evals.owners and self._folder is None:
-            reason = evals.cases[0].skip if evals.cases else "it contains no cases"
+        file = read_cases(reading, owner=owner, find=self._find)
+        if not file.owners and self._folder is None:
+            reason = file.cases[0].skip if file.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
-        cases = [
-            (owner.folder, with_trigger(case, owner.names))
-            for owner, case in zip(evals.owners, evals.cases, strict=True)
-        ]
-        return _CaseFile(cases=cases, warnings=evals.warnings)
+        cases = [(owner.folder, case) for owner, case in zip(file.owners, file.cases, strict=True)]
+        return _CaseFile(cases=cases, warnings=file.warnings)
 
     def _without_skill(self, file: _CaseFile) -> _CaseFile:
         """Return a file whose cases do not contain the skill, with a warning if some did."""

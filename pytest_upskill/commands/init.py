@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.evals.derived import Derived, derive
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands.command import (
@@ -25,6 +24,7 @@ from pytest_upskill.commands.command import (
     say,
     warn,
 )
+from pytest_upskill.commands.derived import Derived, derive
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill import CASE_FILE
+from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -79,4 +80,4 @@ def load_skill(folder: Path, extensions: Extensions, *, evals: bool = False) -> 
 def _preference(file: Path) -> tuple[bool, bool, str, int]:
     """Return a key that is smallest for the file to choose: certain names first, then by name."""
     name = file.name
-    return name != CASE_FILE, name not in EVALS_FILES, name, len(file.parts)
+    return name != CASE_FILE, not registry.is_certain(file), name, len(file.parts)

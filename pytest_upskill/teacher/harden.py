@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from pytest_upskill.answers.resources import WorkError
-from pytest_upskill.cases.evals.shapes import find_entries
+from pytest_upskill.cases.adapters import registry
+from pytest_upskill.cases.adapters.reading import Reading
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.source.document import Document, JsonPath
-from pytest_upskill.cases.source.json import parse_json
 from pytest_upskill.models import Completion
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.cases import FRESH_ANSWERS, refuted_by_teacher
@@ -49,10 +49,11 @@ class Statement:
 
 
 def find_statements(
-    cases: Sequence[Case], document: Document
+    cases: Sequence[Case], reading: Reading
 ) -> tuple[list[Statement], dict[str, str]]:
     """Return the statements that can be replaced, and why each other one cannot, by its name."""
-    entries = {document.line(path): path for path, _ in find_entries(document)}
+    document = reading.document
+    entries = {document.line(each.entry.path): each.entry.path for each in reading.entries}
     found, unchanged = list[Statement](), dict[str, str]()
     for case in cases:
         texts = [check.statement for check in case.judge_checks]
@@ -143,8 +144,11 @@ def harden(engine: Engine, skill: Skill) -> CommandOutcome:
         check_clean(file)
     content = read_file(file, MAX_TEXT_BYTES)
     text = content.decode("utf-8-sig")
-    document = parse_json(text)
-    statements, unchanged = find_statements(skill.cases, document)
+    reading = registry.read(file, text, adapters=registry.ADAPTERS)
+    if reading is None:
+        raise WorkError(f"{file}: no known format has such a shape")
+    document = reading.document
+    statements, unchanged = find_statements(skill.cases, reading)
     drafts = engine.terms.drafts(skill.name, "harden", engine.terms.teacher.resolved, text)
 
     def propose(outcome: CommandOutcome) -> CommandOutcome:

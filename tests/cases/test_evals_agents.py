@@ -50,12 +50,25 @@ def test_a_workspace_is_what_the_agent_finds(entry: Any) -> None:
     assert (case.skip, case.max_turns) == (None, 7)
 
 
-def test_commands_of_a_setup_are_not_run() -> None:
-    setup = {"files": {"in.csv": "1"}, "commands": ["make"]}
-
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {"files": {"in.csv": "1"}, "commands": ["make"]},
+        {"files": [{"path": "in.csv", "content": "1"}], "commands": "make"},
+        {"files": [{"path": "in.csv", "content": "1"}], "commands": [{"run": "make"}]},
+    ],
+)
+def test_a_setup_gives_an_agent_files_and_runs_commands(setup: Any) -> None:
     case = read_one(assertions=["Says hi"], setup=setup)
 
-    assert case.skip == "setup: a single answer leaves nothing for commands to look at"
+    assert [(file.name, file.text) for file in case.workspace] == [("in.csv", "1")]
+    assert (case.setup.commands, case.skip) == (("make",), None)
+
+
+def test_a_setup_that_is_not_understood_skips_the_case() -> None:
+    case = read_one(assertions=["Says hi"], setup={"docker": "x"})
+
+    assert case.skip == "setup: docker is not known"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.evals.triggers import TRIGGER_CASE
+from pytest_upskill.cases.adapters.choice import UNCLEAR
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.structure import JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
@@ -110,10 +110,9 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: tool_called: a single answer calls no tools"),
         ({"type": "command", "run": "make"}, "assertions: command: a single answer runs nothing"),
         ({"type": "activation", "text": "It asks before it activates"},
-         f"assertions: activation: {TRIGGER_CASE}"),
+         f"assertions: activation: {UNCLEAR}"),
         ({"type": "skill_invocation", "config": {"required_skills": ["csv", "tsv"]}},
-         f"assertions: skill_invocation: {TRIGGER_CASE}"),
-        ({"type": "not-skill-used", "value": "tsv"}, TRIGGER_CASE),
+         f"assertions: skill_invocation: {UNCLEAR}"),
         ({"type": "max_tokens", "value": 9},
          "assertions: max_tokens: a budget is not a check of the answer"),
         ({"type": "sentiment", "score": 9},

@@ -22,7 +22,7 @@ def test_both_files_of_one_skill_are_collected(run_once: Run, folder: Path) -> N
     ("name", "reason"),
     [
         ("quiz.toml", "*quiz.toml: cases are read from .csv, .json, .jsonl, .md, .yaml, .yml only"),
-        ("quiz.json", "*evals/quiz.json:1:1: contains no cases: write a list *"),
+        ("quiz.json", "*evals/quiz.json:1:1: contains no cases: write [[]{*"),
     ],
 )
 def test_a_named_file_that_cannot_be_read_says_why(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.adapters import registry
 from tests.evals import SAYS_HI, problems, read, read_one
 
 
@@ -28,11 +29,8 @@ def test_an_unknown_key_that_looks_like_an_expectation_is_reported_once() -> Non
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (3, ("f:1:1: contains no cases: write a list of cases, or an object with such a list as "
-            "'evals'")),
-        ({"a": [1]},
-         ("f:1:1: contains no cases: write a list of cases, or an object with such a list as "
-         "'evals'")),
+        (3, f"f:1:1: {registry.unfit().what}"),
+        ({"a": [1]}, f"f:1:1: {registry.unfit().what}"),
         ([1], "f:2:2: [0]: must be an object, got 1"),
         ([{"prompt": " "}], 'f:3:13: [0].prompt: must be non-empty text, got " "'),
         ({"evals": [{"question": 3}]},
@@ -63,9 +61,8 @@ def test_all_defects_of_a_file_are_reported_at_once() -> None:
 @pytest.mark.parametrize(
     ("odd", "problem"),
     [
-        ('{"id": "odd", "prompt": "", "assertions": ["b"]}',
-         '[0].prompt: must be non-empty text, got ""'),
-        ('{"id": "odd", "assertions": ["b"]}', "[0]: no prompt: add 'prompt'"),
+        ('{"id": "odd", "prompt": 7, "assertions": ["b"]}',
+         "[0].prompt: must be non-empty text, got 7"),
         ('{"id": "odd", "prompt": "a", "assertions": [3]}',
          "[0].assertions[0]: must be text or an object, got 3"),
         ('{"id": "odd", "prompt": "a", "prompt": "b"}', "[0].prompt: duplicate key: remove one"),

@@ -174,17 +174,6 @@ def test_a_skill_has_cases_wherever_a_file_may_hold_them(folder: Path, place: st
     assert CaseDiscovery(root=root).skill_has_cases(folder)
 
 
-@pytest.mark.parametrize(("name", "holds"), [("cases.json", False), ("cases.jsonl", True)])
-def test_of_a_file_that_is_too_large_to_read_only_the_first_lines_tell_whether_it_holds_cases(
-    folder: Path, name: str, *, holds: bool
-) -> None:
-    write(folder / name, CASE)
-    with (folder / name).open("a", encoding="utf-8") as file:
-        file.write("\n" + " " * (1 << 20))
-
-    assert CaseDiscovery().is_case_file(folder / name) is holds
-
-
 def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
     run: Run, folder: Path
 ) -> None:

@@ -18,17 +18,15 @@ from tests.evals import read, read_one
          "deterministic_assertions: a single answer leaves nothing for commands to look at"),
         ({"tool_assertions": [{"type": "tool-called"}]},
          "tool_assertions: a single answer calls no tools"),
-        ({"cmd": "python a.py"}, "cmd: a single answer runs no scripts"),
+        ({"cmd": "python a.py"}, "cmd: a single answer has no commands"),
         ({"expected_tool": "search"}, "expected_tool: a single answer calls no tools"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
-        ({"workspace": {"image": "x", "ports": []}}, "workspace: a single answer has no workspace"),
+        ({"workspace": {"image": "x", "ports": []}}, "workspace: its files cannot be read"),
         ({"expected_activation": "It loads the skill and asks for the file"},
          ("expected_activation: 'It loads the skill and asks for the file' is not the name of a "
           "skill: write true, false or a name")),
         ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
         ({"prompt": {"command": "make"}}, "no prompt: add 'prompt'"),
-        ({"prompt": {"task": "Say hi", "setup": "make"}},
-         "setup: a single answer leaves nothing for commands to look at"),
     ],
 )  # fmt: skip
 def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: str) -> None:

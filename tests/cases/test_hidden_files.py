@@ -14,8 +14,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill import CASE_FILE, EVALS_FILES, LABELS_FILE
-from pytest_upskill.cases.case_files import POSSIBLE_NAME
+from pytest_upskill import CASE_FILE, LABELS_FILE
+from pytest_upskill.cases.adapters.adapter import pattern_of
+from pytest_upskill.cases.adapters.registry import ADAPTERS
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Skill
@@ -58,11 +59,21 @@ PLACES = (
     *("", "references/", "scripts/", "assets/deep/", "modes/fast/", "sub/skill/"),
     *("evals/", "eval/", "evaluations/", "tests/cases/", "benchmark/", "references/evals/"),
 )
+NAMES_OF_PLACES = pattern_of(
+    place.rpartition("/")[2] for adapter in ADAPTERS for place in adapter.places
+)
 POSSIBLE_NAMES = st.from_regex(
-    re.compile(POSSIBLE_NAME, re.IGNORECASE | re.ASCII), fullmatch=True
-).filter(lambda name: "/" not in name and len(name) < 100 and is_safe_name(name))
+    re.compile(NAMES_OF_PLACES.pattern, re.IGNORECASE | re.ASCII), fullmatch=True
+).filter(
+    lambda name: (
+        "/" not in name
+        and len(name) < 100
+        and is_safe_name(name)
+        and Path(name).suffix.lower() in WRITERS
+    )
+)
 ANY_NAMES = st.sampled_from([f"{stem}{end}" for stem in ("a", "Q-1") for end in WRITERS])
-CERTAIN_NAMES = st.sampled_from([*sorted(EVALS_FILES), CASE_FILE, LABELS_FILE, *LISTED[:1]])
+CERTAIN_NAMES = st.sampled_from([CASE_FILE, LABELS_FILE, *LISTED[:1]])
 
 
 def write(folder: Path, name: str, content: str) -> Path:

@@ -100,7 +100,6 @@ def eval_case(write_skill: WriteSkill, *statements: str) -> Any:
         "The skill should trigger",
         "Skill is activated automatically.",
         "The billing skill should be used for this query",
-        "The shipping skill is NOT loaded",
     ],
 )
 def test_prose_that_this_skill_is_chosen_is_no_statement_about_the_answer(
@@ -115,7 +114,13 @@ def test_prose_that_this_skill_is_chosen_is_no_statement_about_the_answer(
 
 @pytest.mark.parametrize(
     "statement",
-    ["The skill should not be used", "Does not trigger the skill", "The shipping skill is loaded"],
+    [
+        "The skill should not be used",
+        "Does not trigger the skill",
+        "The billing skill is NOT triggered",
+        "billing is not triggered",
+        "Should NOT activate the skill - this is about ships",
+    ],
 )
 def test_prose_that_this_skill_is_not_chosen_leaves_only_the_query(
     write_skill: WriteSkill, statement: str
@@ -124,3 +129,23 @@ def test_prose_that_this_skill_is_not_chosen_leaves_only_the_query(
 
     assert case.trigger == Trigger(should=False)
     assert not case.is_answered
+
+
+def test_prose_that_another_skill_is_not_chosen_says_nothing_about_this_one(
+    write_skill: WriteSkill,
+) -> None:
+    case = eval_case(write_skill, KIND, "The shipping skill is NOT loaded")
+
+    assert ([check.statement for check in case.judge_checks], case.trigger) == ([KIND], None)
+
+
+def test_a_skill_that_does_not_exist_cannot_be_expected(write_skill: WriteSkill) -> None:
+    case = eval_case(write_skill, KIND, "The shipping skill is loaded")
+
+    assert case.skip == "no skill near this file is called 'shipping'"
+
+
+def test_a_sentence_about_a_thing_that_is_no_skill_is_a_statement(write_skill: WriteSkill) -> None:
+    case = eval_case(write_skill, KIND, "sudo is not used")
+
+    assert [check.statement for check in case.judge_checks] == [KIND, "sudo is not used"]

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.evals.reader import parse_evals, read_evals
-from pytest_upskill.cases.evals.triggers import CONTRADICTION
+from pytest_upskill.cases.adapters.choice import CONTRADICTION
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Trigger
 from tests.conftest import WriteSkill
-from tests.evals import read, read_one, skill
+from tests.evals import read, read_one
 
 TAKE = Trigger(should=True)
 LEAVE = Trigger(should=False)
@@ -91,7 +90,7 @@ def test_assertions_that_contradict_each_other_skip_the_case() -> None:
 
     for case in (read_one(assertions=[yes, no]), read_one(assertions=[no], should_trigger=True)):
         assert case.trigger is None
-        assert case.skip == f"assertions: {CONTRADICTION}"
+        assert case.skip == CONTRADICTION
 
 
 @pytest.mark.parametrize("entry", [{"should_trigger": True}, {"expected_skill": None}])
@@ -145,11 +144,7 @@ def test_a_set_of_triggers_is_read_query_by_query(document: Any) -> None:
 def test_a_query_keeps_its_line() -> None:
     text = '{"should_trigger": ["Parse"],\n"should_not_trigger": [\n"Sing"]}'
 
-    evals = read_evals(
-        parse_evals(text, suffix=".json"), owner=skill("csv", lambda _: ()), find=skill
-    )
-
-    assert [case.line for case in evals.cases] == [1, 3]
+    assert [case.line for case in read(text).cases] == [1, 3]
 
 
 def test_a_set_under_the_name_of_a_skill_is_for_it_whatever_words_it_contains() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.evals.derived import propose
 from pytest_upskill.cases.load import load_skills
+from pytest_upskill.commands.derived import propose
 from pytest_upskill.commands.main import main
 from tests.conftest import Run
 from tests.evals import given

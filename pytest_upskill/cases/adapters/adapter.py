@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import core_schema
 
@@ -37,6 +46,8 @@ class Draft:
     """Statements about the expected answer, which count only where there are no other checks."""
     process: tuple[ProcessCheck, ...] = ()
     choice: Choice | None = None
+    implied: Choice | None = None
+    """What a kind of case says about the choice, which counts where nothing else says it."""
     inputs: tuple[WorkspaceFile, ...] = ()
     """Files of the question that are written in the case."""
     files: tuple[str | tuple[str, str], ...] = ()
@@ -57,7 +68,9 @@ class Draft:
     left_out: tuple[str, ...] = ()
     """Why some checks are left out; the case is skipped only if no positive one remains."""
     skips: tuple[str, ...] = ()
-    """Why the case cannot be measured; each begins with the key that says so."""
+    """Why something that it expects cannot be measured; each begins with the key that says so."""
+    lacks: tuple[str, ...] = ()
+    """Why something that it gives cannot be had, such as further turns."""
 
     def __add__(self, other: Draft) -> Draft:
         return Draft(**{each.name: _added(self, other, each.name) for each in fields(Draft)})
@@ -65,7 +78,9 @@ class Draft:
     @property
     def expects(self) -> bool:
         """Whether it says what is expected, and not only what is given."""
-        return bool(self.checks or self.reference or self.process or self.choice or self.left_out)
+        chosen = self.choice or self.implied
+        unmeasured = self.left_out or self.skips
+        return bool(self.checks or self.reference or self.process or chosen or unmeasured)
 
 
 NOTHING = Draft()
@@ -76,7 +91,7 @@ def _added(one: Draft, other: Draft, name: str) -> Any:
     match first:
         case tuple():
             return first + second
-        case Choice() if second:
+        case Choice() if second is not None:
             return first | second
         case _:
             return first or second
@@ -92,9 +107,16 @@ class Reads:
     read: Callable[[Any], Draft]
     meaning: str
     """What the docs say about the key."""
+    listed: Callable[[Any], list[object]] | None = None
+    """For a tuple of drafts: returns the values to read one by one."""
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.read)
+        one = core_schema.no_info_plain_validator_function(self.read)
+        if self.listed is None:
+            return one
+        return core_schema.no_info_before_validator_function(
+            self.listed, core_schema.tuple_variable_schema(one)
+        )
 
 
 def spellings(name: str) -> list[str]:
@@ -126,16 +148,30 @@ class Shape(BaseModel):
         frozen=True,
     )
 
+    _given: frozenset[str] = PrivateAttr(frozenset())
+    """The keys in the file."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember_keys(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        shape = read(value)
+        shape._given = frozenset(value) if isinstance(value, dict) else frozenset()  # noqa: SLF001
+        return shape
+
     def draft(self) -> Draft:
         """Return what the object says about a case."""
         total = NOTHING
-        for name in type(self).model_fields:
+        for name, field in type(self).model_fields.items():
             for part in _parts(getattr(self, name)):
                 if part is NOTHING:
                     continue
-                key = name.strip("_")
-                skips = tuple(f"{key}: {reason}" for reason in part.skips)
-                total += replace(part, skips=skips) if skips else part
+                assert isinstance(field.validation_alias, AliasChoices)
+                key = next(filter(self._given.__contains__, field.validation_alias.choices), name)
+                skips, lacks = (
+                    tuple(f"{key}: {reason}" for reason in reasons)
+                    for reasons in (part.skips, part.lacks)
+                )
+                total += replace(part, skips=skips, lacks=lacks) if skips or lacks else part
             for shape in _shapes(getattr(self, name)):
                 total += shape.draft()
         return total
@@ -208,11 +244,11 @@ class Adapter:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return _pattern(self.places)
+        return pattern_of(self.places)
 
     @cached_property
     def _certain(self) -> re.Pattern[str]:
-        return _pattern(each for each in self.places if "*" not in each.rpartition("/")[2])
+        return pattern_of(each for each in self.places if "*" not in each.rpartition("/")[2])
 
     def is_place(self, path: str) -> bool:
         """Return whether a file of this path, with slashes, may be the tool's."""
@@ -223,7 +259,7 @@ class Adapter:
         return self._certain.search(path) is not None
 
 
-def _pattern(places: Iterable[str]) -> re.Pattern[str]:
+def pattern_of(places: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern of the ends of paths; it matches nothing if there are no places."""
     return re.compile(
         "|".join(rf"(?:^|/){_translated(place)}\Z" for place in places) or r"(?!)",

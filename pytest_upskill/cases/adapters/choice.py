@@ -98,6 +98,8 @@ def choice_of(value: object) -> Choice:
     if isinstance(value, bool):
         return Choice(should=frozenset({value}))
     names = list(names_in(value))
+    if value and not names:
+        raise Unclear("must be true, false or the name of a skill")
     if not names:
         return Choice(nothing=True)
     if len(names) == 1:
@@ -110,13 +112,66 @@ def choice_of(value: object) -> Choice:
     return Choice(expected=tuple(names))
 
 
-def trigger_of(choice: Choice, own: Collection[str], exists: Callable[[str], bool]) -> Trigger:
+_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<{0}>[\w:-]+)[`'\"]? )?skill"
+_TAKEN = (
+    r"(?:triggers?|triggered|activates?|activated|fires?|"
+    r"(?:is |gets )?(?:invoked|loaded|used|selected|chosen))"
+)
+_WHERE = (
+    r"(?: (?:here|automatically|correctly|at all|"
+    r"(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
+)
+_WHY = r"(?P<why>\s*(?:[-\u2014\u2013:;,(]| because | since | as ).*)?"
+_SENTENCES = tuple(
+    re.compile(pattern + _WHERE + _WHY, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        _SKILL.format("name")
+        + r" (?:(?:should|must|shall|will|does|is|was|did) )?(?P<no>(?:not|never) )?(?:be )?"
+        + _TAKEN,
+        r"(?:(?:should|must|do|does) )?(?P<no>not )?(?:trigger|activate|invoke|load|use)s? "
+        + _SKILL.format("name"),
+        r"(?P<bare>[\w:-]+) (?:is|was|should|must|does) (?P<no>not )(?:be )?" + _TAKEN,
+    )
+)
+"""Sentences that are only about whether a skill is chosen; a denial may say why."""
+
+
+FITS = "The answer fits this: "
+"""What stands before a description of the answer, to make it a statement."""
+
+
+def choice_in(sentence: str, is_skill: Callable[[str], bool]) -> Choice | None:
+    """Return what a sentence says about the choice of a skill, None if it says more or nothing.
+
+    Args:
+        sentence: A statement about an answer.
+        is_skill: Returns whether there is a skill of a name.
+    """
+    text = sentence.removeprefix(FITS).strip()
+    found = next(filter(None, (each.fullmatch(text) for each in _SENTENCES)), None)
+    if found is None or (found["why"] and not found["no"]):
+        return None
+    groups = found.groupdict()
+    if (bare := groups.get("bare")) and not is_skill(bare):
+        return None
+    name = bare or groups["name"]
+    if name is None:
+        return Choice(should=frozenset({not found["no"]}))
+    return Choice(forbidden=(name,)) if found["no"] else Choice(expected=(name,))
+
+
+def trigger_of(
+    choice: Choice, own: Collection[str], exists: Callable[[str], bool]
+) -> Trigger | None:
     """Return the expectation of a query.
 
     Args:
         choice: What its case says.
         own: All names of the skill that it belongs to.
         exists: Returns whether there is a skill of a name.
+
+    Returns:
+        None if it says nothing about this skill, such as that another one is wrong.
 
     Raises:
         Unclear: The case contradicts itself, or expects skills that do not exist.
@@ -141,7 +196,7 @@ def trigger_of(choice: Choice, own: Collection[str], exists: Callable[[str], boo
         return Trigger(should=should, others=alternatives)
     if choice.nothing:
         return Trigger(should=False, nothing=True)
-    raise Unclear(UNCLEAR)
+    return None
 
 
 def names_in(value: object) -> Iterator[str]:

@@ -15,13 +15,15 @@ from pydantic import model_validator
 from pytest_upskill.cases.adapters import trigger_lists
 from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, keys
 from pytest_upskill.cases.adapters.assertions import as_list, part_of, statements
-from pytest_upskill.cases.adapters.choice import choice_of, normalize
+from pytest_upskill.cases.adapters.choice import FITS, choice_of, normalize
 from pytest_upskill.cases.adapters.fields import (
     Assertions,
     Files,
+    Lacks,
     LeftFiles,
     MaxTurns,
     NeedsAgent,
+    NotStated,
     OpenedFiles,
     RanScript,
     Searched,
@@ -46,9 +48,9 @@ def _context(value: object) -> Draft:
         unknown = next((key for key, part in value.items() if part and key != "files"), None)
         if unknown is None:
             return read_files(value.get("files"))
-        return Draft(skips=(f"{unknown} is not sent: write it as text, or as 'files'",))
+        return Draft(lacks=(f"{unknown} is not sent: write it as text, or as 'files'",))
     if value:
-        return Draft(skips=(f"{shown(value)} is not sent: write it as text, or as 'files'",))
+        return Draft(lacks=(f"{shown(value)} is not sent: write it as text, or as 'files'",))
     return NOTHING
 
 
@@ -57,7 +59,17 @@ def _trajectory(value: object) -> Draft:
     return Draft(choice=choice_of(chosen)) if isinstance(chosen, bool) else NOTHING
 
 
-_NOT_DONE = Stated("The answer does not do this: ")
+_Kind = Annotated[
+    Draft,
+    Reads(
+        lambda value: trigger_lists.kind(value, only=_ABOUT_CHOICE),
+        "`false_positive`, `near-miss` …",
+    ),
+]
+_ABOUT_CHOICE = re.compile(r"false_positive.*|near_.*|.*(trigger|activat|invok).*")
+"""Words for kinds of cases; others, such as ``negative``, may be about the answer."""
+
+_NOT_DONE = NotStated("The answer does not do this: ")
 
 
 def _answer(value: object) -> Draft:
@@ -65,12 +77,14 @@ def _answer(value: object) -> Draft:
     if isinstance(value, str):
         if _CHOSEN.fullmatch(normalize(value)):
             return Draft(choice=choice_of(value))
-        text = statements(value, prefix="The answer fits this: ")
+        text = statements(value, prefix=FITS)
         return Draft(reference=text.checks)
     return sum(map(part_of, as_list(value)), NOTHING)
 
 
-_CHOSEN = re.compile(r"(\w*_)?(trigger|activat|invok)(e|ed|s|ion)?(_skill)?|(no_|not_)?used?")
+_CHOSEN = re.compile(
+    r"([a-z]+_){0,3}(trigger|activat|invok)(e|ed|s|ion)?(_skill)?|(no_|not_)?used?"
+)
 """Words about the choice of a skill that can hardly be an answer."""
 
 ExpectedAnswer = Annotated[Draft, Reads(_answer, "assertions; or the answer in words, which counts "
@@ -80,6 +94,9 @@ ExpectedAnswer = Annotated[Draft, Reads(_answer, "assertions; or the answer in w
 class EvalCase(trigger_lists.Query):
     """A question with what an answer must be, or with which skill should be chosen."""
 
+    type: _Kind = NOTHING
+    kind: _Kind = NOTHING
+    category: _Kind = NOTHING
     assertions: Assertions = ()
     assert_: Assertions = ()
     expectations: Assertions = ()
@@ -95,23 +112,23 @@ class EvalCase(trigger_lists.Query):
     expected_output: ExpectedAnswer = NOTHING
     expected: ExpectedAnswer = NOTHING
     expect: ExpectedAnswer = NOTHING
-    ground_truth: Annotated[Draft, Stated("The answer agrees with this reference: ")] = NOTHING
     must_include: Annotated[Draft, Stated("The answer includes this: ")] = NOTHING
-    must_not_include: Annotated[Draft, Stated("The answer does not include this: ")] = NOTHING
+    must_not_include: Annotated[Draft, NotStated("The answer does not include this: ")] = NOTHING
     expected_output_characteristics: Annotated[Draft, Stated("The answer has this: ")] = NOTHING
     must_do: Annotated[Draft, Stated("The answer does this: ")] = NOTHING
-    must_avoid: Annotated[Draft, Stated("The answer avoids this: ")] = NOTHING
+    must_avoid: Annotated[Draft, NotStated("The answer avoids this: ")] = NOTHING
     must_not: Annotated[Draft, _NOT_DONE] = NOTHING
     must_not_have: Annotated[Draft, _NOT_DONE] = NOTHING
     must_not_do: Annotated[Draft, _NOT_DONE] = NOTHING
     failure_conditions: Annotated[Draft, _NOT_DONE] = NOTHING
     anti_expectations: Annotated[Draft, _NOT_DONE] = NOTHING
     fail: Annotated[Draft, _NOT_DONE] = NOTHING
-    must_contain: Annotated[Draft, Searched("contains")] = NOTHING
-    expected_output_contains: Annotated[Draft, Searched("contains")] = NOTHING
-    must_not_contain: Annotated[Draft, Searched("not_contains")] = NOTHING
-    required_regex: Annotated[Draft, Searched("regex")] = NOTHING
-    forbidden_regex: Annotated[Draft, Searched("not_regex")] = NOTHING
+    must_contain: Annotated[tuple[Draft, ...], Searched("contains")] = ()
+    expected_output_contains: Annotated[tuple[Draft, ...], Searched("contains")] = ()
+    must_not_contain: Annotated[tuple[Draft, ...], Searched("not_contains")] = ()
+    required_regex: Annotated[tuple[Draft, ...], Searched("regex")] = ()
+    forbidden_regex: Annotated[tuple[Draft, ...], Searched("not_regex")] = ()
+    ground_truth: Annotated[Draft, Stated("The answer agrees with this reference: ")] = NOTHING
     context: Annotated[Draft, Reads(_context, "text before the question, or files")] = NOTHING
     files: Files = NOTHING
     workspace: Workspace = keys("workspace", "fixture", "fixtures")
@@ -121,18 +138,19 @@ class EvalCase(trigger_lists.Query):
                                      "output_files")  # fmt: skip
     expected_script: RanScript = NOTHING
     expected_references: OpenedFiles = NOTHING
-    expected_test: Annotated[Draft, NeedsAgent("runs no scripts")] = keys("expected_test", "cmd")
+    expected_test: Annotated[Draft, NeedsAgent("runs no scripts")] = NOTHING
     graders: Annotated[Draft, NeedsAgent("leaves nothing for commands to look at")] = keys(
         "graders", "validators", "deterministic_assertions"
     )
     expected_tools: Annotated[Draft, NeedsAgent("calls no tools")] = keys(
-        "expected_tools", "expected_tool", "tool_assertions", "expect_tools", "reject_tools",
-        "tools",
-    )  # fmt: skip
-    turns: Annotated[Draft, NeedsAgent("has no further turns")] = keys(
+        "expected_tools", "expected_tool", "tool_assertions", "expect_tools", "reject_tools"
+    )
+    tools: Annotated[Draft, Lacks("tools")] = NOTHING
+    cmd: Annotated[Draft, Lacks("commands")] = NOTHING
+    turns: Annotated[Draft, Lacks("further turns")] = keys(
         "turns", "messages", "conversation", "query_flow", "prompt_sequence", "steps", "history"
     )
-    environment: Annotated[Draft, NeedsAgent("has no workspace")] = NOTHING
+    environment: Annotated[Draft, Lacks("workspace")] = NOTHING
     trajectory: Annotated[Draft, Reads(_trajectory, "`skill_triggered`")] = NOTHING
 
     @model_validator(mode="before")
@@ -151,13 +169,12 @@ def find(value: Any) -> list[Entry]:
         return [Entry((index,), case) for index, case in enumerate(value)]
     if not isinstance(value, dict):
         return []
-    entries = trigger_lists.sets(value)
-    entries += [
-        Entry((key, index), case)
-        for key, part in value.items()
-        if isinstance(part, list) and (key in _CASES or _all_ask(part))
-        for index, case in enumerate(part)
-    ]
+    entries = []
+    for key, part in value.items():
+        if found := trigger_lists.sets_in(key, part):
+            entries += found
+        elif isinstance(part, list) and (key in _CASES or _all_ask(part)):
+            entries += [Entry((key, index), case) for index, case in enumerate(part)]
     return entries or ([Entry((), value)] if _asks(value) else [])
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator
 
 from pytest_upskill.cases.adapters.adapter import NOTHING, Draft, Reads
 from pytest_upskill.cases.adapters.assertions import as_list, check, part_of, statements
@@ -24,7 +23,7 @@ def is_text(value: object) -> bool:
 
 def _prompt(value: object) -> Draft:
     if isinstance(value, list) and value:
-        return Draft(skips=("a single answer has no further turns",))
+        return Draft(lacks=("a single answer has no further turns",))
     if value in (None, ""):
         return NOTHING
     if not is_text(value):
@@ -56,7 +55,10 @@ def _chosen(value: object) -> Draft:
 
 
 def _should(value: object) -> Draft:
-    return NOTHING if value in (None, "", []) else _chosen(value)
+    # A key may be empty in every case of a file; alone it says that no skill should be chosen.
+    if value in (None, "", []):
+        return Draft(implied=Choice(nothing=True))
+    return _chosen(value)
 
 
 def _acceptable(value: object) -> Draft:
@@ -83,7 +85,7 @@ def read_workspace(value: object) -> Draft:
     inline = tuple(_inline(value))
     count = len(value) if isinstance(value, dict | list) else 1
     if len(inline) + len(copies) < count:
-        return Draft(skips=("its files cannot be read",))
+        return Draft(lacks=("its files cannot be read",))
     return Draft(workspace=inline, copies=tuple(copies))
 
 
@@ -124,7 +126,7 @@ def read_setup(value: object) -> Draft:
     ]
     unknown = next((key for key in value if key not in _SETUP and value[key]), None)
     if unknown or not all(map(is_text, commands)):
-        return Draft(skips=(f"{unknown or 'commands'} is not known",))
+        return Draft(lacks=(f"{unknown or 'commands'} is not known",))
     beside = Draft(copies=(("", "."),)) if value.get("copy_test_files") else NOTHING
     done = Draft(commands=tuple(map(str, commands)), git=bool(value.get("git")))
     return beside + read_workspace(value.get("files")) + done
@@ -180,8 +182,7 @@ OpenedFiles = Annotated[
     Draft, Reads(_process("read_file", "a single answer opens no files"), "files it should read")
 ]
 Assertions = Annotated[
-    tuple[Annotated[Draft, Reads(part_of, "assertions: texts or objects")], ...],
-    BeforeValidator(as_list),
+    tuple[Draft, ...], Reads(part_of, "assertions: texts or objects", listed=as_list)
 ]
 
 
@@ -190,11 +191,42 @@ def Stated(prefix: str) -> Reads:  # noqa: N802  like a type
     return Reads(lambda texts: statements(texts, prefix=prefix), f"“{prefix} …”")
 
 
+_DENIED = re.compile(
+    r"(?:(?:the )?(?:answer|agent|assistant|model|response|skill|it) )?"
+    r"(?:(?:do|does|must|should|shall|will|is|are|may)(?: not|n't)|never|no|not|avoids?|without)\b",
+    re.IGNORECASE,
+)
+
+
+def NotStated(prefix: str) -> Reads:  # noqa: N802  like a type
+    """Mark a field of texts that an answer must not satisfy; some deny it themselves."""
+
+    def read(text: object) -> Draft:
+        is_denied = isinstance(text, str) and _DENIED.match(text)
+        return statements(text, prefix="" if is_denied else prefix)
+
+    return Reads(lambda texts: sum(map(read, as_list(texts)), NOTHING), f"“{prefix} …”")
+
+
 def Searched(kind: str) -> Reads:  # noqa: N802  like a type
-    """Mark a field of texts to search for, by a type of assertion."""
-    return Reads(lambda texts: check(kind, texts) if texts else NOTHING, f"`{kind}`")
+    """Mark a field of texts to search for, by a type of assertion, or of objects with types."""
+
+    def read(part: object) -> Draft:
+        if isinstance(part, str):
+            return check(kind, part)
+        if isinstance(part, dict) and kind.startswith("not_"):
+            return part_of(part | {"negate": True})
+        return part_of(part)
+
+    return Reads(read, f"`{kind}`", listed=as_list)
 
 
 def NeedsAgent(why: str) -> Reads:  # noqa: N802  like a type
-    """Mark a field that no answer can decide: a case that has it is skipped."""
+    """Mark a field of an expectation that no answer can meet: a case that has it is skipped."""
     return Reads(lambda value: Draft(skips=(f"a single answer {why}",)) if value else NOTHING, why)
+
+
+def Lacks(what: str) -> Reads:  # noqa: N802  like a type
+    """Mark a field of what the author's tool gives: a case that has it is skipped."""
+    reason = f"a single answer has no {what}"
+    return Reads(lambda value: Draft(lacks=(reason,)) if value else NOTHING, reason)

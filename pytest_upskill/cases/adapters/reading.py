@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
 
 from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry
-from pytest_upskill.cases.adapters.choice import Unclear, plain_name, trigger_of
+from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, plain_name, trigger_of
 from pytest_upskill.cases.skill import Case, Trigger
 from pytest_upskill.cases.source.case_ids import lenient_ids
 from pytest_upskill.cases.source.document import (
@@ -28,12 +28,19 @@ from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
 
 _UNREADABLE = "cannot be read"
+
+_COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
+"""How keys of answers, and of files with answers, begin."""
+
+_OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
+"""Keys of the skill's own files."""
 
 _EXPECTATION = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
@@ -81,11 +88,20 @@ class Reading:
     document: Document
     entries: Sequence[ReadEntry]
 
-    def fits(self) -> bool:
-        """Return whether the file is of the adapter's tool."""
-        asked = [bool(each.draft.prompt and each.draft.expects) for each in self.entries]
+    def fits(self, *, is_placed: bool) -> bool:
+        """Return whether the file is of the adapter's tool.
+
+        Args:
+            is_placed: Whether it is in a place for the tool's files; then less is enough.
+        """
+        drafts = [each.draft for each in self.entries]
+        asked = [
+            bool(draft.prompt and (draft.expects or (is_placed and draft.lacks)))
+            for draft in drafts
+        ]
         if self.adapter.every:
-            return all(asked) and not any(each.unread for each in self.entries)
+            unknown = any(each.unread or each.draft.skips for each in self.entries)
+            return bool(asked) and all(asked) and not unknown
         return any(asked)
 
     @property
@@ -140,7 +156,8 @@ def _read(
             translate_error(document, {**each, "loc": (*entry.path, *each["loc"])}, meant=_no_hint)
             for each in error.errors(include_url=False)
         ]
-        return ReadEntry(entry=entry, problems=found)
+        name = str(entry.value.get("id") or entry.value.get("name") or "")
+        return ReadEntry(entry=entry, draft=Draft(name=name), problems=found)
     unread = [
         key
         for key, value in (shape.model_extra or {}).items()
@@ -177,12 +194,12 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
         line = document.line(each.entry.path)
         found = [*flaws[each.entry.path], *each.problems]
         if not found:
-            case = replace(_case(each.draft, case_owner, find, why_no_owner), id=name, line=line)
             try:
-                marks = each.entry.value.get(MARK_KEY)
-                case = with_marks(case, marks)
+                case = _case(each, case_owner, find, why_no_owner)
             except ValueError as error:
                 found.append(document.problem((*each.entry.path, MARK_KEY), str(error)))
+            else:
+                case = replace(case, id=name, line=line)
         if found:
             why = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
             case = Case(id=name, input="", checks=(), skip=f"{_UNREADABLE}: {why}", line=line)
@@ -199,9 +216,9 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
     ]
     any_owner = next(filter(None, owners), None)
     return FileCases(
-        cases=cases,
-        owners=[each or any_owner for each in owners] if any_owner else [],
-        warnings=warnings,
+        cases=tuple(cases),
+        owners=tuple(each or any_owner for each in owners) if any_owner else (),
+        warnings=tuple(warnings),
     )
 
 
@@ -214,8 +231,8 @@ def _owner_of(
     draft: Draft, file_owner: Owner | None, find: FindOwner
 ) -> tuple[Owner | None, str | None]:
     """Return the skill of a case, and why the case cannot run with it; None if it can."""
-    if len(draft.skills) > 1:
-        return file_owner, f"it needs {len(draft.skills)} skills at once, but each skill runs alone"
+    if (count := len(draft.skills)) > 1:
+        return file_owner, f"skill: it needs {count} skills at once, but each skill runs alone"
     if file_owner and all(map(file_owner.is_called, draft.skills)):
         return file_owner, None
     if draft.skills:
@@ -228,32 +245,40 @@ def _owner_of(
     return found, None if found else NAMES_NONE
 
 
-def _case(draft: Draft, owner: Owner | None, find: FindOwner, why_no_owner: str | None) -> Case:
-    """Make a case, without its id and line, of what its adapter read."""
-    skips = [*draft.skips]
+def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: str | None) -> Case:
+    """Make a case, without its id and line, of what its adapter read.
+
+    Raises:
+        ValueError: It marks a statement that it does not have.
+    """
+    draft = each.draft
     checks = draft.checks or draft.reference
-    if draft.left_out and all(map(_is_negative, checks)):
-        checks = ()
+    case = with_marks(Case(id="", input="", checks=tuple(checks)), each.entry.value.get(MARK_KEY))
+    kept, stated = _without_choice(case.checks, owner, find)
+    skips = [*draft.skips, *draft.lacks, *filter(None, [case.skip])]
+    if draft.left_out and all(map(_is_negative, kept)):
+        kept = []
         skips += [] if draft.choice else draft.left_out
     trigger = None
-    if draft.choice and not draft.skips:
+    implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
+    if choice := draft.choice or stated or implied:
         try:
-            trigger = _trigger(draft, owner, find)
+            trigger = _trigger(choice, owner, find)
         except Unclear as error:
             skips.append(str(error))
     if why_no_owner and not (trigger and trigger.nothing):
         skips, trigger = [why_no_owner], None
-    if not checks and not draft.process and trigger is None:
+    if not kept and not draft.process and trigger is None:
         skips.append("nothing to check: add 'assertions'")
     if not draft.prompt:
         skips.append("no prompt: add 'prompt'")
-    files, more = _input_files(draft, owner)
-    workspace, why = _workspace(draft, owner)
-    skips += [*more, *why]
-    case = Case(
-        id="",
+    files, why_no_files = _input_files(draft, owner)
+    workspace, why_no_workspace = _workspace(draft, owner)
+    skips += [*why_no_files, *why_no_workspace]
+    case = replace(
+        case,
         input="\n\n".join(filter(None, (draft.context, draft.prompt))),
-        checks=tuple(checks),
+        checks=tuple(kept),
         files=files,
         process=draft.process,
         workspace=workspace,
@@ -271,10 +296,31 @@ def _is_negative(check: AnyCheck) -> bool:
     return isinstance(inner, Check) and inner.is_negative
 
 
-def _trigger(draft: Draft, owner: Owner | None, find: FindOwner) -> Trigger:
-    assert draft.choice is not None
+def _without_choice(
+    checks: Sequence[AnyCheck], owner: Owner | None, find: FindOwner
+) -> tuple[list[AnyCheck], Choice]:
+    """Return checks without the statements that are only about the choice of a skill, and these.
+
+    No answer can show what they state.
+    """
+
+    def is_skill(name: str) -> bool:
+        return (owner is not None and owner.is_called(name)) or find(name) is not None
+
+    kept: list[AnyCheck] = []
+    stated = Choice()
+    for check in checks:
+        choice = choice_in(check.statement, is_skill) if isinstance(check, Judge) else None
+        if choice is None:
+            kept.append(check)
+        else:
+            stated |= choice
+    return kept, stated
+
+
+def _trigger(choice: Choice, owner: Owner | None, find: FindOwner) -> Trigger | None:
     names = owner.names if owner else ()
-    trigger = trigger_of(draft.choice, names, lambda name: find(name) is not None)
+    trigger = trigger_of(choice, names, lambda name: find(name) is not None)
     if owner is None and trigger == Trigger(should=False):
         # It names no skill because none should be chosen: it tests any skill of the file.
         return Trigger(should=False, nothing=True)
@@ -307,9 +353,13 @@ def _workspace(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, 
             found = owner.read_files(plain)
         except (Unreadable, OSError) as error:
             return (), [f"workspace: {error}"]
+        if not found:
+            why = "the arm without the skill must not get them: move them out of its folder"
+            return (), [f"workspace: {source!r} has only files of the skill, and {why}"]
         for file in found:
             inner = file.name.removeprefix("" if plain == "." else plain).strip("/")
-            files.append(replace(file, name="/".join(filter(None, (name, inner)))))
+            place = "/".join(filter(None, (name, inner))) or PurePosixPath(plain).name
+            files.append(replace(file, name=place))
     return tuple(files), []
 
 
@@ -345,6 +395,24 @@ def _unread_keys(reading: Reading) -> Iterator[Problem]:
                 seen.add(key)
                 path = (*each.entry.path, key)
                 yield reading.document.problem(path, "is not read", key=True)
+    for key in _keys_beside_cases(reading):
+        yield reading.document.problem((key,), "is not read", key=True)
+
+
+def _keys_beside_cases(reading: Reading) -> list[str]:
+    """Return the keys beside the cases that look like expectations and hold objects or lists."""
+    value = reading.document.value
+    paths = {each.entry.path[:1] for each in reading.entries}
+    if not isinstance(value, dict) or () in paths:
+        return []
+    return sorted(
+        key
+        for key, part in value.items()
+        if (key,) not in paths
+        and part
+        and isinstance(part, dict | list)
+        and ("trigger" in key or _EXPECTATION.search(key))
+    )
 
 
 def _left_out(reading: Reading) -> Iterator[Problem]:
@@ -356,3 +424,17 @@ def _left_out(reading: Reading) -> Iterator[Problem]:
     for reason, paths in places.items():
         cases = f"{len(paths)} case{'s' * (len(paths) > 1)}"
         yield reading.document.problem(paths[0], f"{reason} (left out of {cases})")
+
+
+def compared_files(document: Document) -> Sequence[str]:
+    """Return the texts of a document that may name files with which answers are compared."""
+    pending: list[tuple[str, Any]] = [("", document.value)]
+    found: dict[str, None] = {}
+    for key, value in pending:  # which grows
+        if isinstance(value, dict):
+            pending += value.items()
+        elif isinstance(value, list):
+            pending += ((key, part) for part in value)
+        elif isinstance(value, str) and _COMPARED.match(key) and key not in _OWN_FILE_KEYS:
+            found[value] = None
+    return list(found)

@@ -6,12 +6,12 @@ The same answer hides a file from models and agents; see `case_files.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pytest_upskill.cases.adapters import evals_json, trigger_lists, yao
 from pytest_upskill.cases.adapters.adapter import Adapter
 from pytest_upskill.cases.adapters.reading import Reading, read_document
-from pytest_upskill.cases.source.document import Document
+from pytest_upskill.cases.source.document import Document, Problem
 from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.text import parse_csv, parse_markdown
 from pytest_upskill.cases.source.yaml import parse_yaml
@@ -19,7 +19,7 @@ from pytest_upskill.cases.source.yaml import parse_yaml
 ADAPTERS: tuple[Adapter, ...] = (yao.ADAPTER, trigger_lists.ADAPTER, evals_json.ADAPTER)
 """All adapters; the first that fits reads a file, so special shapes come before general ones."""
 
-_PARSERS: Mapping[str, Callable[[str], Document]] = {
+PARSERS: Mapping[str, Callable[[str], Document]] = {
     ".csv": parse_csv,
     ".json": parse_json,
     ".jsonl": parse_json_lines,
@@ -29,35 +29,55 @@ _PARSERS: Mapping[str, Callable[[str], Document]] = {
 }
 
 
-def adapters_at(path: Path) -> list[Adapter]:
+def adapters_at(path: PurePath) -> list[Adapter]:
     """Return the adapters that have a place for a file."""
     name = path.as_posix()
     return [adapter for adapter in ADAPTERS if adapter.is_place(name)]
 
 
-def is_certain(path: Path) -> bool:
+def is_certain(path: PurePath) -> bool:
     """Return whether only case files have the name of a file."""
     name = path.as_posix()
     return any(adapter.is_certain_place(name) for adapter in ADAPTERS)
 
 
 def read(
-    path: Path, text: str, *, suffix: str = "", adapters: Iterable[Adapter] = ADAPTERS
+    path: Path, text: str, *, suffix: str = "", adapters: Iterable[Adapter] = ()
 ) -> Reading | None:
-    """Read a case file by the first of some adapters that fits, None if none does.
+    """Read a case file by the first adapter that fits, None if none does.
 
     Args:
         path: The file.
         text: Its text.
         suffix: Its format, such as ``.json``; "" for that of its name.
-        adapters: The adapters to try.
+        adapters: The adapters to try after those that have a place for it.
 
     Raises:
         BadFile: It has a syntax error.
     """
-    document = _PARSERS[suffix or path.suffix.lower()](text)
-    for adapter in adapters:
+    parse = PARSERS.get(suffix or path.suffix.lower())
+    if parse is None:
+        return None
+    document = parse(text)
+    placed = adapters_at(path)
+    certain, name = None, path.as_posix()
+    for adapter in dict.fromkeys((*placed, *adapters)):
         reading = read_document(adapter, document, adapter.beside(path))
-        if reading.entries and reading.fits():
+        if reading.fits(is_placed=adapter in placed):
             return reading
-    return None
+        if adapter.is_certain_place(name) and (reading.entries or _is_empty(document.value)):
+            certain = reading
+    return certain
+
+
+def _is_empty(value: object) -> bool:
+    """Return whether a document has an empty list where cases could be."""
+    return not value or (isinstance(value, dict) and [] in value.values())
+
+
+def unfit() -> Problem:
+    """Return why no adapter reads a file, with the formats that are known."""
+    tools = ", ".join(adapter.tool for adapter in ADAPTERS)
+    shape = '[{"prompt": "…", "assertions": ["…"]}]'
+    what = f"contains no cases: write {shape}, or as in the files of {tools} (docs/formats.md)"
+    return Problem(line=1, column=1, what=what)

@@ -44,20 +44,32 @@ _PART = re.compile(
 LISTS = ("queries", "trigger_evals", "triggers", "trigger_tests", "trigger_cases", "routing_cases")
 
 
-def _kind(value: object) -> Draft:
+_ANY = re.compile(".+")
+
+
+def kind(value: object, only: re.Pattern[str] = _ANY) -> Draft:
     """Read a word such as ``negative``; any other word is about something else."""
+    if not isinstance(value, str) or not only.fullmatch(normalize(value)):
+        return NOTHING
     try:
-        meaning = polarity(value) if isinstance(value, str) and value.strip() else None
+        meaning = polarity(value)
     except Unclear:
         return NOTHING
-    return NOTHING if meaning is None else Draft(choice=Choice(should=frozenset({meaning})))
+    return NOTHING if meaning is None else Draft(implied=Choice(should=frozenset({meaning})))
+
+
+Kind = Annotated[Draft, Reads(kind, "the choice, where no other key says it")]
 
 
 class Query(Shape):
     """A query, with the skill that should be chosen."""
 
     prompt: Prompt = keys(*PROMPTS)
-    id: Name = keys("id", "name", "eval_name", "slug", "title")
+    id: Name = NOTHING
+    name: Name = NOTHING
+    eval_name: Name = NOTHING
+    slug: Name = NOTHING
+    title: Name = NOTHING
     skill: Skill = keys(*_SKILL)
     should_trigger: Should = keys("should_trigger", "should_activate", "should_fire",
                                   "expected_trigger", "expect_activation", "expect_trigger",
@@ -68,36 +80,32 @@ class Query(Shape):
                                     "expected_selected_skill")  # fmt: skip
     acceptable_skills: Acceptable = keys("acceptable_skills", "acceptable_alternates")
     forbidden_skills: Forbidden = keys("forbidden_skills", "must_not_activate")
-    kind: Annotated[Draft, Reads(_kind, "the choice, where no other key says it")] = keys(
-        "kind", "type", "category", "label", "polarity", "expect", "expected"
-    )
+    expected: Should = NOTHING
+    expect: Should = NOTHING
+    kind: Kind = NOTHING
+    type: Kind = NOTHING
+    category: Kind = NOTHING
+    label: Kind = NOTHING
+    polarity: Kind = NOTHING
     tags: Tags = NOTHING
 
-    def draft(self) -> Draft:
-        """Return the query; its kind counts only where no other key says the choice."""
-        draft = super().draft()
-        if self.kind.choice and draft.choice != self.kind.choice:
-            without = self.model_copy(update={"kind": NOTHING})
-            stated = Shape.draft(without)
-            return stated if stated.choice else draft
-        return draft
+
+def sets_in(key: str, value: Any) -> list[Entry]:
+    """Return the queries of the trigger set of a key, or of the sets in its object."""
+    if _is_set(key, value):
+        return _queries(key, value, ())
+    if not isinstance(value, dict):
+        return []
+    skill = {} if _PART.fullmatch(key) else {"skill": key}
+    return [
+        Entry(at, _with(case, skill))
+        for inner, part in value.items()
+        if _is_set(inner, part)
+        for at, case in _queries(inner, part, (key,))
+    ]
 
 
-def sets(value: Any, path: tuple[str, ...] = ()) -> list[Entry]:
-    """Return the queries of the trigger sets in an object, also of those below its keys."""
-    entries: list[Entry] = []
-    for key, part in value.items() if isinstance(value, dict) else ():
-        if is_set(key, part):
-            entries += _queries(key, part, path)
-        elif isinstance(part, dict) and not path:
-            skill = {} if _PART.fullmatch(key) else {"skill": key}
-            found = sets(part, (key,))
-            entries += [Entry(at, _with(case, skill)) for at, case in found]
-    return entries
-
-
-def is_set(key: str, value: object) -> bool:
-    """Return whether a key holds queries that share a choice."""
+def _is_set(key: str, value: object) -> bool:
     return isinstance(value, list) and _SET.fullmatch(normalize(key)) is not None
 
 
@@ -130,13 +138,12 @@ def find(value: Any) -> list[Entry]:
         return [Entry((index,), case) for index, case in enumerate(value)]
     if not isinstance(value, dict):
         return []
-    in_lists = [
-        Entry((key, index), case)
-        for key, part in value.items()
-        if key in LISTS and isinstance(part, list)
-        for index, case in enumerate(part)
-    ]
-    return in_lists + sets(value)
+    entries = []
+    for key, part in value.items():
+        if key in LISTS and isinstance(part, list):
+            entries += [Entry((key, index), case) for index, case in enumerate(part)]
+        entries += sets_in(key, part)
+    return entries
 
 
 def skill_at_top(value: Any) -> str:

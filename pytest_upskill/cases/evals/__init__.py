@@ -1,1 +1,0 @@
-"""Read evals files of other tools."""
