@@ -101,3 +101,14 @@ def test_a_skill_below_a_hidden_folder_runs_where_the_folder_is_named(
 
     assert len(collected(run_once, ".claude/skills")) == 2
     assert len(collected(run_once, ".agents/skills")) == 2
+
+
+def test_a_sentence_that_ends_with_a_word_about_skills_is_an_answer(
+    run_once: Run, folder: Path
+) -> None:
+    text = "It names the conditions, and it proposes a review or a reversal trigger"
+    write(folder / "evals" / "evals.json", [{"prompt": "What next?", "expected_output": text}])
+
+    result = run_once("--upskill-models", "offline", "--co", "skills")
+
+    result.stdout.fnmatch_lines(["upskill: 1 case: 1 by a judge"])
