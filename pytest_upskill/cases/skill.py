@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.files import (
     NO_SETUP,
@@ -87,7 +88,7 @@ class Case:
     """What is done in the workspace before an agent starts."""
     max_turns: int | None = None
     """Maximum number of an agent's turns; None for the default."""
-    process: tuple[ProcessCheck, ...] = ()
+    process: tuple[ProcessCheck | OfCalls, ...] = ()
     """What the agent is expected to do; reported, never part of a pass rate."""
     statements: int = 0
     """How many statements for a judge it has in the file, with those that are excluded."""
@@ -122,7 +123,7 @@ class Case:
         if self.max_turns is not None:
             yield "max_turns"
         for check in self.checks:
-            if isinstance(check, (OfWorkspace, RunsCommand)):
+            if isinstance(check, (OfWorkspace, OfCalls, RunsCommand)):
                 yield check.name
             elif isinstance(check, Sandboxed) and check.file:
                 yield f"{check.name}.file"

@@ -1,12 +1,13 @@
 """Checks, each of which is one assertion about an answer, and their results."""
 
 from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import OfWorkspace
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 
-AnyCheck = Check | OfWorkspace | Sandboxed | Judge | Custom
-"""Any check of a case, decided from text, from files, by a program, by a model or by a plugin."""
+AnyCheck = Check | OfWorkspace | OfCalls | Sandboxed | Judge | Custom
+"""Any check of a case, decided from text, files, calls, by a program, a model or a plugin."""
 
 __all__ = ["AnyCheck", "CheckError", "CheckResult"]

@@ -13,6 +13,7 @@ from itertools import count
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import OfWorkspace
 from pytest_upskill.checks.judge import Judge
@@ -68,7 +69,7 @@ def sandboxed_of(case: Case) -> list[Sandboxed]:
 
 def text_checks_of(case: Case) -> list[Check]:
     """Return the checks that need only the text of the answer."""
-    others = (Sandboxed, Custom, Judge, OfWorkspace)
+    others = (Sandboxed, Custom, Judge, OfWorkspace, OfCalls)
     return [check for check in case.checks if not isinstance(check, others)]
 
 
@@ -219,7 +220,7 @@ def _check(
     if answer.choice is not None:
         yield _check_choice(trial, answer.choice)
         return
-    text, left = completion.text, left_by(trial.case, completion)
+    text = completion.text
     # The results that exist already, each in the order of the case's checks of that kind.
     sandboxed, judged = iter(answer.sandboxed), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
@@ -230,8 +231,8 @@ def _check(
             yield from next(sandboxed)
         elif isinstance(check, Custom):
             yield decide(check, text)
-        elif isinstance(check, OfWorkspace):
-            yield check.check_left(left)
+        elif isinstance(check, (OfWorkspace, OfCalls)):
+            yield _check_run(check, trial.case, completion)
         elif not isinstance(check, Judge):
             yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails
@@ -239,6 +240,17 @@ def _check(
             if isinstance(decision, str):
                 raise CheckError(f"judge: {check.statement!r} cannot be decided: {decision}")
             yield decision
+
+
+def _check_run(check: OfWorkspace | OfCalls, case: Case, completion: Completion) -> CheckResult:
+    """Check what an agent left, or what it called.
+
+    Raises:
+        CheckError: The check cannot be decided.
+    """
+    if isinstance(check, OfWorkspace):
+        return check.check_left(left_by(case, completion))
+    return check.check_calls(completion.agent_run.calls if completion.agent_run else ())
 
 
 def _check_choice(trial: Trial, choice: Choice) -> CheckResult:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import Left, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.result import failed, passed
 from pytest_upskill.models import AgentRun, Completion
@@ -67,7 +68,7 @@ def for_reports(completion: Completion, *, judged: bool) -> Completion:
 
 
 def process_results(
-    checks: Iterable[ProcessCheck], run: AgentRun | None
+    checks: Iterable[ProcessCheck | OfCalls], run: AgentRun | None
 ) -> tuple[CheckResult, ...]:
     """Return the results of the checks of what an agent did; none without a run of an agent."""
     return () if run is None else tuple(_result(check, run) for check in checks)
@@ -104,7 +105,9 @@ def _changed_files(run: AgentRun) -> Iterator[WorkspaceFile]:
         yield replace(file, text=text)
 
 
-def _result(check: ProcessCheck, run: AgentRun) -> CheckResult:
+def _result(check: ProcessCheck | OfCalls, run: AgentRun) -> CheckResult:
+    if not isinstance(check, ProcessCheck):
+        return check.check_calls(run.calls)
     match check.name:
         case "triggered":
             done = run.called or bool(run.loaded)

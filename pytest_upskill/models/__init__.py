@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.models.completion import (
     MAX_TOKENS_COUNTED,
     AgentRun,
@@ -10,7 +11,6 @@ from pytest_upskill.models.completion import (
     Look,
     StopReason,
     ToolCall,
-    ToolUse,
     clean,
     with_totals,
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
+from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import GitState, WorkspaceFile
 
 _Number = TypeVar("_Number", int, float)
@@ -33,17 +34,6 @@ class ToolCall:
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     malformed: str = ""
     """The arguments as the model wrote them, if they are not a JSON object; "" if they are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
-    """One call of a tool by the model of an agent."""
-
-    name: str
-    input: str
-    """The arguments as JSON or text, cut to a length that a record can hold."""
-    result: str = field(default="", compare=False)
-    """What the tool returned, cut likewise; it differs between runs that did the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

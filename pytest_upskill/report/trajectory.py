@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -74,20 +73,11 @@ def turn_of(check: CheckResult, run: AgentRun) -> int:
 
 def arguments_of(call: ToolUse) -> str:
     """Return the arguments of a call as people write them: a command, or a line for each."""
-    try:
-        arguments = json.loads(call.input)
-    except ValueError:  # cut, or malformed
-        return call.input
-    if not isinstance(arguments, dict):
-        return call.input
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in arguments.items()
-    }
+    texts = call.arguments
     for name in ("command", "cmd"):
         if name in texts:
             return f"$ {texts[name]}"
-    return "\n".join(f"{name}: {text}" for name, text in texts.items())
+    return "\n".join(f"{name}: {text}" for name, text in texts.items()) or call.input
 
 
 def shown_files(run: AgentRun) -> list[WorkspaceFile]:

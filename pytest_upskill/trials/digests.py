@@ -93,8 +93,8 @@ def _as_json(values: list[Any]) -> str:
 
 
 def _describe(value: Any) -> dict[str, Any]:
-    """Return the fields of a value, and its name, which may be an attribute of its class."""
-    described: dict[str, Any] = {"name": value.name} | asdict(value)
+    """Return the fields of a value, and its name if it has one, maybe as its class's attribute."""
+    described: dict[str, Any] = {"name": getattr(value, "name", "")} | asdict(value)
     if "check" in described:
         described["check"] = _describe(value.check)
     return described

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, listed
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
+from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import MAX_TURNS, AgentTask, Model, Request
 from pytest_upskill.trials.conversation import first_request
@@ -111,7 +112,7 @@ def plan(
     skill_blocks = _skill_blocks(skill)
     catalogues_of_arms = {} if catalogues is None else _trigger_catalogues(skill, catalogues)
     counts = Counter[tuple[object, ...]]()
-    for case in skill.cases:
+    for case in map(partial(_comparable, skill), skill.cases):
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
         models_of_case = [model for model in models if not case.why_not_for([model.label])]
         for model in models_of_case or models:
@@ -144,6 +145,33 @@ def plan(
                         listed=listed_skill,
                     )
                     yield _with_draw(chosen, counts)
+
+
+_NEEDS_SKILL = (
+    "decides nothing: only an agent with the skill can make the calls of {}; add a check of the "
+    "result, such as 'file_contains'"
+)
+
+
+def _comparable(skill: Skill, case: Case) -> Case:
+    """Return a case whose checks count in both arms.
+
+    A check of calls that only an agent with the skill can make is reported instead: the skill's
+    tool, its folder, its files. In the arm without the skill it could never hold.
+    """
+    versions = (skill.files, skill.before.files if skill.before else ())
+    files = {file.name for files in versions for file in files if "/" in file.name}
+    own = {*files, f"skills/{skill.name}", f"skills/{skill.folder.name}"}
+    needing = tuple(
+        check
+        for check in case.checks
+        if isinstance(check, OfCalls) and any(call.needs_skill(own) for call in check.calls)
+    )
+    if not needing:
+        return case
+    checks = tuple(check for check in case.checks if check not in needing)
+    skip = case.skip or (None if checks else _NEEDS_SKILL.format(needing[0].name))
+    return replace(case, checks=checks, process=(*case.process, *needing), skip=skip)
 
 
 def _skill_blocks(skill: Skill) -> dict[Arm, str]:

@@ -96,6 +96,35 @@ def test_the_page_shows_what_the_agent_did_and_left(
     assert "left <bdi>total.txt</bdi></summary>\n<pre>TOTAL 350" in page
 
 
+def test_calls_count_in_both_arms_unless_only_an_agent_with_the_skill_can_make_them(
+    run_once: Run, on_agent: tuple[str, str], write_skill: WriteSkill
+) -> None:
+    calls = [
+        {"name": "bash", "pattern": r"scripts/total\.py"},
+        {"name": "write_file", "pattern": "total.txt"},
+    ]
+    write_skill({**CASE, "expected": {"tool_called": [*calls, "skill"]}}, name="sums")
+
+    result = run_once(*on_agent, "--upskill-json=o.json")
+
+    (entry,) = json.loads(Path("o.json").read_text("utf-8"))["entries"]
+    # Only the arm without the skill writes the file itself.
+    assert entry["figures"]["lift"] == -1.0
+    said = " ".join(result.stdout.str().split())
+    assert "tool_called skill in 1 of 1 runs (not part of the pass rate)" in said
+
+
+def test_a_case_that_only_an_agent_with_the_skill_can_pass_is_skipped_with_the_reason(
+    run_once: Run, on_agent: tuple[str, str], write_skill: WriteSkill
+) -> None:
+    write_skill({**CASE, "expected": {"tool_called": "Skill"}}, name="sums")
+
+    result = run_once(*on_agent, "-rs")
+
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*decides nothing: only an agent with the skill can make the*"])
+
+
 def test_a_run_record_is_small_readable_and_spared_by_pruning(
     run_once: Run, on_agent: tuple[str, str]
 ) -> None:

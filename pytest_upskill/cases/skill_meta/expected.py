@@ -16,6 +16,7 @@ from pytest_upskill.cases.skill_meta.values import (
     FileNames,
     HeaderName,
     Language,
+    Pattern,
     Patterns,
     Runnable,
     Schema,
@@ -27,6 +28,7 @@ from pytest_upskill.cases.skill_meta.values import (
 )
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Listing, Run
+from pytest_upskill.checks.calls import CallOf, ToolCalled, ToolOrder
 from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck
@@ -250,6 +252,39 @@ class GitEntry(Entry):
     """Files whose changes are staged; `*` and `?` are wildcards."""
 
 
+class CallEntry(Entry):
+    """Which calls of tools are meant."""
+
+    name: Texts = Field(default_factory=lambda: ["*"])
+    """Names of tools; `*` and `?` are wildcards, and `bash` is any agent's shell."""
+    pattern: Pattern = ""
+    """Python regular expression that one of the arguments must contain."""
+
+    @property
+    def call(self) -> CallOf:
+        """The calls that are meant."""
+        return CallOf(names=tuple(self.name), pattern=self.pattern)
+
+
+class CallCountEntry(CallEntry):
+    """How often a tool is called."""
+
+    least: Annotated[int, Field(ge=0)] | None = None
+    """Minimum number of calls; 1 by default, or 0 beside `most`."""
+    most: Annotated[int, Field(ge=0)] | None = None
+    """Maximum number of calls."""
+
+    @model_validator(mode="after")
+    def _check_range(self) -> CallCountEntry:
+        if self.most is not None and self.most < (self.least or 0):
+            raise ValueError("'most' is less than 'least'")
+        return self
+
+
+def _as_call(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
 def _contained(files: Mapping[str, Iterable[str]]) -> list[InFile]:
     return [
         InFile(name="file_contains", file=file, check=Contains(text=text))
@@ -347,6 +382,23 @@ class Expected(TextChecks):
         Makes(_git, Git),
     ] = None
     """The state of the git repository in an agent's workspace."""
+    tool_called: Annotated[
+        list[Annotated[CallCountEntry, BeforeValidator(_as_call)]],
+        BeforeValidator(
+            lambda value: value if isinstance(value, list) else [value],
+            json_schema_input_type=Text | CallCountEntry | list[Text | CallCountEntry],
+        ),
+        of(ToolCalled),
+    ] = Field(default_factory=list)
+    """Tools that an agent should call, by name, or with arguments or how often."""
+    tool_order: Annotated[
+        list[
+            Annotated[CallEntry, BeforeValidator(_as_call, json_schema_input_type=Text | CallEntry)]
+        ],
+        Field(min_length=2),
+        of(ToolOrder),
+    ] = Field(default_factory=list)
+    """Calls of an agent of which the first ones should be in this order."""
     triggered: Annotated[
         Literal[True] | None,
         Makes(lambda true: [ProcessCheck(name="triggered")] if true else []),

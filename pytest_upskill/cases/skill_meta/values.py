@@ -196,7 +196,8 @@ _OneOrMore = Annotated[
     ),
 ]
 Texts = _OneOrMore[Text]
-Patterns = _OneOrMore[Annotated[Text, _without(_bad_pattern)]]
+Pattern = Annotated[Text, _without(_bad_pattern)]
+Patterns = _OneOrMore[Pattern]
 WorkspaceName = Annotated[Text, _without(_workspace_name_problem)]
 FileNames = _OneOrMore[WorkspaceName]
 _FilesByName = dict[Text, str | dict[Literal["source"], Text]]

@@ -1,0 +1,164 @@
+"""Checks of the tools that an agent called."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Self
+
+from pytest_upskill.checks.result import CheckResult, Key, failed, passed
+from pytest_upskill.checks.text import Regex
+from pytest_upskill.project.messages import counted
+
+_SHELLS = frozenset(
+    {"bash", "exec_command", "local_shell", "run_shell_command", "shell", "shell_command"}
+)
+"""Names of the tool that runs commands, which differ between agents."""
+_SKILL_TOOLS = frozenset({"activate_skill", "skill"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One call of a tool by the model of an agent."""
+
+    name: str
+    input: str
+    """The arguments as JSON or text, cut to a length that a record can hold."""
+    result: str = field(default="", compare=False)
+    """What the tool returned, cut likewise; it differs between runs that did the same."""
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The arguments as texts, by name; empty if they are no object, or were cut."""
+        try:
+            arguments = json.loads(self.input)
+        except ValueError:
+            return {}
+        return {
+            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in (arguments.items() if isinstance(arguments, dict) else ())
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOf:
+    """Which calls are meant."""
+
+    names: tuple[str, ...] = ("*",)
+    """Names of tools, in which ``*`` and ``?`` are wildcards; ``bash`` is any agent's shell."""
+    pattern: str = ""
+    """A pattern that one of the arguments must contain; "" for any."""
+
+    def matches(self, call: ToolUse) -> bool:
+        """Return whether a call is meant.
+
+        Raises:
+            CheckError: The search for the pattern takes too long.
+        """
+        name = call.name.casefold()
+        shell = name in _SHELLS and not _SHELLS.isdisjoint(map(str.casefold, self.names))
+        if not shell and not any(fnmatchcase(name, each.casefold()) for each in self.names):
+            return False
+        texts = call.arguments.values() or [call.input]
+        return not self.pattern or any(Regex(pattern=self.pattern).check(t).passed for t in texts)
+
+    def needs_skill(self, files: Collection[str]) -> bool:
+        """Return whether a call is meant that only an agent with the skill can make.
+
+        Args:
+            files: Names of the skill's folder, and of its files in folders.
+        """
+        named = re.sub(r"\\(.)", r"\1", self.pattern)
+        return any(name.casefold() in _SKILL_TOOLS for name in self.names) or any(
+            file in named for file in ("SKILL.md", *files)
+        )
+
+    def __str__(self) -> str:
+        names = "|".join(self.names)
+        return f"{names} with {self.pattern!r}" if self.pattern else names
+
+
+class OfCalls(Key):
+    """A check that is decided from the calls of an agent."""
+
+    name: str
+    calls: tuple[CallOf, ...]
+    """The calls that it names."""
+
+    def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
+        """Check the calls of a run.
+
+        Raises:
+            CheckError: The search for a pattern takes too long.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(OfCalls):
+    """A check of how often a tool was called."""
+
+    also_called = "tool_used tools_used expected_tools command_ran max_tool_calls"
+
+    name: Literal["tool_called"] = "tool_called"
+    calls: tuple[CallOf, ...]
+    """The one that is counted."""
+    least: int = 1
+    most: int | None = None
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [
+            cls(
+                calls=(entry.call,),
+                # Whoever sets a maximum alone does not demand a call.
+                least=int(entry.most is None) if entry.least is None else entry.least,
+                most=entry.most,
+            )
+            for entry in value
+        ]
+
+    def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
+        """See `OfCalls.check_calls`."""
+        (meant,) = self.calls
+        times = sum(map(meant.matches, calls))
+        called = f" {meant}: {counted(times, 'call')}"
+        if times < self.least:
+            return failed(self.name, f"{called}, at least {self.least} wanted")
+        if self.most is not None and times > self.most:
+            return failed(self.name, f"{called}, at most {self.most} wanted")
+        return passed(self.name, called)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOrder(OfCalls):
+    """A check that tools were first called in an order."""
+
+    also_called = "tool_sequence expected_tool_sequence"
+
+    name: Literal["tool_order"] = "tool_order"
+    calls: tuple[CallOf, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> list[Self]:
+        """See `Key.of`."""
+        return [cls(calls=tuple(entry.call for entry in value))] if value else []
+
+    def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
+        """See `OfCalls.check_calls`."""
+        firsts = [next(_places(each, calls), None) for each in self.calls]
+        order = ", ".join(map(str, self.calls))
+        for each, first, before in zip(self.calls, firsts, (-1, *firsts), strict=False):
+            if first is None:
+                return failed(self.name, f" {order}: {each} was never called")
+            if before is not None and first <= before:
+                return failed(self.name, f" {order}: {each} was called too early")
+        return passed(self.name, f" {order}")
+
+
+def _places(meant: CallOf, calls: Sequence[ToolUse]) -> Iterator[int]:
+    return (place for place, call in enumerate(calls) if meant.matches(call))
