@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,9 +68,11 @@ _CHECK_S = 0.5
 """Maximum seconds between two checks of the limits."""
 _KILL_S = 10.0
 """Seconds that a killed program may take to end."""
-_MAX_OUTPUT_BYTES = 4096
+_MAX_OUTPUT_BYTES = 32 << 10
 _MAX_LINE_CHARS = 200
 """Maximum length of a line of output in a message."""
+_ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+_TEXTS_OF_ERRORS = frozenset({"data", "detail", "error", "errors", "message", "result", "text"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,7 @@ class Box:
             seconds: Limit of the program's time, without the time spent waiting for the host.
 
         Returns:
-            The last line of its output.
+            What it says of its failure; any text if it did not fail.
 
         Raises:
             OSError: It cannot be started.
@@ -132,16 +135,16 @@ class Box:
                 os.close(info_writer)
             assert process.stdout is not None
             exited = asyncio.ensure_future(process.wait())
-            last_line = asyncio.ensure_future(_last_line(process.stdout))
+            said = asyncio.ensure_future(_read_error(process.stdout))
             try:
                 await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
             finally:
                 _kill(process, _init_process(written_so_far(info_reader)))
-                _, unfinished = await asyncio.wait((exited, last_line), timeout=_KILL_S)
+                _, unfinished = await asyncio.wait((exited, said), timeout=_KILL_S)
                 for task in unfinished:
                     task.cancel()
                 process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
-        return "" if last_line in unfinished else last_line.result()
+        return "" if said in unfinished else said.result()
 
     async def _start(self, info_writer: int) -> asyncio.subprocess.Process:
         with open_filter(build_denylist) as filter_files:
@@ -254,13 +257,40 @@ async def _wait_for_end(
             proxy.end(f"it wrote more than {limit}")
 
 
-async def _last_line(output: asyncio.StreamReader) -> str:
-    """Read all output of a program, and return its last line that is not empty, for a message."""
+async def _read_error(output: asyncio.StreamReader) -> str:
+    """Read all output of a program, and return what it says of its failure, for a message."""
     tail = b""
     while chunk := await output.read(1 << 16):
         tail = (tail + chunk)[-_MAX_OUTPUT_BYTES:]
-    lines = [" ".join(line.split()) for line in tail.decode("utf-8", "replace").split("\n")]
-    return next(filter(None, reversed(lines)), "")[:_MAX_LINE_CHARS]
+    return error_in(tail.decode("utf-8", "replace"))
+
+
+def error_in(output: str) -> str:
+    """Return the last error in the output of a program, or else its last line that is no event."""
+    last = ""
+    errors: list[str] = []
+    for line in output.split("\n"):
+        try:
+            errors += _errors_in(json.loads(line), is_error=False)
+        except (ValueError, RecursionError):
+            last = line.strip() or last
+            errors += [line] * bool(_ERROR.search(line))
+    return " ".join((errors or [last])[-1].split())[:_MAX_LINE_CHARS]
+
+
+def _errors_in(event: object, *, is_error: bool) -> Iterator[str]:
+    """Yield the texts of an error in an event, which programs nest in different ways."""
+    if isinstance(event, str) and is_error:
+        yield event
+    elif isinstance(event, list):
+        for part in event:
+            yield from _errors_in(part, is_error=is_error)
+    elif isinstance(event, dict):
+        kind = f"{event.get('type')} {event.get('event')}".lower()
+        is_error = is_error or event.get("is_error") is True or "error" in kind or "failed" in kind
+        for key, part in event.items():
+            is_text_of_error = is_error and key in _TEXTS_OF_ERRORS
+            yield from _errors_in(part, is_error=is_text_of_error or key == "error")
 
 
 def written_so_far(readable: int) -> bytes:

@@ -237,36 +237,36 @@ class CliClient:
         async with aclosing(proxy):
             try:
                 await proxy.start(box.prepare_folders(request))
-                last_line = await box.run(proxy, self.limits.seconds)
+                said = await box.run(proxy, self.limits.seconds)
             except OSError as error:
                 raise self._not_started(error) from None
             await proxy.finish()
         if proxy.ended.done():
             return proxy.ended.result()
-        self._check_exit(proxy.tally, last_line)
+        self._check_exit(proxy.tally, said)
         return ""
 
     def _not_started(self, error: OSError | SandboxError) -> _NotStartedError:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         return _NotStartedError(f"{self.cli.name}: cannot start: {reason}")
 
-    def _check_exit(self, tally: RunTally, last_line: str) -> None:
+    def _check_exit(self, tally: RunTally, error: str) -> None:
         """Check that a program that exited by itself has worked.
 
         The exit status is not used: a program may exit with an error after the answer.
 
         Args:
             tally: All exchanges of the run.
-            last_line: The last line of the program's output.
+            error: What the program says of its failure.
 
         Raises:
             ProviderError: It did not.
         """
         name = self.cli.name
         if tally.requests == 0:
-            raise ProviderError(f"{name}: sent no request: {last_line}", billable=False)
+            raise ProviderError(f"{name}: sent no request: {error}", billable=False)
         if not tally.has_final_answer:
-            raise ProviderError(f"{name}: ended before its model had answered: {last_line}")
+            raise ProviderError(f"{name}: ended before its model had answered: {error}")
 
 
 class _NotStartedError(ProviderError):

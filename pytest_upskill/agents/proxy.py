@@ -20,7 +20,12 @@ import h11
 import httpx2
 
 from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.request_filter import RefusedBody, filter_request, max_prompt_tokens
+from pytest_upskill.agents.request_filter import (
+    RefusedBody,
+    filter_request,
+    left_out_of,
+    max_prompt_tokens,
+)
 from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
@@ -40,6 +45,7 @@ _MAX_BYTES = 1 << 24
 _MAX_BRACKETS = 1_000_000
 """Maximum number of lists and objects in it: nothing else runs while JSON is read."""
 
+_MAX_NAME_CHARS = 40
 _CHUNK = 1 << 16
 
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
@@ -204,6 +210,8 @@ class Proxy:
         """
         name, max_tokens = self._request.model.name, self._request.max_tokens
         body = filter_request(self._wire, agent_body, model=name, max_tokens=max_tokens)
+        names = left_out_of(self._wire, agent_body, body)
+        self.tally.left_out.update(name[:_MAX_NAME_CHARS] for name in names)
         content = json.dumps(body).encode("ascii")
         prompt_tokens = max_prompt_tokens(self._wire, body, len(content))
         if _is_in_conversation(body):

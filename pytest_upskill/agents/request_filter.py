@@ -183,6 +183,15 @@ def filter_request(
     return allowed
 
 
+def left_out_of(wire: AgentFormat, body: _Body, allowed: _Body) -> Iterator[str]:
+    """Yield the names of the fields and the tools of a request that `filter_request` left out."""
+    yield from body.keys() - allowed.keys()
+    rules, tools = _RULES[wire], body.get("tools")
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, Mapping) and str(tool.get("type") or "") not in rules.tool_types:
+            yield f"tool {tool.get('name') or tool.get('type')}"
+
+
 def max_prompt_tokens(wire: AgentFormat, body: _Body, size: int) -> int:
     """Return an upper bound on the tokens of a request: its bytes, and more for each image.
 

@@ -43,6 +43,8 @@ class RunTally:
     """Whether the model called the tool for skills with this skill, and got a result."""
     taken: str = ""
     """The first skill that the model chose, in a run that ends with its choice; "" for none."""
+    left_out: set[str] = field(default_factory=set)
+    """Names of the fields of requests that were not passed on."""
     requests: int = 0
     replies: list[Completion] = field(default_factory=list)
     """Replies of the conversation."""
@@ -144,6 +146,7 @@ class RunTally:
             version=version,
             turns=self._turns(),
             requests=self.requests,
+            fields_left_out=tuple(sorted(self.left_out)[:_MAX_FIELDS]),
             offered=self.offered,
             called=self.called or bool(loaded),
             taken=self.taken,
@@ -211,6 +214,7 @@ class RunTally:
 
 _MAX_CALLS = 200
 _MAX_NAME_CHARS = 100
+_MAX_FIELDS = 50
 _MAX_BYTES = 2000
 """Maximum length of what a model says, of a call's arguments, and of its result in a record."""
 _MAX_ARGUMENT_BYTES = 1500

@@ -30,6 +30,10 @@ _NO_TOOLS = (
     "{model} called no tool when told to, so its server may drop tools: serve it with a chat "
     "template for tools (llama-server: --jinja; vLLM: --enable-auto-tool-choice), or leave it out"
 )
+_NO_CALLS = (
+    "{model} called no tool when told to, though {agent} offered it some: choose a model that "
+    "calls tools, and check that its server passes them on"
+)
 _FAILED = "{model} was asked to call a tool: {error}"
 
 
@@ -71,7 +75,10 @@ def _problem(model: Model, answer: Answer) -> str:
     run = answer.completion.agent_run
     if run is not None and run.broken:
         return run.broken
-    return "" if calls_tools(answer.completion) else _NO_TOOLS.format(model=model.label)
+    if calls_tools(answer.completion):
+        return ""
+    reason = _NO_TOOLS if model.agent in {"", "loop"} else _NO_CALLS
+    return reason.format(model=model.label, agent=model.agent)
 
 
 if TYPE_CHECKING:

@@ -156,6 +156,8 @@ class AgentFigures:
     """Mean number of requests of a run, with retries."""
     calls: float
     """Mean number of tool calls in a run."""
+    fields_left_out: Sequence[str]
+    """Fields of requests that were not passed on to the host."""
     process: Mapping[str, int]
     """Number of runs in which each statement about what the agent does is true."""
 
@@ -171,6 +173,8 @@ class AgentFigures:
                 for statement, runs in self.process.items()
             )
             yield f"{', '.join(true_in)} (not part of the pass rate)"
+        if self.fields_left_out:
+            yield f"not passed on in requests: {', '.join(self.fields_left_out)}"
         if not self.calls:
             yield "no run called a tool: make sure that the model and its server can call tools"
 
@@ -195,6 +199,7 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
         turns=fmean(len(run.turns) for run in agent_runs),
         requests=fmean(run.requests for run in agent_runs),
         calls=fmean(len(run.calls) for run in agent_runs),
+        fields_left_out=sorted({name for run in agent_runs for name in run.fields_left_out}),
         process=dict(times_true),
     )
 

@@ -68,6 +68,8 @@ class AgentRun:
     turns: tuple[AgentTurn, ...] = ()
     """What its model said and called, reply by reply."""
     requests: int = 0
+    fields_left_out: tuple[str, ...] = ()
+    """Fields and tools of its requests that were not passed on to the host."""
     offered: bool | None = None
     """Whether the skill's description was in a request; None if that is unknown."""
     called: bool = False

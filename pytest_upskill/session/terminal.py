@@ -10,6 +10,7 @@ import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
+from pytest_upskill.answers.resources import Resources
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, original_cost, wrap
 from pytest_upskill.models import Completion
@@ -27,7 +28,7 @@ from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import Results
-from pytest_upskill.session.settings import SETTINGS
+from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines
 from pytest_upskill.trials.trial import Trial
 
@@ -153,7 +154,8 @@ class Terminal:
         runs = list(runs_of(self._results.gates))
         bill = self._resources.bill
         if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
-            write(reporter, spent)
+            limit = _default_limit(self._settings, self._resources)
+            write(reporter, f"{spent} of {limit}, the limit with agents" if limit else spent)
         if spent := _cost_summary(
             bill.judgements, [run.judgement for run in runs if run.judgement]
         ):
@@ -266,6 +268,11 @@ def _forecast_lines(
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
         lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
+    if not replay and (limit := _default_limit(settings, config.stash[RESOURCES])):
+        lines.append(
+            f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
+            "another limit"
+        )
     if not settings.dry_run:
         gates = {
             (trial.skill.case_file, trial.skill.folder, trial.model.label, trial.chooses)
@@ -275,6 +282,12 @@ def _forecast_lines(
         count = counted(len(gates), "gate test")
         lines.insert(0, f"upskill: plus {count}, one for each skill on each model")
     return lines
+
+
+def _default_limit(settings: Settings, resources: Resources) -> str:
+    """Return the limit of cost that agents have where the user set none, "" if there is none."""
+    limit = resources.budget.limit
+    return money(limit) if limit is not None and settings.max_cost is None else ""
 
 
 def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:

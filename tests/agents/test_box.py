@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_upskill.agents.box import WRITABLE
+from pytest_upskill.agents.box import WRITABLE, error_in
 from pytest_upskill.sandbox.confinement import can_change_user
 from tests.agent_programs import (
     Recorded,
@@ -101,3 +101,45 @@ def test_files_that_no_folder_shows_count_too(monkeypatch: pytest.MonkeyPatch, w
     completion = completed(bash(f"python3 -c {shlex.quote(hiding_files(way, '/tmp'))}"), "Done.")
 
     assert run_of(completion).limit.startswith("it wrote more than ")
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        (
+            '{"type": "result", "is_error": true, "result": "API Error: 529"}\n{"type": "end"}',
+            "API Error: 529",
+        ),
+        ('{"type": "turn.failed", "error": {"message": "stream  closed"}}\n\n', "stream closed"),
+        ('{"type": "item", "item": {"type": "error", "message": "no key"}}\nBye.', "no key"),
+        (
+            "Error: cannot find module 'x'\n    at load (loader:1)\n\nNode.js v22",
+            "Error: cannot find module 'x'",
+        ),
+        ('{"type": "tool_result", "is_error": true, "content": "ls failed"}\nStopped.', "Stopped."),
+        ('{"type": "result", "is_error": false, "result": "Done."}', ""),
+        ("unknown option: --print\n", "unknown option: --print"),
+        ("", ""),
+    ],
+)
+def test_the_cause_is_the_programs_own_error_and_not_its_last_line(output: str, error: str) -> None:
+    assert error_in(output) == error
+
+
+def test_git_rg_and_certificates_work_in_the_box() -> None:
+    command = (
+        "git init -q . && git -c user.name=a -c user.email=b commit -q --allow-empty -m x && "
+        "head -c 3 /dev/zero | wc -c && head -c 3 /dev/urandom | wc -c && "
+        "(rg -q x /etc/passwd || true) && python3 -m pytest --version && "
+        "ls /etc/ssl/certs | head -1"
+    )
+    upstream = Recorded([bash(command), "Done."])
+
+    completion = asyncio.run(client(upstream).complete(agent_request()))
+
+    result = upstream.bodies[-1]["messages"][-1]["content"][0]["content"]
+    assert re.search(r"3\s+3\s+pytest \d", result), result
+    run = completion.agent_run
+    assert run is not None
+    assert run.git is not None
+    assert run.git.commits == 1

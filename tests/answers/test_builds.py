@@ -11,7 +11,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import Run
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.files import Files, WorkspaceFile
+from pytest_upskill.checks.files import Left, WorkspaceFile
 from pytest_upskill.models import AgentRun, Completion
 from tests.planning import planned
 
@@ -27,9 +27,9 @@ class Listing:
     def prepare(self, check: object) -> None:
         pass
 
-    def decide(self, check: Run, _text: str, files: Files) -> tuple[CheckResult, ...]:
+    def decide(self, check: Run, _text: str, left: Left) -> tuple[CheckResult, ...]:
         self.decided += 1
-        return (CheckResult(name=check.name, passed=True, message=" ".join(sorted(files))),)
+        return (CheckResult(name=check.name, passed=True, message=" ".join(sorted(left.files))),)
 
     def close(self) -> None:
         pass
