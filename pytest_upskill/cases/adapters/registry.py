@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePath
 
-from pytest_upskill.cases.adapters import evals_json, trigger_lists, yao
+from pytest_upskill.cases.adapters import (
+    evals_json,
+    promptfoo,
+    trigger_lists,
+    yao,
+)
 from pytest_upskill.cases.adapters.adapter import Adapter
 from pytest_upskill.cases.adapters.reading import Reading, read_document
 from pytest_upskill.cases.source.document import Document, Problem
@@ -16,7 +21,12 @@ from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.text import parse_csv, parse_markdown
 from pytest_upskill.cases.source.yaml import parse_yaml
 
-ADAPTERS: tuple[Adapter, ...] = (yao.ADAPTER, trigger_lists.ADAPTER, evals_json.ADAPTER)
+ADAPTERS: tuple[Adapter, ...] = (
+    yao.ADAPTER,
+    promptfoo.ADAPTER,
+    trigger_lists.ADAPTER,
+    evals_json.ADAPTER,
+)
 """All adapters; the first that fits reads a file, so special shapes come before general ones."""
 
 PARSERS: Mapping[str, Callable[[str], Document]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.cases.adapters.conftest import QUESTION, Measured
+from tests.cases.adapters.conftest import CHARTS, QUESTION, Measured
 
 
 def test_its_three_sets_of_queries_are_measured_as_triggers(measured: Measured) -> None:
@@ -20,7 +20,7 @@ def test_its_three_sets_of_queries_are_measured_as_triggers(measured: Measured) 
         ],
     }
 
-    outcomes = measured({"skills/csv/evals/trigger_cases.json": json.dumps(sets)})
+    outcomes = measured({"skills/csv/evals/trigger_cases.json": json.dumps(sets), **CHARTS})
 
     # The last query is nearer to csv by its words, but is meant for charts.
     assert outcomes == {
