@@ -12,6 +12,7 @@ from pytest_upskill.cases.adapters import (
     evals_json,
     promptfoo,
     trigger_lists,
+    waza,
     yao,
 )
 from pytest_upskill.cases.adapters.adapter import Adapter
@@ -24,6 +25,7 @@ from pytest_upskill.cases.source.yaml import parse_yaml
 ADAPTERS: tuple[Adapter, ...] = (
     yao.ADAPTER,
     promptfoo.ADAPTER,
+    waza.ADAPTER,
     trigger_lists.ADAPTER,
     evals_json.ADAPTER,
 )

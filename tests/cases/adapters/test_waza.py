@@ -1,0 +1,61 @@
+"""Suites of waza: an ``eval.yaml`` and its tasks."""
+
+from __future__ import annotations
+
+from tests.cases.adapters.conftest import CHARTS, Measured
+
+SUITE = """\
+name: csv-eval
+skill: csv
+config: {trials_per_task: 3, executor: copilot-sdk}
+graders:
+  - {type: code, name: not_empty, config: {assertions: ["len(output) > 20"]}}
+tasks: ["tasks/*.yaml"]
+"""
+COUNTS = """\
+id: counts-001
+name: Counts the missing values
+tags: [basic]
+inputs:
+  prompt: Which column has missing values?
+expected:
+  should_trigger: true
+  outcomes: [{type: task_completed}]
+  output_contains: [PRICE]
+graders:
+  - type: text
+    name: number
+    config: {regex_match: ["(?i)price|cost", '\\b37\\b']}
+  - type: behavior
+    name: few_calls
+    config: {max_tool_calls: 3}
+"""
+WEATHER = """\
+id: weather-001
+name: Stays out
+inputs: {prompt: "What is the weather?"}
+expected: {should_trigger: false, output_not_contains: [price]}
+"""
+LONG = """\
+id: long-001
+name: Writes at length
+inputs: {prompt: "Which column has missing values?"}
+graders:
+  - {type: code, name: long, config: {assertions: ["len(output) > 5000"]}}
+"""
+
+
+def test_tasks_are_measured_with_the_graders_of_their_suite(measured: Measured) -> None:
+    suite = {"eval.yaml": SUITE, "tasks/counts.yaml": COUNTS, "tasks/weather.yaml": WEATHER,
+             "tasks/long.yaml": LONG}  # fmt: skip
+
+    outcomes = measured({f"evals/csv/{name}": text for name, text in suite.items()} | CHARTS)
+
+    assert outcomes == {
+        "counts-001 with_skill": "pass",
+        "counts-001 without_skill": "fail",
+        "counts-001 trigger": "fail",  # by words in common, offline finds no skill
+        "weather-001 trigger": "pass",
+        "long-001 with_skill": "fail",
+        "long-001 without_skill": "fail",
+    }
