@@ -12,6 +12,7 @@ from pytest_upskill.cases.adapters import (
     evals_json,
     promptfoo,
     trigger_lists,
+    vally,
     waza,
     yao,
 )
@@ -26,6 +27,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     yao.ADAPTER,
     promptfoo.ADAPTER,
     waza.ADAPTER,
+    vally.ADAPTER,
     trigger_lists.ADAPTER,
     evals_json.ADAPTER,
 )

@@ -1,0 +1,65 @@
+"""Suites of Vally."""
+
+from __future__ import annotations
+
+from tests.cases.adapters.conftest import CHARTS, Measured
+
+SUITE = """\
+name: csv-eval
+type: capability
+defaults: {runs: 3, timeout: 2m}
+environment: {skills: [../../skills/csv]}
+scoring: {threshold: 0.8}
+stimuli:
+  - name: counts
+    prompt: Which column has missing values?
+    tags: {category: columns}
+    graders:
+      - {type: output-contains, config: {substring: PRICE}}
+      - {type: output-matches, config: {pattern: '(?i)\\bPRICE\\b has \\d+'}}
+      - {type: output-matches, config: {pattern: quantity, negate: true}}
+      - {type: completed}
+      - {type: wall-time, config: {max: 60s}}
+  - name: case
+    prompt: Which column has missing values?
+    graders:
+      - {type: output-contains, config: {substring: PRICE, case_sensitive: true}}
+  - name: routes
+    prompt: Which columns of the table are empty?
+    graders:
+      - {type: skill-invocation, config: {required: [csv]}}
+  - name: stays-out
+    prompt: Draw a chart of the prices
+    graders:
+      - {type: skill-invocation, config: {disallowed: [csv]}}
+  - name: judged
+    prompt: Which column has missing values?
+    rubric: [Names the column]
+    graders: [{type: prompt}]
+  - name: leaves-a-file
+    prompt: Write the name of the column to a file
+    graders:
+      - {type: file-matches, config: {path: "*.txt", pattern: price}}
+  - name: calls
+    prompt: Which column has missing values?
+    graders:
+      - {type: tool-call-count, config: {max: 3}}
+      - {type: output-not-contains, config: {substring: error}}
+"""
+
+
+def test_stimuli_are_measured_by_their_graders(measured: Measured) -> None:
+    assert measured({"evals/csv/eval.yaml": SUITE, **CHARTS}) == {
+        "counts with_skill": "pass",
+        "counts without_skill": "fail",
+        "case with_skill": "fail",
+        "case without_skill": "fail",
+        "routes trigger": "pass",
+        "stays-out trigger": "pass",
+        "judged with_skill": "skip",
+        "judged without_skill": "skip",
+        "leaves-a-file with_skill": "skip",  # needs an agent
+        "leaves-a-file without_skill": "skip",
+        "calls with_skill": "skip",  # nothing positive is left
+        "calls without_skill": "skip",
+    }
