@@ -130,12 +130,13 @@ class CaseDiscovery:
             if not name_in_file or _is_name_of(enclosing, name_in_file):
                 return enclosing
             return self.find_skill(name_in_file, case_file) or enclosing
+        case = case_file.parent if reading and reading.adapter.is_folder else case_file
         return (
-            self._skill_of_subfolder(case_file)
-            or self.find_skill(name_in_file, case_file)
-            or self._skill_of_name(case_file)
-            or self.find_skill(case_file.parent.name, case_file)
-            or self._only_skill_near(case_file, reading)
+            self._skill_of_subfolder(case)
+            or self.find_skill(name_in_file, case)
+            or self._skill_of_name(case)
+            or self.find_skill(case.parent.name, case)
+            or self._only_skill_near(case, reading)
         )
 
     def find_skill(self, name: str, case_file: Path) -> Path | None:

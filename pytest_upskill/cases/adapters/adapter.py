@@ -237,6 +237,8 @@ class Adapter:
     other key that looks like one; else one such case is enough."""
     skill: Callable[[Any], str] = lambda _value: ""
     """Returns the name of the skill that the whole document names, if any."""
+    is_folder: bool = False
+    """Whether each case is a folder, whose name is that of the case and of no skill."""
     beside: Callable[[Path], Mapping[str, Any]] = lambda _path: {}
     """Returns keys of the case that other files hold, such as one for each grader."""
     example: str

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 
 from pytest_upskill.cases.adapters import (
     evals_json,
+    plugin_eval,
     promptfoo,
     trigger_lists,
     vally,
@@ -28,6 +29,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     promptfoo.ADAPTER,
     waza.ADAPTER,
     vally.ADAPTER,
+    plugin_eval.ADAPTER,
     trigger_lists.ADAPTER,
     evals_json.ADAPTER,
 )
