@@ -12,6 +12,7 @@ from pytest_upskill.cases.adapters import (
     evals_json,
     plugin_eval,
     promptfoo,
+    prompts_csv,
     trigger_lists,
     vally,
     waza,
@@ -30,6 +31,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     waza.ADAPTER,
     vally.ADAPTER,
     plugin_eval.ADAPTER,
+    prompts_csv.ADAPTER,
     trigger_lists.ADAPTER,
     evals_json.ADAPTER,
 )
