@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePath
 
 from pytest_upskill.cases.adapters import (
+    caliper,
     evals_json,
     plugin_eval,
     promptfoo,
     prompts_csv,
+    skill_up,
+    tessl,
     trigger_lists,
     vally,
     waza,
@@ -31,6 +34,9 @@ ADAPTERS: tuple[Adapter, ...] = (
     waza.ADAPTER,
     vally.ADAPTER,
     plugin_eval.ADAPTER,
+    skill_up.ADAPTER,
+    tessl.ADAPTER,
+    caliper.ADAPTER,
     prompts_csv.ADAPTER,
     trigger_lists.ADAPTER,
     evals_json.ADAPTER,
