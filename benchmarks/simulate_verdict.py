@@ -23,8 +23,8 @@ from pytest_upskill.figures.baseline import ArmCounts
 from pytest_upskill.figures.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
+    early_alpha,
     early_verdict,
-    last_look_alpha,
     lift,
     lift_test,
     look_alpha,
@@ -48,6 +48,7 @@ class Shares:
     cell: Cell
     significant: float
     covered: float = 0.0
+    """Of an early stop, by how much the lift is too large."""
     saved: float = 0.0
 
 
@@ -100,8 +101,8 @@ def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     return significant(lift_test(cases), look_alpha(1)), covered, 0.0
 
 
-def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Return whether a look finds an effect, overstates it by under 10 points, and what it saves.
+def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, float, float]:
+    """Return whether a look finds an effect, by how much its lift is too large, and what it saves.
 
     What it saves is the share of the runs.
     """
@@ -110,15 +111,16 @@ def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, flo
     truth = fmean(with_) - fmean(without)
     hits = [0] * cell.cases
     misses = [0] * cell.cases
-    for done in range(1, cell.runs + 1):
+    cases: list[CaseCounts] = []
+    level, done = look_alpha(1), 0
+    while done < cell.runs and not early_verdict(cases, done, cell.runs, level):
+        done += 1
         for index in range(cell.cases):
             hits[index] += rng.random() < with_[index]
             misses[index] += rng.random() < without[index]
         cases = [CaseCounts(x1, done, x0, done) for x1, x0 in zip(hits, misses, strict=True)]
-        if early_verdict(cases, done, cell.runs, look_alpha(1)):
-            return True, (lift(cases) or 0.0) < truth + 0.1, 1 - done / cell.runs
-    found = significant(lift_test(cases), last_look_alpha(cell.runs, look_alpha(1)))
-    return found, (lift(cases) or 0.0) < truth + 0.1, 0.0
+    found = verdict(cases, early_alpha(done, cell.runs, level)) in {"helps", "hurts"}
+    return found, (lift(cases) or 0.0) - truth, 1 - done / cell.runs
 
 
 def judge_advice(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
@@ -203,7 +205,7 @@ def judge_dependent(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     return significant(lift_test(cases), look_alpha(1)), True, 0.0
 
 
-JUDGES: dict[str, Callable[[Cell, random.Random], tuple[bool, bool, float]]] = {
+JUDGES: dict[str, Callable[[Cell, random.Random], tuple[bool, float, float]]] = {
     "verdict": judge_verdict,
     "early verdict": judge_early_verdict,
     "advice": judge_advice,
@@ -228,14 +230,16 @@ def print_verdicts(shares: list[Shares], suites: int) -> None:
 
 
 def print_early_stops(shares: list[Shares]) -> None:
-    """Print type I error, power and saved runs per design."""
+    """Print type I error, power, saved runs and the bias of the lift per design."""
     print("\nEarly stop of a verdict, an eighth of the suites per cell")
-    print("cases x runs  type I mean   lift .2 power  saved  too high   lift .45 power  saved")
+    print("cases x runs  type I mean  worst  saved   lift .2 power  saved   bias   lift .45  saved")
     for design, group in by_design(shares):
+        null = [each.significant for each in group if not each.cell.change]
+        bias = fmean(each.covered for each in group if each.cell.change == 0.2)
         print(
-            f"{design:12}  {power(group, 0.0):11.1%}   {power(group, 0.2):14.0%}  "
-            f"{saved(group, 0.2):5.0%}  {too_high(group, 0.2):8.0%}   {power(group, 0.45):14.0%}  "
-            f"{saved(group, 0.45):5.0%}"
+            f"{design:12}  {fmean(null):11.1%}  {max(null):5.1%}  {saved(group, 0.0):5.0%}   "
+            f"{power(group, 0.2):13.0%}  {saved(group, 0.2):5.0%}  {bias:+5.1%}   "
+            f"{power(group, 0.45):8.0%}  {saved(group, 0.45):5.0%}"
         )
 
 
@@ -303,11 +307,6 @@ def by_design(shares: Iterable[Shares]) -> list[tuple[str, list[Shares]]]:
 def power(group: list[Shares], change: float) -> float:
     """Average the share of significant suites over the cells with this change."""
     return fmean(each.significant for each in group if each.cell.change == change)
-
-
-def too_high(group: list[Shares], change: float) -> float:
-    """Average the share of suites whose lift is 10 points or more above the true one."""
-    return 1 - fmean(each.covered for each in group if each.cell.change == change)
 
 
 def saved(group: list[Shares], change: float) -> float:

@@ -1,4 +1,4 @@
-"""Early stop: run each cell one round at a time until its verdict is clear."""
+"""Early stop: run each cell one round at a time until its verdict is clear, or will not be."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pytest_upskill.trials.trial import Arm, Trial
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
 
-IsClear = Callable[[Sequence[CaseCounts], int, int, int], bool]
-"""Returns whether a cell needs no further round.
+WhyStop = Callable[[Sequence[CaseCounts], int, int, int], str | None]
+"""Returns why a cell needs no further round, None if it does.
 
 By its counts, the number of rounds done and of those planned, and the number of its look.
 """
@@ -33,15 +33,15 @@ class Rounds:
 
     Args:
         trials: The trials of all cells; those of one skill, case file and model make a cell.
-        is_clear: Returns whether a cell needs no further round.
+        why_stop: Returns why a cell needs no further round.
     """
 
-    def __init__(self, trials: Iterable[Trial], is_clear: IsClear) -> None:
+    def __init__(self, trials: Iterable[Trial], why_stop: WhyStop) -> None:
         by_cell: dict[_Key, list[Trial]] = {}
         for trial in trials:
             if trial.early_stop:
                 by_cell.setdefault(_key(trial), []).append(trial)
-        self._cells = {key: _CellRounds(members, is_clear) for key, members in by_cell.items()}
+        self._cells = {key: _CellRounds(members, why_stop) for key, members in by_cell.items()}
         self._worker = CallProcess()
 
     async def answer(
@@ -88,14 +88,14 @@ class Rounds:
 class _CellRounds:
     """The rounds of one skill on one model."""
 
-    def __init__(self, trials: Sequence[Trial], is_clear: IsClear) -> None:
+    def __init__(self, trials: Sequence[Trial], why_stop: WhyStop) -> None:
         # As in the verdict, cases by which the skill's text was chosen do not count.
         self._cases = list(dict.fromkeys(t.case.id for t in trials if not t.case.train))
         self._trials = {(trial.case.id, trial.arm): trial for trial in trials}
-        self._is_clear = is_clear
+        self._why_stop = why_stop
         self._planned = trials[0].runs
         self.rounds_to_run = self._planned
-        """Planned rounds, or fewer once the verdict is clear."""
+        """Planned rounds, or fewer once it stops."""
         self.round_decided = [asyncio.Event() for _ in range(self._planned)]
         """For each round, an event that is set once it is decided whether it runs."""
         self.round_decided[0].set()
@@ -113,7 +113,10 @@ class _CellRounds:
             return
         look = self._look()
         # Clear is what no cut answer could change.
-        if all(self._is_clear(each, done, self._planned, look) for each in self._counts()):
+        (why, *others) = {
+            self._why_stop(each, done, self._planned, look) for each in self._counts()
+        }
+        if why and not others:
             self.rounds_to_run = done
             for event in self.round_decided[done:]:
                 event.set()

@@ -22,7 +22,7 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from pytest_upskill.answers.early_stop import IsClear, Rounds
+from pytest_upskill.answers.early_stop import Rounds, WhyStop
 from pytest_upskill.answers.prefetch import Prefetcher
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
@@ -52,7 +52,7 @@ class Policy:
     """Judge of the statements about answers; None for no judge."""
     record_command: str = ""
     """The command that records what a replay lacks."""
-    is_clear: IsClear | None = None
+    why_stop: WhyStop | None = None
     """Returns whether a cell needs no further round; None for no early stop."""
 
 
@@ -85,8 +85,8 @@ class Service:
         )
         self._runner = TrialRunner(trials.values(), source, resources, judge=policy.judge)
         self._rounds: Rounds | None = None
-        if policy.is_clear is not None:
-            self._rounds = Rounds(trials.values(), policy.is_clear)
+        if policy.why_stop is not None:
+            self._rounds = Rounds(trials.values(), policy.why_stop)
         by_round = self._rounds is not None
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}

@@ -67,17 +67,23 @@ class Lift:
         """Number of the look at the verdict: one more each time that runs were added."""
         return max((trial.look for trial in self.cell.counted_trials), default=1)
 
+    @property
+    def rounds_planned(self) -> int:
+        """Number of rounds after which an early stop may look; 1 without one."""
+        trials = self.cell.counted_trials
+        return max((trial.planned for trial in trials if trial.early_stop), default=1)
+
+    @property
+    def rounds_done(self) -> int:
+        """Number of those that were run."""
+        trials = [trial for trial in self.cell.counted_trials if trial.early_stop]
+        return max((trial.planned - trial.skipped_runs for trial in trials), default=1)
+
     @cached_property
     def alpha(self) -> float:
-        """Significance level of the verdict at this look, less what an early stop spent of it."""
-        level = stats.look_alpha(self.look)
-        if self.skipped_runs:
-            # The cell stopped at an interim look, whose own test is far stricter than this level.
-            return level
-        rounds = max(
-            (trial.planned for trial in self.cell.counted_trials if trial.early_stop), default=1
-        )
-        return stats.last_look_alpha(rounds, level)
+        """Significance level of the verdict: of its look, and after its rounds."""
+        done = max(self.rounds_done, 1)
+        return stats.early_alpha(done, self.rounds_planned, stats.look_alpha(self.look))
 
     @property
     def skipped_runs(self) -> int:

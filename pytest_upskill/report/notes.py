@@ -139,7 +139,14 @@ def _about_runs(lift: Lift) -> Iterator[str]:
             "the model gave one answer in all runs of every trial, so one run counts: let its "
             "server vary the answers (--upskill-param temperature=1), or add cases"
         )
-    if lift.look > 1 and not lift.skipped_runs:
+    if lift.skipped_runs:
+        why = "the other rounds would have shown helps or hurts with a probability under 2 %"
+        if lift.verdict in {"helps", "hurts"}:
+            why = (
+                f"p is at most {lift.alpha:.2g}; a lift that ends the runs is too large on average"
+            )
+        yield f"stopped after {lift.rounds_done} of {lift.rounds_planned} rounds: {why}"
+    if lift.look > 1:
         yield (
             f"runs were added to recorded ones (look {lift.look}), so p must be at most "
             f"{lift.alpha:.2g} for helps or hurts"

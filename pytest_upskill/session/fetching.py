@@ -93,7 +93,7 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
         lookahead=runs_ahead(prepared.hosts, settings) if may_waste_answers else None,
         judge=settings.judge,
         record_command=resources.redactor.redact(_recording_command(config.invocation_params.args)),
-        is_clear=_is_clear if settings.early_stop else None,
+        why_stop=_why_stop if settings.early_stop else None,
     )
     return Service(prepared.trials, prepared.hosts, resources, policy)
 
@@ -130,9 +130,9 @@ def stop_service(config: pytest.Config, service: Service) -> None:
                 config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
 
 
-def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> bool:
-    """Return whether the verdict is certain without further rounds."""
-    return early_verdict(cases, done, planned, look_alpha(look)) is not None
+def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> str | None:
+    """Return why no further round is needed, None if one is."""
+    return early_verdict(cases, done, planned, look_alpha(look))
 
 
 def _request_problems(

@@ -92,7 +92,8 @@ _RUN = (
     Option("timeout", "Seconds to wait for the reply to a request.", "SECONDS", "int", 120),
     Option(
         "early-stop",
-        "Request answers in rounds; stop a skill on a model as soon as its verdict is clear.",
+        "Request answers in rounds; stop a skill on a model once more would hardly change its "
+        "verdict.",
         kind="bool",
     ),
     Option(

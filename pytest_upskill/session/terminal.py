@@ -175,8 +175,8 @@ class Terminal:
         if spared:
             write(
                 reporter,
-                "early stop: the verdicts were clear, so "
-                f"{counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not requested",
+                f"early stop: {counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not "
+                "requested, as the verdicts were clear or would not have become clear",
             )
         budget = self._resources.budget
         if budget.assumed:

@@ -2,22 +2,21 @@
 
 A verdict may be looked at again and again. A look that adds runs to recorded ones has a lower level
 than the one before (Lan & DeMets 1983, Biometrika 70:659-663, on spending alpha). An early stop
-spends within the level of its look, by the Haybittle-Peto rule. A round is one run of every case in
-both arms. After rounds 1 to K-1, it stops only at a very small p, and the level after the last is
-reduced accordingly (Haybittle 1971, Br J Radiol 44:793-797; Peto et al. 1976, Br J Cancer
-34:585-612). By Bonferroni's inequality, the error rate of all rounds is at most that level.
+spends within the level of its look: a round is one run of every case in both arms, and the levels
+after each round together have the error rate of that look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from math import ceil, sqrt
 from statistics import NormalDist
 from typing import Literal
 
 from pytest_upskill.stats.counts import CaseCounts, lift, usable
-from pytest_upskill.stats.exact_test import holm, lift_test, mid_p_tails, significant
+from pytest_upskill.stats.exact_test import holm, mid_p_tails, significant
 from pytest_upskill.stats.intervals import lift_interval, score_variance, two_sided_z
 
 Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
@@ -28,8 +27,13 @@ MIN_RUNS = 5
 NO_EFFECT_ALPHA = 0.05
 """Error rate of ``no effect`` at every look, as looks hardly add to it."""
 
-_INTERIM_ALPHA = 0.001
 _ALL_LOOKS = 0.08
+_DELTA = 0.25
+"""Shape of the bounds of an early stop: 0 is O'Brien and Fleming's, 0.5 Pocock's."""
+_FUTILE = 0.02
+_BISECTIONS = 18
+_INTERVALS = 20
+"""Even number of intervals from 0 to a bound, for integration."""
 
 _LIFT_SD = 0.1
 """Standard deviation of lifts that skills may have, before any run."""
@@ -86,41 +90,77 @@ def look_alpha(look: int, total: float = _ALL_LOOKS) -> float:
 
 def early_verdict(
     cases: Sequence[CaseCounts], done: int, planned: int, alpha: float = 0.05
-) -> Literal["helps", "hurts"] | None:
-    """Return the verdict at an interim look, or None to continue.
+) -> Literal["helps", "hurts", "futile"] | None:
+    """Return why no further round is needed, or None to continue.
 
-    It stops if the p-value of ``lift_test`` is at most 0.001. There is no early stop for lack of an
-    effect, which takes all runs to show.
+    It is ``helps`` or ``hurts`` if ``verdict`` is, at ``early_alpha``. From half of the rounds
+    on, it is ``futile`` if the last look will be significant with a probability under 2 %. That
+    cannot add to the error rate.
 
     Args:
         cases: Counts so far; cases with a missing run in these rounds are left out.
         done: Number of complete rounds.
-        planned: Number of planned rounds; ``verdict`` at ``last_look_alpha`` follows the last.
+        planned: Number of planned rounds.
         alpha: Error rate of all looks together, from 0 to 1.
     """
     complete = [case for case in cases if case.runs_with == case.runs_without == done]
-    estimate = lift(complete)
-    if done >= planned or not estimate:
+    if not complete or not 0 < done < planned:
         return None
-    if not significant(lift_test(complete), _interim_alpha(planned, alpha)):
+    found = verdict(complete, early_alpha(done, planned, alpha))
+    if found in ("helps", "hurts"):
+        return found
+    if 2 * done < planned or fewest_runs(complete) < MIN_RUNS:
         return None
-    return "helps" if estimate > 0 else "hurts"
+    chance = chance_of_effect(complete, planned, early_alpha(planned, planned, alpha))
+    return "futile" if chance is not None and chance < _FUTILE else None
 
 
-def last_look_alpha(planned: int, alpha: float = 0.05) -> float:
-    """Return the significance level of the last look, ``alpha - 0.001 (planned - 1)``.
+def early_alpha(done: int, planned: int, alpha: float = 0.05) -> float:
+    """Return the significance level of a look after some of the planned rounds, or after the last.
 
-    The interim looks take at most half of alpha, which they share if there are many rounds.
+    The bound of |z| after a share t of the rounds is ``c t^-0.25`` (Wang & Tsiatis 1987, Biometrics
+    43:193-199, with Δ = 0.25), where c makes the error rate of all looks alpha.
 
     Args:
-        planned: Number of planned rounds, at least 1.
+        done: Number of complete rounds, from 1 to ``planned``.
+        planned: Number of planned rounds.
         alpha: Error rate of all looks together, from 0 to 1.
     """
-    return alpha - (planned - 1) * _interim_alpha(planned, alpha) if planned > 1 else alpha
+    if planned == 1:
+        return alpha
+    bound = _bound(planned, alpha) * (done / planned) ** (_DELTA - 0.5)
+    return 2 * NormalDist().cdf(-bound)
 
 
-def _interim_alpha(planned: int, alpha: float) -> float:
-    return min(_INTERIM_ALPHA, alpha / 2 / (planned - 1))
+@cache
+def _bound(looks: int, alpha: float) -> float:
+    """Return the bound of |z| at the last look, by bisection."""
+    low, high = 0.0, 8.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _crossing(looks, middle) > alpha else (low, middle)
+    return high
+
+
+def _crossing(looks: int, bound: float) -> float:
+    """Return the probability that a test without an effect exceeds its bound at one of the looks.
+
+    The score grows by independent normal steps of equal variance. Its density within the bounds is
+    integrated from look to look by Simpson's rule (Armitage, McPherson & Rowe 1969, J R Stat Soc A
+    132:235-244).
+    """
+    step = NormalDist(0, sqrt(1 / looks))
+    mass = {0.0: 1.0}
+    for look in range(1, looks + 1):
+        width = bound * (look / looks) ** _DELTA / _INTERVALS
+        within = {}
+        for index in range(_INTERVALS + 1):
+            weight = 1 if index == _INTERVALS else 4 if index % 2 else 2
+            density = sum(share * step.pdf(index * width - x) for x, share in mass.items())
+            # The density is symmetric.
+            within[index * width] = within[-index * width] = weight * width / 3 * density
+        mass = within
+    return 1 - sum(mass.values())
 
 
 def runs_needed(cases: Sequence[CaseCounts], alpha: float = 0.05, power: float = 0.8) -> int | None:

@@ -62,7 +62,7 @@ async def ask_all(rounds: Rounds, asked: Sequence[Trial], runs: int) -> list[tup
 def test_every_round_runs_while_the_verdict_is_open() -> None:
     asked = trials()
 
-    done = asyncio.run(ask_all(Rounds(asked, lambda *_: False), asked, runs=3))
+    done = asyncio.run(ask_all(Rounds(asked, lambda *_: None), asked, runs=3))
 
     assert [run for _, run in done] == [0] * 4 + [1] * 4 + [2] * 4
 
@@ -71,10 +71,10 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
     asked = trials(runs=5)
     looks: list[tuple[int, int]] = []
 
-    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: int) -> str | None:
         looks.append((rounds, planned))
         assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
-        return rounds == 2
+        return "helps" if rounds == 2 else None
 
     done = asyncio.run(ask_all(Rounds(asked, clear), asked, runs=5))
 
@@ -87,7 +87,10 @@ def test_each_skill_of_a_shared_case_file_stops_by_its_own_verdict() -> None:
     done: Counter[str] = Counter()
 
     async def ask_all() -> None:
-        rounds = Rounds(asked, lambda counts, *_: all(each.passes_with for each in counts))
+        rounds = Rounds(
+            asked,
+            lambda counts, *_: "helps" if all(each.passes_with for each in counts) else None,
+        )
 
         async def ask(trial: Trial, run: int) -> None:
             async def reply() -> Answer:
@@ -107,9 +110,9 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
     asked = trials(cases=1, runs=2)
     seen: list[CaseCounts] = []
 
-    def clear(counts: Sequence[CaseCounts], *_: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], *_: int) -> str:
         seen.extend(counts)
-        return True
+        return "helps"
 
     async def fail() -> Answer:
         return Answer(completion=None, error="HTTP 500")
@@ -131,7 +134,7 @@ def test_trouble_in_one_run_holds_up_no_round() -> None:
         raise OSError("the disk is full")
 
     async def ask() -> list[Answer]:
-        rounds = Rounds(asked, lambda *_: False)
+        rounds = Rounds(asked, lambda *_: None)
         for trial in asked:
             with pytest.raises(OSError, match="full"):
                 await rounds.answer(trial, 0, crash)
@@ -148,7 +151,7 @@ def play_all(asked: Sequence[Trial], texts: Mapping[str, str]) -> list[Answer]:
     """Play the first round; return what came of each trial."""
 
     async def play() -> list[Answer]:
-        rounds = Rounds(asked, lambda *_: True)
+        rounds = Rounds(asked, lambda *_: "helps")
 
         async def reply(trial: Trial) -> Answer:
             return answer(texts[trial.arm])

@@ -75,10 +75,9 @@ def test_train_cases_do_not_stop_the_runs_early() -> None:
     )
     seen: list[int] = []
 
-    def clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> bool:
+    def clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> None:
         del done, planned, look
         seen.append(len(cases))
-        return False
 
     async def answered() -> Answer:
         return Answer(completion=Completion(text="because", input_tokens=1, output_tokens=1))

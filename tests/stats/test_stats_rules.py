@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import pytest
 
 from pytest_upskill.stats import (
     CaseCounts,
+    early_alpha,
     early_verdict,
-    last_look_alpha,
     lift,
     lift_interval,
     lift_test,
@@ -81,7 +83,23 @@ def test_an_early_look_waits_for_whole_rounds() -> None:
     assert early_verdict(clear, done=2, planned=2) is None
 
 
-def test_the_last_look_keeps_half_of_alpha_however_many_rounds() -> None:
-    levels = [last_look_alpha(planned) for planned in (1, 5, 10, 200)]
+def test_from_half_way_a_cell_whose_verdict_will_hardly_become_clear_stops() -> None:
+    level = [CaseCounts(1, 2, 1, 2)] * 10
 
-    assert levels == pytest.approx([0.05, 0.046, 0.041, 0.025])
+    assert early_verdict(level, done=2, planned=5) is None
+    level = [CaseCounts(2, 3, 2, 3), CaseCounts(1, 3, 1, 3)] * 5
+    assert early_verdict(level, done=3, planned=5) == "futile"
+    assert early_verdict(level, done=3, planned=20) is None
+
+
+@pytest.mark.parametrize(("rounds", "last"), [(2, 2.038), (3, 2.083), (5, 2.136)])
+def test_the_bounds_are_those_of_wang_and_tsiatis(rounds: int, last: float) -> None:
+    levels = [early_alpha(done, rounds) for done in range(1, rounds + 1)]
+
+    # Jennison & Turnbull 2000, table 2.9: the bound at the last look, for a level of 0.05.
+    bounds = [-NormalDist().inv_cdf(level / 2) for level in levels]
+    assert bounds[-1] == pytest.approx(last, abs=0.002)
+    assert bounds == pytest.approx(
+        [bounds[-1] * (look / rounds) ** -0.25 for look in range(1, rounds + 1)]
+    )
+    assert early_alpha(1, 1) == 0.05

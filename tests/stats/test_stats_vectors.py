@@ -11,9 +11,7 @@ import pytest
 
 from pytest_upskill.stats import (
     CaseCounts,
-    early_verdict,
     holm,
-    last_look_alpha,
     lift,
     lift_interval,
     lift_test,
@@ -125,15 +123,3 @@ def test_regression_test_agrees_with_the_reference(vector: dict[str, Any]) -> No
     assert change == pytest.approx(-vector["drop"])
     assert p == pytest.approx(vector["p_one_sided_mid"], abs=P, rel=P)
     assert (significant(p) and change is not None and change < 0) is vector["fails_alone"]
-
-
-def test_early_stop_agrees_with_the_reference() -> None:
-    (vector,) = VECTORS["early_stop"]
-
-    decisions = {
-        done: early_verdict(counts(rows), int(done), vector["rounds"]) or "continue"
-        for done, rows in vector["cases_after_round"].items()
-    }
-
-    assert decisions == vector["decision"]
-    assert last_look_alpha(vector["rounds"]) == pytest.approx(vector["final_level"])
