@@ -134,7 +134,6 @@ COMPILING = (
     Removal("test_a_second_figure_cannot_hide_a_higher_one", (Edit("checks/compile/device_code.py", 'registers=max(old.registers, int(match["registers"] or 0))', 'registers=int(match["registers"] or 0)'),)),
     Removal("test_only_an_instruction_counts_as_one", (Edit("checks/compile/device_code.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
     Removal("test_instructions_are_told_apart_from_all_else_in_ptx", (Edit("checks/compile/device_code.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
-    Removal("test_instructions_are_looked_for_in_the_sass", (Edit("checks/compile/device_code.py", "(?:@!?\\w+[ \\t]+)?([A-Z]", "(?:@!?\\w+[ \\t]+)?([a-z]"),)),
     Removal("test_a_file_that_would_replace_a_header_of_the_toolkit_fails", (Edit("checks/compile/nvcc.py", "if shadowed := self._shadowing_file(sources):", "if shadowed := None:"),)),
     Removal("test_a_line_of_diagnostics_stays_one_line", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
     Removal("test_diagnostics_cannot_steer_a_terminal", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pytest_upskill.checks import CheckResult
@@ -85,8 +83,8 @@ def test_instructions_are_looked_for_in_the_ptx(compilers: Compilers) -> None:
     _, found, missed = build(
         compilers,
         HOPPER,
-        Instruction(name="ptx_contains", text="wgmma.fence"),
-        Instruction(name="ptx_contains", text="wgmma.mma_async"),
+        Instruction(text="wgmma.fence"),
+        Instruction(text="wgmma.mma_async"),
         arch="sm_90a",
     )
 
@@ -96,44 +94,6 @@ def test_instructions_are_looked_for_in_the_ptx(compilers: Compilers) -> None:
     assert missed.message == (
         "ptx_contains 'wgmma.mma_async': not in the PTX (it has wgmma.fence.sync.aligned)"
     )
-
-
-def test_instructions_are_looked_for_in_the_sass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "bin" / "nvdisasm"
-    program.parent.mkdir()
-    program.write_text(
-        '#!/bin/sh\n[ "$1" = -c ] && [ -s "$2" ] && cat <<"END"\n'
-        "HFMA2:\n"
-        ".text.HFMA2:\n"
-        "        /*00e0*/              @!P0 BAR.SYNC.DEFER_BLOCKING 0x0 ;\n"
-        "        /*00f0*/                   CALL.REL.NOINC `(HGMMA) ;  /* IMMA */\nEND\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
-
-    _, found, *missed = build(
-        Compilers(),
-        SHARED,
-        Instruction(name="sass_contains", text="BAR.SYNC"),
-        *(Instruction(name="sass_contains", text=name) for name in ("HGMMA", "HFMA2", "IMMA")),
-    )
-
-    assert found.passed
-    assert not any(result.passed for result in missed)
-    assert missed[0].message == "sass_contains 'HGMMA': not in the SASS"
-
-
-def test_without_a_disassembler_the_check_cannot_be_decided(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    wanted = Instruction(name="sass_contains", text="HGMMA")
-
-    missing = Compilers().missing(Compile(language="cuda", requires=(wanted,)))
-
-    assert missing == "sass_contains needs nvdisasm: pip install nvidia-cuda-nvdisasm"
 
 
 def test_code_that_does_not_build_meets_no_requirement(compilers: Compilers) -> None:

@@ -27,7 +27,7 @@ from pytest_upskill.cases.skill_meta.values import (
     wrong_value,
 )
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Listing, Run
+from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Run
 from pytest_upskill.checks.calls import CallOf, ToolCalled, ToolOrder
 from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.extensions import Custom
@@ -169,8 +169,6 @@ class CompileEntry(Entry):
     """Maximum bytes of static shared memory of any kernel."""
     ptx_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
-    sass_contains: Texts = Field(default_factory=list)
-    """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
     file: FileNames = Field(default_factory=list)
     """Files of an agent's workspace to build instead of the answer's code."""
 
@@ -187,11 +185,7 @@ class CompileEntry(Entry):
             for name in get_args(Figure)
             if (most := getattr(self, name)) is not None
         )
-        instructions = (
-            Instruction(name=name, text=text)
-            for name in get_args(Listing)
-            for text in getattr(self, name)
-        )
+        instructions = (Instruction(text=text) for text in self.ptx_contains)
         return Compile(
             language=self.language,
             arch=self.arch,

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import AtMost, Instruction
-from pytest_upskill.checks.compile.toolchain import CannotCompile, homes_of, wheel_programs
-from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
 
 # Matched anywhere in a line, so that no text before a figure can hide it.
 _FIGURES = re.compile(
@@ -25,9 +18,8 @@ _FIGURES = re.compile(
     r"|(?<!\d)(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
     r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"
 )
-# Special registers of PTX and SASS: the only operands whose names the author cannot choose.
-_SPECIAL = re.compile(r"%[\w.]+|SR_[\w.]+")
-_SYMBOL = re.compile(r"\(.*\)")
+# Special registers: the only operands whose names the author cannot choose.
+_SPECIAL = re.compile(r"%[\w.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +88,12 @@ def check_instruction(required: Instruction, instructions: Iterable[str]) -> Che
 
     Args:
         required: The text to find.
-        instructions: Instructions of PTX or SASS, each an opcode and its operands.
+        instructions: Instructions of the PTX, each an opcode and its operands.
     """
-    kind = required.name.partition("_")[0].upper()
     text = " ".join(required.text.split())
     listing = list(dict.fromkeys(instructions))
     found = any(_matches(text, instruction) for instruction in listing)
-    message = f"{required.name} {required.text!r}: {'in' if found else 'not in'} the {kind}"
+    message = f"{required.name} {required.text!r}: {'in' if found else 'not in'} the PTX"
     if not found and (near := list(_same_family(text, listing))):
         message += f" (it has {', '.join(near[:3])})"
     return CheckResult(name=required.name, passed=found, message=message)
@@ -116,7 +107,7 @@ def _matches(text: str, instruction: str) -> bool:
     opcode, _, operands = instruction.partition(" ")
     if text in opcode or 0 <= instruction.find(text) < len(opcode):
         return True
-    registers = _SPECIAL.findall(_SYMBOL.sub("", operands))
+    registers = _SPECIAL.findall(operands)
     return any(register == text or register.startswith(f"{text}.") for register in registers)
 
 
@@ -130,7 +121,7 @@ def _same_family(text: str, instructions: Iterable[str]) -> Iterator[str]:
 MAGIC = b"\x7fELF"
 
 # https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html, 64 bits, little-endian. The bit
-# that marks a kernel is CUDA's own; nvdisasm and readelf show it as STO_CUDA_ENTRY and <other>: 10.
+# that marks a kernel is CUDA's own; readelf shows it as STO_CUDA_ENTRY and <other>: 10.
 _SECTIONS_AT, _SECTION_COUNT_AT = 40, 60
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL_ENTRY = struct.Struct("<IBBHQQ")
@@ -218,51 +209,3 @@ def ptx_instructions(ptx: str) -> Iterator[str]:
 
 def _is_whole(instruction: str) -> bool:
     return instruction.count("{") == instruction.count("}")
-
-
-_LIMITS = Limits(output_bytes=32 << 20)
-# Only instructions have an offset before them, unlike labels and directives with chosen names.
-_INSTRUCTION = re.compile(
-    r"^[ \t]+/\*[0-9a-f]{4,}\*/[ \t]+(?:\{[ \t]*)?(?:@!?\w+[ \t]+)?([A-Z][^\n;]*)", re.MULTILINE
-)
-
-
-class Disassembler:
-    """``nvdisasm``, from the CUDA toolkit or from its wheel."""
-
-    def missing(self) -> str | None:
-        """Return in one line how to install it, None if it is installed."""
-        if self._program:
-            return None
-        return "sass_contains needs nvdisasm: pip install nvidia-cuda-nvdisasm"
-
-    def instructions(self, cubin: bytes, sandbox: Sandbox) -> Iterator[str]:
-        """Disassemble device code.
-
-        Yields:
-            The opcode of each instruction, a space, and its operands.
-
-        Raises:
-            CannotCompile: The device code cannot be disassembled.
-            SandboxError: The disassembler cannot be started.
-        """
-        assert self._program is not None
-        with workspace() as home:
-            (home.root / "cubin").write_bytes(cubin)
-            outcome = sandbox.run(
-                [str(self._program), "-c", "../cubin"],
-                home,
-                readable=homes_of([self._program]),
-                limits=_LIMITS,
-            )
-        if not outcome.succeeded:
-            first = outcome.output.partition("\n")[0]
-            raise CannotCompile(f"nvdisasm cannot read the build: {first or outcome.ended}")
-        for instruction in _INSTRUCTION.findall(outcome.output):
-            yield " ".join(instruction.split())
-
-    @cached_property
-    def _program(self) -> Path | None:
-        if found := shutil.which("nvdisasm"):
-            return Path(found).absolute()
-        return next(wheel_programs("nvdisasm"), None)

@@ -17,7 +17,6 @@ from pytest_upskill.checks.builds import AtMost, Compile
 from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
 from pytest_upskill.checks.compile.device_code import (
     MAGIC,
-    Disassembler,
     Function,
     check_instruction,
     check_limit,
@@ -49,17 +48,15 @@ class _DeviceCode:
     """The files that nvcc generated from an answer."""
 
     ptx: tuple[str, ...]
-    cubins: tuple[bytes, ...]
     kernels: AbstractSet[str]
     """Names of the kernels with machine code, the only proof that a kernel was compiled."""
 
     @classmethod
     def of(cls, files: Sequence[bytes]) -> _DeviceCode:
-        cubins = tuple(file for file in files if file.startswith(MAGIC))
+        cubins = (file for file in files if file.startswith(MAGIC))
         texts = (file for file in files if not file.startswith(MAGIC))
         return cls(
             ptx=tuple(text.decode("utf-8", "replace") for text in texts),
-            cubins=cubins,
             kernels=frozenset(chain.from_iterable(map(kernels, cubins))),
         )
 
@@ -67,11 +64,7 @@ class _DeviceCode:
 class Cuda(Compiler):
     """A toolchain that builds cubins, the fastest mode that runs ptxas for a real architecture."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._disassembler = Disassembler()
-
-    def missing(self, check: Compile) -> str | None:
+    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Toolchain.missing`."""
         if self._nvcc is None:
             return (
@@ -80,7 +73,7 @@ class Cuda(Compiler):
             )
         if self._host is None:
             return "nvcc needs a C++ compiler for the host: no g++ or clang++ on PATH"
-        return self._disassembler.missing() if _requires(check, "sass_contains") else None
+        return None
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
@@ -120,20 +113,14 @@ class Cuda(Compiler):
     ) -> Iterator[CheckResult]:
         """Check the limits and instructions that the case requires of the device code."""
         functions: list[Function] = []
-        instructions: dict[str, list[str]] = {}
         if any(isinstance(each, AtMost) for each in check.requires):
             functions = self._functions(check, code, sandbox)
-        if _requires(check, "ptx_contains"):
-            ptx = map(ptx_instructions, code.ptx)
-            instructions["ptx_contains"] = [*chain.from_iterable(ptx)]
-        if _requires(check, "sass_contains"):
-            sass = (self._disassembler.instructions(each, sandbox) for each in code.cubins)
-            instructions["sass_contains"] = [*chain.from_iterable(sass)]
         for requirement in check.requires:
             if isinstance(requirement, AtMost):
                 yield check_limit(requirement, functions)
             else:
-                yield check_instruction(requirement, instructions[requirement.name])
+                instructions = chain.from_iterable(map(ptx_instructions, code.ptx))
+                yield check_instruction(requirement, instructions)
 
     def _functions(self, check: Compile, code: _DeviceCode, sandbox: Sandbox) -> list[Function]:
         """Return the resource usage of functions, from separate runs of ptxas on the PTX.
@@ -229,10 +216,6 @@ class Cuda(Compiler):
                 if self._toolkit.joinpath("include", *parts[start:]).is_file():
                     return block.name
         return None
-
-
-def _requires(check: Compile, name: str) -> bool:
-    return any(requirement.name == name for requirement in check.requires)
 
 
 def _nvcc_paths() -> Iterator[Path]:
