@@ -42,9 +42,10 @@ def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> 
     """Read a document of the skill ``csv``; ``tsv`` is beside it."""
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
     near = {"csv": CSV, "tsv": skill("tsv")}
-    reading = registry.read(Path(f"evals/evals{suffix}"), text)
+    path = Path(f"evals/evals{suffix}")
+    reading = registry.read(path, text)
     if reading is None:
-        raise BadFile([registry.unfit()])
+        raise registry.unfit(path, text)
     return read_cases(reading, owner=owner, find=lambda name: near.get(plain_name(name)))
 
 

@@ -184,6 +184,8 @@ class CaseDiscovery:
         """Return the skills to which the case files in and below a folder belong."""
         if top not in self._skills_with_cases:
             files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
+            if (top / "SKILL.md").exists():
+                files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
             self._skills_with_cases[top] = {
                 skill
                 for file in files
@@ -278,7 +280,8 @@ def _enclosing_skill(case_file: Path) -> Path | None:
     for folder in case_file.parents[:_MOST_ABOVE]:
         if (folder / "SKILL.md").exists():
             below = case_file.parent.relative_to(folder).as_posix()
-            return folder if CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./")) else None
+            is_for_cases = CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./"))
+            return folder if is_for_cases or registry.is_folder_of_cases(case_file) else None
     return None
 
 

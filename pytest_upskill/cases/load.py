@@ -197,7 +197,7 @@ class _Loader:
             raise BadFile([Problem(what=what)])
         reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
         if reading is None:
-            raise BadFile([registry.unfit()])
+            raise registry.unfit(self._path, text)
         self._compared = compared_files(reading.document)
         owner = None if self._folder is None else self._owner(self._folder)
         file = read_cases(reading, owner=owner, find=self._find)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_upskill.cases.adapters import registry
 from tests.evals import SAYS_HI, problems, read, read_one
+
+NO_CASES = registry.unfit(Path("a.txt"), "").problems[0].what
 
 
 @pytest.mark.parametrize("document", [[], {"evals": []}])
@@ -29,8 +32,8 @@ def test_an_unknown_key_that_looks_like_an_expectation_is_reported_once() -> Non
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (3, f"f:1:1: {registry.unfit().what}"),
-        ({"a": [1]}, f"f:1:1: {registry.unfit().what}"),
+        (3, f"f:1:1: {NO_CASES}"),
+        ({"a": [1]}, f"f:1:1: {NO_CASES}"),
         ([1], "f:2:2: [0]: must be an object, got 1"),
         ([{"prompt": " "}], 'f:3:13: [0].prompt: must be non-empty text, got " "'),
         ({"evals": [{"question": 3}]},

@@ -252,6 +252,14 @@ class Adapter:
     def _certain(self) -> re.Pattern[str]:
         return pattern_of(each for each in self.places if "*" not in each.rpartition("/")[2])
 
+    @cached_property
+    def _in_folders(self) -> re.Pattern[str]:
+        return pattern_of(each for each in self.places if "/" in each)
+
+    def is_folder_of_cases(self, path: str) -> bool:
+        """Return whether the folder of a file is one that the tool has for its files."""
+        return self._in_folders.search(path) is not None
+
     def is_place(self, path: str) -> bool:
         """Return whether a file of this path, with slashes, may be the tool's."""
         return self._pattern.search(path) is not None

@@ -188,7 +188,7 @@ Assertions = Annotated[
 
 def Stated(prefix: str) -> Reads:  # noqa: N802  like a type
     """Mark a field of texts that become statements with a prefix."""
-    return Reads(lambda texts: statements(texts, prefix=prefix), f"“{prefix} …”")
+    return Reads(lambda texts: statements(texts, prefix=prefix), f"“{prefix.strip()} …”")
 
 
 _DENIED = re.compile(
@@ -205,7 +205,7 @@ def NotStated(prefix: str) -> Reads:  # noqa: N802  like a type
         is_denied = isinstance(text, str) and _DENIED.match(text)
         return statements(text, prefix="" if is_denied else prefix)
 
-    return Reads(lambda texts: sum(map(read, as_list(texts)), NOTHING), f"“{prefix} …”")
+    return Reads(lambda texts: sum(map(read, as_list(texts)), NOTHING), f"“{prefix.strip()} …”")
 
 
 def Searched(kind: str) -> Reads:  # noqa: N802  like a type
@@ -223,10 +223,13 @@ def Searched(kind: str) -> Reads:  # noqa: N802  like a type
 
 def NeedsAgent(why: str) -> Reads:  # noqa: N802  like a type
     """Mark a field of an expectation that no answer can meet: a case that has it is skipped."""
-    return Reads(lambda value: Draft(skips=(f"a single answer {why}",)) if value else NOTHING, why)
+    reason = f"a single answer {why}"
+    read = lambda value: Draft(skips=(reason,)) if value else NOTHING  # noqa: E731
+    return Reads(read, f"skipped: {reason}")
 
 
 def Lacks(what: str) -> Reads:  # noqa: N802  like a type
     """Mark a field of what the author's tool gives: a case that has it is skipped."""
     reason = f"a single answer has no {what}"
-    return Reads(lambda value: Draft(lacks=(reason,)) if value else NOTHING, reason)
+    read = lambda value: Draft(lacks=(reason,)) if value else NOTHING  # noqa: E731
+    return Reads(read, f"skipped: {reason}")

@@ -23,7 +23,7 @@ from pytest_upskill.cases.adapters import (
 )
 from pytest_upskill.cases.adapters.adapter import Adapter
 from pytest_upskill.cases.adapters.reading import Reading, read_document
-from pytest_upskill.cases.source.document import Document, Problem
+from pytest_upskill.cases.source.document import BadFile, Document, Problem
 from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.text import parse_csv, parse_markdown
 from pytest_upskill.cases.source.yaml import parse_yaml
@@ -65,6 +65,12 @@ def is_certain(path: PurePath) -> bool:
     return any(adapter.is_certain_place(name) for adapter in ADAPTERS)
 
 
+def is_folder_of_cases(path: PurePath) -> bool:
+    """Return whether the folder of a file is one that a tool has for its case files."""
+    name = path.as_posix()
+    return any(adapter.is_folder_of_cases(name) for adapter in ADAPTERS)
+
+
 def read(
     path: Path, text: str, *, suffix: str = "", adapters: Iterable[Adapter] = ()
 ) -> Reading | None:
@@ -99,9 +105,16 @@ def _is_empty(value: object) -> bool:
     return not value or (isinstance(value, dict) and [] in value.values())
 
 
-def unfit() -> Problem:
-    """Return why no adapter reads a file, with the formats that are known."""
+def unfit(path: Path, text: str) -> BadFile:
+    """Return why no adapter reads a file: mistakes in its cases, or the formats that are known."""
+    parse = PARSERS.get(path.suffix.lower())
+    placed = adapters_at(path) if parse else ()
+    readings = [read_document(adapter, parse(text)) for adapter in placed if parse]
+    if found := [
+        each for reading in readings for case in reading.entries for each in case.problems
+    ]:
+        return BadFile(dict.fromkeys(found))
     tools = ", ".join(adapter.tool for adapter in ADAPTERS)
     shape = '[{"prompt": "…", "assertions": ["…"]}]'
     what = f"contains no cases: write {shape}, or as in the files of {tools} (docs/formats.md)"
-    return Problem(line=1, column=1, what=what)
+    return BadFile([Problem(line=1, column=1, what=what)])
