@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
+from pytest_upskill.stats import Estimate, pass_at_k, pass_hat_k
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 
@@ -96,13 +97,18 @@ class ArmFigures:
     """Tokens of all runs for each that passed; None if none did, or if they were not counted."""
     cost_usd_per_pass: float | None
     """Dollars of all runs for each that passed, likewise."""
+    pass_at_k: Estimate | None
+    """Probability that at least one of k runs passes; None if that is not asked or not known."""
+    pass_hat_k: Estimate | None
+    """Probability that all of k runs pass, likewise."""
 
 
-def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
+def figures(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmFigures:
     """Return means over the valid runs of each case, averaged over the cases.
 
     Args:
         valid: Valid runs of each case, at least one each.
+        at_k: The k of pass@k and pass^k; 0 for none.
     """
 
     def average(of: Callable[[RunResult], float]) -> float:
@@ -112,11 +118,12 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         known = list(amounts)
         return None if None in known else sum(amount or 0 for amount in known)
 
-    rates = [Fraction(sum(run.passed for run in runs), len(runs)) for runs in valid]
+    counts = [(sum(run.passed for run in runs), len(runs)) for runs in valid]
+    rates = [Fraction(*each) for each in counts]
     completions = [run.completion for runs in valid for run in runs]
     tokens = total(completion.tokens for completion in completions)
     dollars = total(completion.cost_usd for completion in completions)
-    passes = sum(run.passed for runs in valid for run in runs)
+    passes = sum(passed for passed, _ in counts)
     return ArmFigures(
         runs=len(completions),
         passes=passes,
@@ -129,6 +136,8 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         latency_s=average(lambda run: run.completion.latency_s),
         tokens_per_pass=tokens / passes if tokens is not None and passes else None,
         cost_usd_per_pass=dollars / passes if dollars is not None and passes else None,
+        pass_at_k=pass_at_k(counts, at_k) if at_k else None,
+        pass_hat_k=pass_hat_k(counts, at_k) if at_k else None,
     )
 
 

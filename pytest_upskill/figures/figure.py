@@ -84,6 +84,7 @@ _LIFT: Sequence[Row[Lift]] = (
         lambda lift: lift.token_ratio,
     ),
     ("runs_needed", "count", "runs that would probably be enough", lambda lift: lift.runs_needed),
+    ("at_k", "count", "the k of pass@k and pass^k", lambda lift: lift.cell.at_k or None),
     ("runs.spared", "count", "runs skipped by an early stop", lambda lift: lift.skipped_runs),
 )
 
@@ -98,6 +99,8 @@ _ARM: Sequence[Row[ArmFigures]] = (
     ("tokens_per_pass", "tokens", "tokens of all runs per pass", lambda arm: arm.tokens_per_pass),
     ("cost_usd_per_pass", "dollars", "cost of all per pass", lambda arm: arm.cost_usd_per_pass),
     ("latency_s", "seconds", "latency per run", lambda arm: arm.latency_s),
+    ("pass_at_k", "share", "pass@k: at least one of k runs passes", lambda arm: arm.pass_at_k),
+    ("pass_hat_k", "share", "pass^k: all of k runs pass", lambda arm: arm.pass_hat_k),
 )
 
 _JUDGE: Sequence[Row[Judged]] = (

@@ -331,7 +331,7 @@ class Lift:
             for trial in self.cell.counted_trials
             if trial.arm == arm and trial.runs and (not paired or trial.case in paired)
         ]
-        return figures(valid) if valid else None
+        return figures(valid, self.cell.at_k) if valid else None
 
     @property
     def sentence(self) -> str:

@@ -68,6 +68,8 @@ class TrialGroup:
     """Whether a comparison is missing that should exist."""
     skipped: tuple[str, ...] = ()
     """Cases that did not run, or not in every arm."""
+    at_k: int = 0
+    """The k for which pass@k and pass^k are reported; 0 for none."""
     judge: str = ""
     """Full name of the judge; empty for none."""
     labels: CellLabels | None = None

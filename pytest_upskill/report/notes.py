@@ -21,6 +21,7 @@ from pytest_upskill.figures.wording import (
     money,
     percent,
     points,
+    rate_text,
 )
 from pytest_upskill.project.messages import counted
 
@@ -131,6 +132,25 @@ def _remarks(gate: Gate) -> Iterator[str]:
     if is_by_code and (explanation := _explain_verdict(lift)):
         yield explanation
     yield from _about_runs(lift)
+    if cell.at_k:
+        yield _at_k(lift, cell.at_k)
+
+
+def _at_k(lift: Lift, k: int) -> str:
+    """Return pass@k and pass^k of both arms."""
+    arms = [arm for arm in (lift.without_skill, lift.with_skill) if arm]
+    each = [(arm.pass_at_k, arm.pass_hat_k) for arm in arms]
+    at_k, hat_k = (
+        (
+            " -> ".join(rate_text(rate) for rate in rates if rate)
+            for rates in zip(*each, strict=True)
+        )
+        if each
+        else ("", "")
+    )
+    if not at_k:
+        return f"pass@{k} is unknown, as no case has {k} runs that count: --upskill-runs {k}"
+    return f"pass@{k} {at_k}, pass^{k} {hat_k}"
 
 
 def _about_runs(lift: Lift) -> Iterator[str]:

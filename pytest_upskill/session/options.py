@@ -78,6 +78,12 @@ _RUN = (
     ),
     Option("runs", "Number of runs of each case in each arm.", "N", "int", 1),
     Option(
+        "at-k",
+        "Also report pass@K and pass^K: at least one of K runs passes, and all of them do.",
+        "K",
+        "int",
+    ),
+    Option(
         "changed-since",
         "Run only skills whose folder has changed since the branch left this git ref.",
         "REF",

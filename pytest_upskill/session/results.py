@@ -189,6 +189,7 @@ def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
             past_unknown=first.past_unknown,
             skipped=tuple(sorted(records.skipped.get(key, ()))),
             trials=tuple(record.result for record in trials),
+            at_k=settings.at_k,
             judge="" if key.chooses or settings.judge is None else judge_name(settings.judge),
         )
         cells.append(replace(cell, labels=_labels(cell, root)))

@@ -54,6 +54,8 @@ class Settings:
     judge: Model | None
     """Model that decides statements about answers; None if there is none."""
     runs: int
+    at_k: int
+    """The k of pass@k and pass^k; 0 for none."""
     """Repeats of each trial."""
     min_pass_rate: float | None
     """Minimum share of runs that pass if the case file sets none; None for more than half."""
@@ -137,6 +139,7 @@ class Settings:
             models=models,
             judge=judge,
             runs=positive(config, "runs"),
+            at_k=0 if value_of(config, "at_k") is None else positive(config, "at_k"),
             min_pass_rate=rate(config, "min_pass_rate"),
             thresholds=Thresholds(
                 min_mean_pass_rate=rate(config, "min_mean_pass_rate"),

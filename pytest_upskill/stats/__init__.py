@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
-from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
+from pytest_upskill.stats.intervals import (
+    lift_interval,
+    pass_at_k,
+    pass_hat_k,
+    pass_rate_interval,
+    population_interval,
+)
 from pytest_upskill.stats.judged import (
     MIN_LABELS,
     STRATA,
@@ -77,6 +83,8 @@ __all__ = [
     "lift_test",
     "look_alpha",
     "mixed",
+    "pass_at_k",
+    "pass_hat_k",
     "pass_rate_interval",
     "population_interval",
     "queries_needed",

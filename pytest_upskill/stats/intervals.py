@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from math import acos, copysign, cos, exp, lgamma, log, log1p, pi, sqrt
+from math import acos, comb, copysign, cos, exp, fsum, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist, fmean, stdev
 
-from pytest_upskill.stats.counts import CaseCounts, Interval, lift, usable
+from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift, usable
 
 _MIN_CASES_OF_POPULATION = 5
 _HALVINGS = 60
@@ -47,6 +47,42 @@ def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
     return Interval(
         max(0.0, min(rate, (centre - reach) / scale)), min(1.0, max(rate, (centre + reach) / scale))
     )
+
+
+def pass_at_k(cases: Sequence[tuple[int, int]], k: int) -> Estimate | None:
+    """Return pass@k, the probability that at least one of k runs passes, with its 95 % interval.
+
+    The mean over cases of ``1 - C(n-c, k) / C(n, k)`` for c passes of n runs, which is unbiased
+    (Chen et al. 2021, arXiv:2107.03374). The interval is Wilson's for as many trials as there are
+    distinct groups of k runs, the sum of ``floor(n / k)``.
+
+    Args:
+        cases: Passes and runs of each case; cases with fewer than k runs are left out.
+        k: Number of runs, at least 1.
+    """
+    return _at_k(cases, k, lambda passes, runs: 1 - comb(runs - passes, k) / comb(runs, k))
+
+
+def pass_hat_k(cases: Sequence[tuple[int, int]], k: int) -> Estimate | None:
+    """Return pass^k, the probability that all of k runs pass, with its 95 % interval.
+
+    The mean over cases of ``C(c, k) / C(n, k)``, with the interval of `pass_at_k`.
+
+    Args:
+        cases: Passes and runs of each case; cases with fewer than k runs are left out.
+        k: Number of runs, at least 1.
+    """
+    return _at_k(cases, k, lambda passes, runs: comb(passes, k) / comb(runs, k))
+
+
+def _at_k(
+    cases: Sequence[tuple[int, int]], k: int, of: Callable[[int, int], float]
+) -> Estimate | None:
+    enough = [case for case in cases if case[1] >= k]
+    if not enough:
+        return None
+    rate = fsum(of(*case) for case in enough) / len(enough)
+    return Estimate(rate, *wilson_interval(rate, sum(runs // k for _, runs in enough)))
 
 
 def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval | None:
