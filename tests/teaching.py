@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher import refine
+from pytest_upskill.teacher import improve
 from pytest_upskill.teacher.holdout import is_held_out, power
 from tests.loopback import Loopback, Received, Reply
 
@@ -27,8 +28,6 @@ HEAD = (
 KNOWN = tuple(bay for bay in BAYS if bay % 2)
 """The bays whose codes the skill has to begin with."""
 LACKING = tuple(bay for bay in BAYS if not bay % 2)
-TRAIN = tuple(bay for bay in BAYS if not is_held_out(f"bay-{bay}"))
-
 Teacher = Callable[[Received, int], str]
 """The reply of a teacher to a request, and the number of the request, from 1."""
 
@@ -43,6 +42,13 @@ def line(bay: int) -> str:
 
 def question(bay: int) -> str:
     return f"Which code has bay {bay} of the depot in the town of Quarn?"
+
+
+def held_out(bay: int) -> bool:
+    return is_held_out(Case(id="", input=question(bay), checks=()))
+
+
+TRAIN = tuple(bay for bay in BAYS if not held_out(bay))
 
 
 def case(bay: int) -> dict[str, Any]:
@@ -163,5 +169,5 @@ cached_power = cache(power)
 
 @pytest.fixture
 def depot(pytester: pytest.Pytester, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Depot:
-    monkeypatch.setattr(refine, "power", cached_power)
+    monkeypatch.setattr(improve, "power", cached_power)
     return Depot(pytester.path, loopback)

@@ -11,6 +11,7 @@ from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
+from pytest_upskill.cases.catalogue import Catalogues
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.grading.grade import Decide
@@ -99,5 +100,7 @@ class Workplace:
     extensions: Extensions
     decide: Callable[[Case], Decide]
     """Returns the function that decides the custom checks of a case."""
+    catalogues: Callable[[], Catalogues]
+    """Returns what agents see of the skills."""
     judge: Model | None = None
     """Model that decides statements about answers; None if there is none."""

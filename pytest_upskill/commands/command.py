@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,9 @@ from pytest_upskill.figures.wording import columns
 from pytest_upskill.project.messages import safe_line
 
 PROGRAM: Final = "pytest-upskill"
+
+STUDENT: Final = "haiku"
+"""The model to run on if neither an option nor the ini file names one."""
 
 PASSED: Final = 0
 INTERRUPTED: Final = 2
@@ -57,6 +62,13 @@ def whole_number_type(low: int, high: int | None = None) -> Callable[[str], int]
         return int(text)
 
     return parse
+
+
+def with_generic_server(model: str, base_url: str | None) -> str:
+    """Return a model's name with the server of ``GENERIC_BASE_URL``, if it is for that."""
+    url = os.environ.get("GENERIC_BASE_URL", "")
+    is_generic = re.match(r"([^=]+=)?generic[.:]", model) and "@http" not in model
+    return f"{model}@{url}" if url and is_generic and not base_url else model
 
 
 class Parser(argparse.ArgumentParser):

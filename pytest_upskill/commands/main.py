@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -42,6 +43,9 @@ _TOGETHER: Mapping[str, str] = {
     "refine": "teacher:REFINE",
 }
 """Commands that share a module."""
+
+
+_DASHES = re.compile(r"^[\u2013\u2014]-?(?=[a-z])")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,7 +103,8 @@ def parse(name: str, command: Command, arguments: Sequence[str]) -> argparse.Nam
     Raises:
         CommandError: The arguments are invalid.
     """
-    own, passed_on = list(arguments), []
+    # A text that was copied from a page may have typographic dashes: —-from.
+    own, passed_on = [_DASHES.sub("--", each) for each in arguments], []
     if command.passes_on and "--" in own:
         at = own.index("--")
         own, passed_on = own[:at], own[at + 1 :]

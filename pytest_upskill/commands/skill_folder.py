@@ -51,26 +51,24 @@ def own_cases(
     return found, problems
 
 
-def load_skill(folder: Path, extensions: Extensions, *, evals: bool = False) -> Skill:
+def load_skill(folder: Path, extensions: Extensions) -> Skill:
     """Read a skill with the cases of one file.
 
     Args:
         folder: Its folder, as an absolute path.
         extensions: What plugins add to the format.
-        evals: Whether the cases must be those of an evals file; otherwise a ``skill_meta.json``
-            comes first, and a skill without cases is returned if there is no case file.
+
+    Returns:
+        The skill with the cases of its ``skill_meta.json``, else of another case file, else none.
 
     Raises:
-        CommandError: It cannot be read, or has no such file.
+        CommandError: It cannot be read.
     """
     found, problems = own_cases(folder, extensions)
     if problems:
         raise problems_error(folder, problems)
-    eligible = [each for each in found if not (evals and each.case_file.name == CASE_FILE)]
-    if eligible:
-        return min(eligible, key=lambda skill: _preference(skill.case_file))
-    if evals:
-        raise CommandError(f"{folder}: --harden needs an evals file, such as evals/evals.json")
+    if found:
+        return min(found, key=lambda skill: _preference(skill.case_file))
     try:
         return load_skills(folder / "SKILL.md", extensions=extensions)[0]
     except SkillError as error:

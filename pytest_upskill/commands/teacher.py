@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_upskill.answers.resources import Workplace
 from pytest_upskill.commands.command import (
     PASSED,
+    STUDENT,
     UNUSABLE,
     Command,
     CommandError,
     whole_number_type,
+    with_generic_server,
 )
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
 from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.teacher.cases import propose_cases
-from pytest_upskill.teacher.confirmation import RUNS
+from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
 from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.generate import GenerateSettings, generate
-from pytest_upskill.teacher.harden import harden
+from pytest_upskill.teacher.improve import Settings, generate, refine
 from pytest_upskill.teacher.outcome import CommandOutcome, Decision
-from pytest_upskill.teacher.refine import refine
 from pytest_upskill.teacher.sources import read_sources
 from pytest_upskill.teacher.terms import Consent, Terms
+from pytest_upskill.teacher.versions import Wishes
 
 _EXIT_CODES: Mapping[Decision, int] = {
     "accepted": PASSED,
@@ -41,24 +43,37 @@ _MAX_COUNT = 500
 """Most runs, steps or cases: the runs of one look must not reach the numbers of the next."""
 
 _TEACHER = "opus"
-_STUDENT = "haiku"
 
 
 def _add_teacher_arguments(
-    parser: argparse.ArgumentParser, *, sources: bool, counts: Mapping[str, tuple[int, str]]
+    parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int, str]]
 ) -> None:
     """Add the options of all commands that have a teacher, and numbers of runs, steps or cases.
 
     Args:
         parser: The command's parser.
-        sources: Whether the command reads sources.
         counts: Default and help of each number, by the name of its option.
     """
     _add_models(parser)
-    if sources:
-        _add_sources(parser)
+    group = parser.add_argument_group("sources")
+    group.add_argument(
+        *("-f", "--from"),
+        dest="sources",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="SOURCE",
+        help="a document, a trace of an agent, or a skill; repeatable",
+    )
+    group.add_argument(
+        *("-y", "--yes"),
+        action="store_true",
+        help="send the sources without asking, and answer no questions of the teacher",
+    )
     _add_limits(parser, counts)
-    parser.set_defaults(yes=False, apply=False)  # not every command has these options
+    parser.add_argument(
+        "--apply", action="store_true", help="change the skill's folder without asking"
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the plan and its maximum cost, then stop"
     )
@@ -76,34 +91,21 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         "--eval-model",
         action="append",
         metavar="STUDENT",
-        help=f"a student, which the skill is for; repeatable (default: {_STUDENT})",
+        help=f"a student, which the skill is for; repeatable (default: {STUDENT})",
     )
     group.add_argument(
         "--eval-base-url",
         metavar="URL",
         help="OpenAI-compatible server for students that name no host",
     )
-    group.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="parameter of the students' requests, as in --upskill-param; repeatable",
-    )
-
-
-def _add_sources(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("sources")
-    group.add_argument(
-        *("-f", "--from"),
-        dest="sources",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="SOURCE",
-        help="a document, a trace of an agent, or a skill; repeatable",
-    )
-    group.add_argument("-y", "--yes", action="store_true", help="send the sources without asking")
+    for option, whose in (("--param", "students"), ("--teacher-param", "teacher")):
+        group.add_argument(
+            option,
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help=f"parameter of the requests to the {whose}, as in --upskill-param; repeatable",
+        )
 
 
 def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int, str]]) -> None:
@@ -119,7 +121,7 @@ def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int,
         "--max-answers",
         type=whole_number_type(1),
         metavar="N",
-        help="maximum number of answers; needed for models without a price",
+        help="maximum number of answers; needed for remote models without a price",
     )
     for option, (default, meaning) in counts.items():
         group.add_argument(
@@ -127,7 +129,7 @@ def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int,
             type=whole_number_type(1, _MAX_COUNT),
             default=default,
             metavar="N",
-            help=f"{meaning} (default: %(default)s)",
+            help=f"{meaning} (default: %(default)s)" if default else meaning,
         )
 
 
@@ -169,13 +171,17 @@ def _run_in_session(
     return run_in_session(
         run_in_workplace,
         place=place,
-        teacher=options.model,
-        students=(options.eval_model or [_STUDENT]) if students else [options.model],
+        teacher=with_generic_server(options.model, None),
+        students=[
+            with_generic_server(each, options.eval_base_url)
+            for each in (options.eval_model or [STUDENT] if students else [options.model])
+        ],
         base_url=options.eval_base_url,
         arguments=[
             *(f"--upskill-param={parameter}" for parameter in options.param),
             *(["--upskill-dry-run"] if options.dry_run else []),
         ],
+        teacher_parameters=options.teacher_param,
     )
 
 
@@ -191,14 +197,17 @@ def _dollars(text: str) -> float:
 
 _GENERATE_COUNTS = {
     "--count": (24, "number of cases to keep"),
+    "--queries": (20, "number of queries to keep, by which the description can be measured"),
     "--steps": (3, "number of edited versions to try"),
     "--runs": (RUNS, "runs of each held-out case with and without the skill"),
 }
 
 
 def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="what the skill is for")
-    _add_teacher_arguments(parser, sources=True, counts=_GENERATE_COUNTS)
+    parser.add_argument(
+        "task", metavar="TASK", nargs="?", default="", help="what the skill is for, or should learn"
+    )
+    _add_teacher_arguments(parser, _GENERATE_COUNTS)
     parser.add_argument(
         "-e",
         "--example",
@@ -212,7 +221,7 @@ def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="folder of the new skill (default: skills/NAME)",
+        help="folder of the skill (default: skills/NAME; with --from SKILL, that skill)",
     )
     parser.add_argument(
         "--no-eval",
@@ -222,27 +231,48 @@ def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_generate(options: argparse.Namespace) -> int:
-    if not options.task.strip():
+    skills = [source for source in options.sources if (_folder(source) / "SKILL.md").is_file()]
+    task = options.task.strip()
+    if not task and not options.sources:
         raise CommandError("the task is empty: say what the skill is for")
-    examples = "".join(f"\n\nFor example: {example}" for example in options.example)
+    if len(skills) > 1:
+        raise CommandError(
+            f"--from: {skills[0]} and {skills[1]} are skills: name the one to improve, and copies "
+            "of the others' files as documents"
+        )
+    task += "".join(f"\n\nFor example: {example}" for example in options.example)
+    if skills and not options.no_eval:
+        return _improve(options, skills[0], task=task, count=options.count, output=options.output)
+    task = task or "do what the sources show"
 
     def generate_with(engine: Engine) -> CommandOutcome:
-        settings = GenerateSettings(
-            task=options.task + examples,
-            sources=read_sources(options.sources),
-            output=options.output,
-            count=options.count,
-            steps=options.steps,
-            runs=options.runs,
-        )
-        return generate(engine, settings)
+        return generate(engine, _settings(options, task, options.sources))
 
     return _run_in_session(generate_with, options, Path(), students=not options.no_eval)
 
 
+def _settings(
+    options: argparse.Namespace, task: str, sources: Sequence[Path], **more: Any
+) -> Settings:
+    settings = {"count": 0, "queries": 0, "output": None, **vars(options), **more}
+    names = ("count", "queries", "output", "steps", "runs")
+    return Settings(
+        wishes=Wishes(task=task, sources=read_sources(sources)),
+        description=settings.get("description", False),
+        **{name: settings[name] for name in names},
+    )
+
+
+def _folder(source: Path) -> Path:
+    return source.parent if source.name == "SKILL.md" else source
+
+
 GENERATE = Command(
-    description="Write a skill and its cases, and measure it on held-out cases.",
-    epilog='Example: pytest-upskill generate "write nvidia kernels" --from ./trace.md',
+    description="Write a skill and its cases, and measure it on held-out cases; or improve one.",
+    epilog=(
+        'examples:\n  pytest-upskill generate "write nvidia kernels" --from ./trace.md\n'
+        '  pytest-upskill generate "handle errors too" --from ./skills/kernels/\n'
+    ),
     add_arguments=_add_generate_arguments,
     run=_run_generate,
 )
@@ -250,26 +280,23 @@ GENERATE = Command(
 
 def _add_cases_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
-    counts = {"--count": (24, "number of cases to keep")}
-    _add_teacher_arguments(parser, sources=True, counts=counts)
-    parser.add_argument(
-        "--harden",
-        action="store_true",
-        help="instead, turn the statements of an evals file into checks by code",
-    )
-    parser.add_argument("--apply", action="store_true", help="write the cases without asking")
+    counts = {name: _GENERATE_COUNTS[name] for name in ("--count", "--queries")}
+    _add_teacher_arguments(parser, counts)
 
 
 def _run_cases(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
     def propose_with(engine: Engine) -> CommandOutcome:
-        skill = load_skill(folder, engine.workplace.extensions, evals=options.harden)
-        if options.harden:
-            return harden(engine, skill)
-        return propose_cases(engine, skill, read_sources(options.sources), count=options.count)
+        return propose_cases(
+            engine,
+            load_skill(folder, engine.workplace.extensions),
+            read_sources(options.sources),
+            count=options.count,
+            queries=options.queries,
+        )
 
-    return _run_in_session(propose_with, options, folder, students=not options.harden)
+    return _run_in_session(propose_with, options, folder)
 
 
 CASES = Command(
@@ -282,24 +309,33 @@ CASES = Command(
 
 _REFINE_COUNTS = {
     "--steps": (4, "number of candidates to try"),
-    "--runs": (RUNS, "runs of each held-out case with each version"),
+    "--runs": (0, f"runs of each held-out case ({RUNS}) or query ({QUERY_RUNS}) with each version"),
 }
 
 
 def _add_refine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
-    _add_teacher_arguments(parser, sources=False, counts=_REFINE_COUNTS)
+    _add_teacher_arguments(parser, _REFINE_COUNTS)
     parser.add_argument(
-        "--apply", action="store_true", help="write an accepted version without asking"
+        "--description",
+        action="store_true",
+        help="improve only the description, by which queries choose the skill",
     )
 
 
 def _run_refine(options: argparse.Namespace) -> int:
-    folder = folder_of_skill(options.skill).absolute()
+    runs = options.runs or (QUERY_RUNS if options.description else RUNS)
+    return _improve(options, options.skill, runs=runs)
+
+
+def _improve(options: argparse.Namespace, skill: Path, *, task: str = "", **more: Any) -> int:
+    """Improve a skill; the other sources are those of its new version."""
+    folder = folder_of_skill(skill).absolute()
+    sources = [source for source in options.sources if source != skill]
 
     def refine_with(engine: Engine) -> CommandOutcome:
-        skill = load_skill(folder, engine.workplace.extensions)
-        return refine(engine, skill, steps=options.steps, runs=options.runs)
+        read = load_skill(folder, engine.workplace.extensions)
+        return refine(engine, read, _settings(options, task, sources, **more))
 
     return _run_in_session(refine_with, options, folder)
 

@@ -35,6 +35,7 @@ The ini key ``upskill_aliases`` adds and overrides.
 
 _WIRE_FORMATS = frozenset({"anthropic", "openai", "generic"})
 """Prefixes that name the wire format of a base URL."""
+_OLLAMA = BY_PREFIX["ollama"]
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _OPEN_USERINFO = re.compile(r"://[^/@]*$")
 """The end of a URL that has no path, or that was split at a comma in its credentials."""
@@ -223,7 +224,8 @@ def _resolve(
         if not tail:
             raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
         if prefix == "generic":
-            return _ServedModel("openai", tail, base_url or _generic_url(name, default_base_url))
+            # As in upskill, whose README calls Ollama's models so.
+            return _ServedModel("openai", tail, base_url or default_base_url or _OLLAMA.url)
         if prefix == "anthropic":
             tail = _anthropic_name(name, tail, aliases)
         host = BY_PREFIX[prefix]
@@ -275,15 +277,6 @@ def _anthropic_name(name: str, tail: str, aliases: Mapping[str, str]) -> str:
             "or Anthropic's full model name"
         )
     return target.name
-
-
-def _generic_url(name: str, default_base_url: str | None) -> str:
-    if default_base_url is None:
-        raise ModelError(
-            f"{name!r} needs a server: write {name}@http://127.0.0.1:8080/v1 "
-            "or set --upskill-base-url"
-        )
-    return default_base_url
 
 
 def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) -> _ServedModel:

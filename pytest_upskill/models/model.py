@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -92,6 +94,15 @@ class Model:
             return None
         netloc = url.netloc.lower()
         return host if netloc.endswith(host.domains) else BY_NETLOC.get(netloc)
+
+    @property
+    def is_on_own_network(self) -> bool:
+        """Whether its server is on this computer or in a private network: nobody sends a bill."""
+        host = BY_PREFIX.get(self.provider)
+        name = urlsplit(self.base_url or (host.url if host else "")).hostname or ""
+        with suppress(ValueError):
+            return ip_address(name).is_private
+        return name == "localhost" or name.endswith((".localhost", ".local", ".internal"))
 
 
 def is_language_model(address: str) -> bool:

@@ -14,6 +14,12 @@ CATALOGUE = "catalogue.json"
 RUNS = "runs"
 """Name of the folder of the history in it."""
 
+DRAFTS = "drafts"
+"""Name of the folder in it with a folder for each command of a teacher."""
+
+ANSWERS = "answers.txt"
+"""Name of the file in such a folder that lists its recordings by the starts of their digests."""
+
 CONFTEST = "conftest.py"
 _INI_FILES = (
     "pytest.toml",

@@ -11,18 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill import STATE
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.models import Model, ModelError, Request
+from pytest_upskill.project.files import read_state
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.session.case_files import catalogue_file
-from pytest_upskill.session.chosen_models import read_model
+from pytest_upskill.project.project import ANSWERS, DRAFTS
+from pytest_upskill.session.case_files import catalogue_file, catalogues_of
+from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
 from pytest_upskill.session.hosts import hosts, model_problems
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.plugin_hooks import decider, extensions_of
 from pytest_upskill.session.resources import RESOURCES, set_up
+from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.terminal import write
 from pytest_upskill.trials.conversation import probe
 from pytest_upskill.trials.trial import Trial, request
@@ -78,11 +82,16 @@ class Prune:
                 url = host_of[trial.model].url
                 yield from ((request, url) for request in _requests(trial, run, cache, url))
 
-        # A judgement depends on the text of the answer, which no trial contains: keep them all.
+        # A judgement depends on the text of the answer, which no trial contains: keep them all. A
+        # teacher's command continues from its recordings until its folder is deleted.
+        drafts = self._config.stash[SETTINGS].project / STATE / DRAFTS
+        lists = drafts.glob(f"*/{ANSWERS}")
+        of_teacher = {name for file in lists for name in read_state(file).decode().split()}
         unused = [
             (file, recording)
             for file, recording in cache.unused(requests)
             if not recording.subject.startswith(JUDGEMENT)
+            and file.parent.name + file.stem not in of_teacher
         ]
         for file, recording in unused:
             self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
@@ -178,6 +187,7 @@ def run_in_session(
     students: Sequence[str],
     base_url: str | None,
     arguments: Sequence[str] = (),
+    teacher_parameters: Sequence[str] = (),
 ) -> int:
     """Do work with the settings of the pytest session that would run at a place.
 
@@ -188,6 +198,7 @@ def run_in_session(
         students: The students' names.
         base_url: Server of the students whose names tell no provider.
         arguments: Further options of pytest.
+        teacher_parameters: Parameters of the teacher's requests, each as ``KEY=VALUE``.
 
     Returns:
         The exit code; 4 if pytest refuses its settings.
@@ -198,15 +209,40 @@ def run_in_session(
     # imported already, pytest would warn that it cannot rewrite its assertions.
     options = [*models, *url, *arguments, "--capture=no", "--assert=plain"]
     start = place if place.exists() else Path()
-    return int(pytest.main([*options, str(start)], plugins=[_Work(work, teacher)]))
+    return int(
+        pytest.main([*options, str(start)], plugins=[_Work(work, teacher, teacher_parameters)])
+    )
+
+
+def settings_at(place: Path) -> tuple[Path, Path | None, list[str]]:
+    """Return pytest's rootdir and ini file for a place, and the models that the ini file names."""
+    reader = _Reader()
+    pytest.main(["--capture=no", "--assert=plain", str(place)], plugins=[reader])
+    config = reader.config
+    if config is None:
+        return place, None, []
+    return config.rootpath, config.inipath, config.getini("upskill_models")
+
+
+class _Reader:
+    """Plugin that keeps the config of a session, which does nothing else."""
+
+    config: pytest.Config | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        """Keep the config, and do nothing."""
+        self.config = config
+        return 0
 
 
 class _Work:
     """Plugin that does the work where pytest would start to collect tests."""
 
-    def __init__(self, work: Work, teacher: str) -> None:
+    def __init__(self, work: Work, teacher: str, parameters: Sequence[str]) -> None:
         self._work = work
         self._teacher = teacher
+        self._parameters = parameters
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
@@ -217,6 +253,8 @@ class _Work:
         except ModelError as error:
             raise pytest.UsageError(f"--model: {error}") from None
         resources.redactor.learn(*teacher.userinfo.split(":"))
+        refuse_secrets(self._parameters, resources.redactor)
+        (teacher,), _ = with_parameters((teacher,), None, self._parameters)
         workplace = Workplace(
             resources=resources,
             hosts=lambda models: hosts(config, models),
@@ -225,6 +263,7 @@ class _Work:
             max_tokens=settings.max_tokens,
             extensions=extensions_of(config.hook, resources.languages),
             decide=lambda case: decider(config.hook, case),
+            catalogues=lambda: catalogues_of(config),
         )
         problems: list[str] = []
         for model, host in hosts(config, dict.fromkeys((teacher, *settings.models))).items():

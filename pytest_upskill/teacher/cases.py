@@ -21,20 +21,22 @@ from pytest_upskill.teacher.engine import (
 )
 from pytest_upskill.teacher.files import Change, check_clean, read_content, with_cases
 from pytest_upskill.teacher.holdout import is_held_out, missing_cases, split_cases
-from pytest_upskill.teacher.outcome import CommandOutcome, run_and_record
+from pytest_upskill.teacher.outcome import CommandOutcome, Review, run_and_record
 from pytest_upskill.teacher.proposals import (
     BATCH,
+    QUERY_BATCH,
     Proposal,
     ValidationContext,
     propose_prompt,
     read_entries,
     read_proposal,
+    read_query,
     validate,
 )
 from pytest_upskill.teacher.sources import Source, marked, source_of
 from pytest_upskill.trials.trial import Trial
 
-FRESH_ANSWERS = 2
+_FRESH_ANSWERS = 2
 """How many new answers the teacher gives with the source at hand; all must pass."""
 
 _SCREENING_RUNS = 3
@@ -57,6 +59,8 @@ class Demand:
     sources: Sequence[Source]
     count: int
     """Cases to keep; at most about twice as many are proposed."""
+    queries: int = 0
+    """Queries to keep, half of them for the skill."""
     held_out: int = 0
     """Minimum number of held-out cases to keep, even if more than ``count`` cases result."""
 
@@ -64,6 +68,11 @@ class Demand:
     def rounds(self) -> int:
         """Requests for proposals, at most."""
         return -(-2 * self.count // BATCH)
+
+    @property
+    def query_rounds(self) -> int:
+        """Requests for queries, at most."""
+        return -(-2 * self.queries // QUERY_BATCH)
 
 
 @dataclass(kw_only=True)
@@ -77,10 +86,19 @@ class Kept:
     """Reasons by id."""
     proposed: int = 0
 
-    def is_enough(self, demand: Demand) -> bool:
-        """Return whether no more proposals are needed."""
-        held_out = sum(is_held_out(case.id) for case in self.cases)
-        return len(self.cases) >= demand.count and held_out >= demand.held_out
+    @property
+    def held_out(self) -> int:
+        """Number of held-out cases among those with checks."""
+        return sum(is_held_out(case) for case in self.cases if case.checks)
+
+    def lacks(self, demand: Demand) -> bool:
+        """Return whether more proposals with checks are needed."""
+        count = sum(bool(case.checks) for case in self.cases)
+        return count < demand.count or self.held_out < demand.held_out
+
+    def queries(self, *, for_skill: bool) -> int:
+        """Return the number of queries that are for the skill, or that are not."""
+        return sum(bool(case.trigger and case.trigger.should is for_skill) for case in self.cases)
 
     def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
         """Record why a proposal is dropped, under a name that is not taken."""
@@ -89,46 +107,31 @@ class Kept:
             name += "+"
         self.dropped[name] = reason
 
-    def summary_lines(self) -> Iterator[str]:
-        """Yield a line about each proposal that is dropped, and the number of those kept."""
-        for name, reason in self.dropped.items():
-            yield f"dropped {name}: {reason}"
-        held_out = sum(is_held_out(case.id) for case in self.cases)
-        yield f"{self}, {held_out} of them held out"
-
     def __str__(self) -> str:
-        return f"kept {len(self.cases)} of {self.proposed}"
+        return f"kept {len(self.cases)} of {self.proposed}, {self.held_out} of them held out"
 
 
 def keep_cases(engine: Engine, demand: Demand) -> Kept:
-    """Ask for proposals until enough are kept.
+    """Ask for proposals until enough cases and queries are kept.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
     kept = Kept()
     for number in range(demand.rounds):
-        if kept.is_enough(demand):
+        if not kept.lacks(demand):
             break
-        known = [case.input for case in (*demand.skill.cases, *kept.cases)]
-        reply = engine.ask(_question(engine, demand, known, number), f"proposals {number + 1}")
-        try:
-            entries = read_entries(complete_text(reply))
-        except Refused as refused:
-            kept.proposed += 1
-            kept.drop("reply", str(refused))
-            engine.say(f"proposals {number + 1}: refused: {refused}")
-            continue
-        if not entries:
+        entries = _entries(engine, demand, kept, number)
+        if entries == []:
             break
-        sound = list(_validate_entries(engine, demand, entries, kept))
+        sound = list(_validate_entries(engine, demand, entries or (), kept))
         if not demand.held_out:
             room = demand.count - len(kept.cases)
             for _, case in sound[room:]:
                 kept.drop(case.id, f"not needed: --count {demand.count} is reached")
             sound = sound[:room]
         cases = [case for _, case in sound]
-        refuted = refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
+        refuted = _refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
         refuted |= _refuted_by_students(engine, demand, [c for c in cases if c.id not in refuted])
         for proposal, case in sound:
             if reason := refuted.get(case.id):
@@ -137,34 +140,87 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
                 kept.cases.append(case)
                 kept.entries.append(_case_entry(engine, demand, proposal, case))
         engine.say(str(kept))
+    _keep_queries(engine, demand, kept)
     return kept
 
 
 def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
     """Yield the most requests that `keep_cases` can make."""
     teacher, proposed = engine.terms.teacher.label, demand.rounds * BATCH
-    known = [_LONGEST_QUESTION] * (len(demand.skill.cases) + demand.count)
-    question = _question(engine, demand, known, 0)
+    longest = [_LONGEST_QUESTION] * (len(demand.skill.cases) + demand.count + demand.queries)
+    kept = Kept(dropped={str(number): _LONGEST_QUESTION for number in range(BATCH)})
     case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
+    for key, rounds in (("proposals", demand.rounds), ("queries", demand.query_rounds)):
+        question = _question(engine, demand, kept, 0, known=longest, key=key)
+        yield Part(f"{key} of {teacher}", engine.with_retry(question), rounds)
     own = _teacher_trials(engine, demand, [case])
-    screening = _screening_trials(engine, demand, [case])
-    yield Part(f"proposals of {teacher}", [question], demand.rounds)
     yield Part("its own answers to them, given the sources", own, proposed)
+    screening = _screening_trials(engine, demand, [case])
     yield Part("screening without the skill (not counted)", screening, proposed)
 
 
-def refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
+def _keep_queries(engine: Engine, demand: Demand, kept: Kept) -> None:
+    """Ask for queries until half of them are for the skill, and half are not."""
+    limit = {True: -(-demand.queries // 2), False: demand.queries // 2}
+    for number in range(demand.query_rounds):
+        have = {wanted: kept.queries(for_skill=wanted) for wanted in limit}
+        entries = [] if have == limit else _entries(engine, demand, kept, number, key="queries")
+        if entries == []:
+            break
+        for entry in entries or ():
+            kept.proposed += 1
+            existing = (*demand.skill.cases, *kept.cases)
+            try:
+                case = read_query(entry, demand.skill, existing, engine.workplace.extensions)
+            except Refused as reason:
+                kept.drop(f"query-{kept.proposed}", str(reason), existing)
+                continue
+            assert case.trigger is not None
+            if have[case.trigger.should] < limit[case.trigger.should]:
+                have[case.trigger.should] += 1
+                kept.cases.append(case)
+                provenance = {"teacher": engine.terms.teacher.resolved}
+                written = {"input": case.input, "should_trigger": case.trigger.should}
+                kept.entries.append({"id": case.id, **written, "provenance": provenance})
+
+
+def _entries(
+    engine: Engine, demand: Demand, kept: Kept, number: int, *, key: str = "proposals"
+) -> list[Any] | None:
+    """Ask for proposals, and return the entries of the reply; None if they cannot be read."""
+    known = [case.input for case in (*demand.skill.cases, *kept.cases)]
+    question = _question(engine, demand, kept, number, known=known, key=key)
+    try:
+        return read_entries(complete_text(engine.ask(question, f"{key} {number + 1}")), key)
+    except Refused as refused:
+        kept.proposed += 1
+        kept.drop("reply", str(refused))
+        engine.say(f"{key} {number + 1}: refused: {refused}")
+        return None
+
+
+def _question(
+    engine: Engine, demand: Demand, kept: Kept, number: int, *, known: Sequence[str], key: str
+) -> Trial:
+    is_query = key == "queries"
+    prompt = propose_prompt(
+        demand.task,
+        demand.sources,
+        known,
+        kept.dropped.values(),
+        count=demand.queries if is_query else BATCH,
+        queries=is_query,
+    )
+    return engine.question(demand.skill, f"{key}-{number + 1}", prompt, run=number)
+
+
+def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
     """Return the ids of the cases that a fresh answer of the teacher fails, with the reason."""
     return {
         result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
         for result in engine.results(trials, "the teacher's own answers")
         if result.passes < len(result.runs)
     }
-
-
-def _question(engine: Engine, demand: Demand, known: Sequence[str], number: int) -> Trial:
-    prompt = propose_prompt(demand.task, demand.sources, known, count=BATCH)
-    return engine.question(demand.skill, f"proposals-{number + 1}", prompt, run=number)
 
 
 def _validate_entries(
@@ -197,7 +253,7 @@ def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> li
     files = tuple(WorkspaceFile(name=each.name, text=each.text) for each in demand.sources)
     given = [replace(case, files=files) for case in cases]
     models = [engine.terms.teacher]
-    return engine.trials(demand.skill, given, "without_skill", runs=FRESH_ANSWERS, models=models)
+    return engine.trials(demand.skill, given, "without_skill", runs=_FRESH_ANSWERS, models=models)
 
 
 def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
@@ -248,15 +304,16 @@ _LONGEST_TASK = 1000
 
 
 def propose_cases(
-    engine: Engine, skill: Skill, sources: Sequence[Source], *, count: int
+    engine: Engine, skill: Skill, sources: Sequence[Source], *, count: int, queries: int
 ) -> CommandOutcome:
-    """Propose, validate and offer cases; write ``decision.json``.
+    """Propose, validate and offer cases and queries; write ``decision.json``.
 
     Args:
         engine: Runs the trials.
         skill: The skill with the cases that it has.
         sources: The sources of the cases; empty for the skill itself.
         count: Cases to keep.
+        queries: Queries to keep.
 
     Raises:
         WorkError: The command cannot run as it was given.
@@ -269,16 +326,10 @@ def propose_cases(
     if terms.consent.apply:
         check_clean(file)
     terms.check_sources(sources, drafts, engine.say)
-    demand = Demand(
-        skill=skill,
-        task=marked("skill", skill.text.partition("\n---")[0][:_LONGEST_TASK]),
-        sources=sources or [source_of("SKILL.md", skill.text)],
-        count=count,
-    )
+    demand = demand_for(skill, sources, count=count, queries=queries)
 
     def propose(outcome: CommandOutcome) -> CommandOutcome:
         kept = keep_cases(engine, demand)
-        engine.say(*kept.summary_lines(), *_missing_for_refine([*skill.cases, *kept.cases]))
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
         outcome = replace(outcome.with_cases(kept.cases, kept.dropped), reason=str(kept))
         if not kept.cases:
@@ -286,22 +337,46 @@ def propose_cases(
         engine.say(*_case_lines(kept))
         change = Change(file=file, old=content, new=with_cases(content, kept.entries))
         applied = terms.consent.apply_changes("Add them to", [change], engine.say)
-        return replace(outcome, decision="accepted", applied=applied)
+        next_step = _missing_for_refine([*skill.cases, *kept.cases])
+        return replace(outcome, decision="accepted", applied=applied, next_step=next_step)
 
-    plan = plan_lines(engine, *plan_parts(engine, demand))
-    return run_and_record(
-        engine, drafts, CommandOutcome(command="cases", skill=skill.name), plan, propose
+    review = Review(plan=[*plan_lines(engine, *plan_parts(engine, demand))])
+    start = CommandOutcome(command="cases", skill=skill.name)
+    return run_and_record(engine, drafts, start, review, propose)
+
+
+def demand_for(
+    skill: Skill,
+    sources: Sequence[Source],
+    *,
+    task: str = "",
+    count: int,
+    queries: int = 0,
+    held_out: int = 0,
+) -> Demand:
+    """Return which cases to propose for a skill that exists; by default it is its own source."""
+    front = marked("skill", skill.text.partition("\n---")[0][:_LONGEST_TASK])
+    return Demand(
+        skill=skill,
+        task=f"{task}\n\nThe skill so far:\n\n{front}" if task else front,
+        sources=sources or [source_of("SKILL.md", skill.text)],
+        count=count,
+        queries=queries,
+        held_out=held_out,
     )
 
 
-def _missing_for_refine(cases: Sequence[Case]) -> Iterator[str]:
-    """Yield how many cases are missing before the skill can be refined, if any are."""
-    _, holdout = split_cases(cases)
+def _missing_for_refine(cases: Sequence[Case]) -> str:
+    """Return how many cases are missing before the skill can be refined, "" if none are."""
+    _, holdout = split_cases(case for case in cases if case.checks)
     if missing := missing_cases(len(holdout)):
-        yield f"'pytest-upskill refine' needs about {counted(missing, 'case')} more: run this again"
+        needs = f"'pytest-upskill refine' needs about {counted(missing, 'case')} more"
+        return f"{needs}: add these with --apply, and run this again"
+    return ""
 
 
 def _case_lines(kept: Kept) -> Iterator[str]:
     for entry in kept.entries:
         yield f"+ {entry['id']}: {entry['input']}"
-        yield f"    {json.dumps(entry['expected'], ensure_ascii=False)}"
+        expected = entry.get("expected") or {"should_trigger": entry["should_trigger"]}
+        yield f"    {json.dumps(expected, ensure_ascii=False)}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TextIO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,8 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.progress import Tally, parts
+from pytest_upskill.answers.recording import identity
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.service import Policy, Service
+from pytest_upskill.answers.trial_runner import recorded_steps
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import blocks
@@ -26,12 +29,14 @@ from pytest_upskill.figures.wording import fit_parts, money, wrap
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.project.project import ANSWERS
+from pytest_upskill.teacher.files import Drafts
 from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Arm, Trial, plan
+from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm, Trial, plan
 
-MAX_TOKENS = 8192
-"""Maximum output tokens of a teacher's reply."""
+MAX_TOKENS, RAISED_TOKENS = 8192, 32_768
+"""Maximum output tokens of a teacher's reply, and of its second try if it was cut."""
 
 T = TypeVar("T")
 
@@ -101,6 +106,7 @@ class Engine:
         self.terms = terms
         self._out = sys.stderr
         self._line = LiveLine(self._out)
+        self.drafts: Drafts | None = None
         self._counted_answers = 0
         self._money_left = terms.max_cost
 
@@ -144,8 +150,14 @@ class Engine:
             skill_block="",
             runs=1,
             first_run=run,
-            max_tokens=MAX_TOKENS,
+            max_tokens=self.terms.teacher.parameters.max_tokens or MAX_TOKENS,
         )
+
+    def with_retry(self, question: Trial) -> list[Trial]:
+        """Return a question, and once more with a higher limit unless the user has set one."""
+        if self.terms.teacher.parameters.max_tokens:
+            return [question]
+        return [question, replace(question, max_tokens=RAISED_TOKENS)]
 
     def trials(
         self,
@@ -158,13 +170,14 @@ class Engine:
         models: Sequence[Model] | None = None,
     ) -> list[Trial]:
         """Return the trials of cases of a skill in one arm; by default on the students."""
-        both_arms = plan(
+        all_arms = plan(
             replace(skill, cases=tuple(cases), before=None),
             self.terms.students if models is None else models,
             runs=runs,
             max_tokens=self.workplace.max_tokens,
+            catalogues=self.workplace.catalogues() if arm in TRIGGER_ARMS else None,
         )
-        return [replace(trial, first_run=first_run) for trial in both_arms if trial.arm == arm]
+        return [replace(trial, first_run=first_run) for trial in all_arms if trial.arm == arm]
 
     def estimate(self, trials: Iterable[Trial]) -> CostForecast:
         """Return what the trials would request, and its maximum cost."""
@@ -186,7 +199,8 @@ class Engine:
             return []
         self._count_answers(trials)
         prices = self.workplace.resources.prices
-        budget = Budget(self._money_left, prices, allow_unpriced=self.terms.max_answers is not None)
+        # `check_models` has seen that models without a price cost nothing or are limited otherwise.
+        budget = Budget(self._money_left, prices, allow_unpriced=True)
         service = Service(
             {str(index): trial for index, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
@@ -204,18 +218,23 @@ class Engine:
                 service.stop()
             if budget.left is not None:
                 self._money_left = budget.left
+            self._list_answers(trials)
         self._check_complete(answers)
         return answers
 
     def ask(self, question: Trial, purpose: str) -> Completion:
-        """Return the teacher's answer to a question, unchecked.
+        """Return the teacher's answer to a question, with more room if it was cut at first.
 
         Raises:
             Stopped: It is missing, or a limit would be passed.
         """
-        ((answer,),) = self.run([question], purpose)
-        assert answer.completion is not None
-        return answer.completion
+        for attempt in self.with_retry(question):
+            ((answer,),) = self.run([attempt], purpose)
+            completion = answer.completion
+            if completion and completion.stop_reason != "max_tokens":
+                break
+        assert completion is not None
+        return completion
 
     def results(self, trials: Sequence[Trial], purpose: str) -> list[TrialResult]:
         """Return the graded results of trials.
@@ -248,6 +267,18 @@ class Engine:
             except CannotCompile as error:
                 raise CheckError(str(error)) from None
         return results
+
+    def _list_answers(self, trials: Iterable[Trial]) -> None:
+        """List the recorded answers of trials in the session's folder: pruning keeps them."""
+        if self.drafts is None:
+            return
+        cache, names = self.workplace.resources.cache, set(self.drafts.read(ANSWERS).split())
+        for trial in trials:
+            url = self.workplace.hosts([trial.model])[trial.model].url
+            for run in range(trial.runs):
+                steps = recorded_steps(trial, run, partial(cache.load, url=url))
+                names.update(identity(step, url)[:34] for step, _ in steps)
+        self.drafts.write(ANSWERS, "\n".join(sorted(names)))
 
     def _count_answers(self, trials: Sequence[Trial]) -> None:
         """Count the answers that will be requested, and stop if they exceed the limit."""
@@ -308,12 +339,6 @@ def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
     yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}"
 
 
-def pad_skill_block(trial: Trial, length: int) -> Trial:
-    """Return a trial with a skill block of at least ``length`` bytes, to bound its price."""
-    lacking = length - len(trial.skill_block.encode())
-    return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))
-
-
 def check_models(engine: Engine) -> None:
     """Check that the models answer single requests and that their cost can be limited.
 
@@ -333,7 +358,8 @@ def check_models(engine: Engine) -> None:
                 f"{model.label} is an agent, and versions are compared by single answers: "
                 f"write {model.name} without the agent"
             )
-        if engine.terms.max_answers is None and not prices.has_price(model):
+        is_free = model.is_on_own_network or prices.has_price(model)
+        if engine.terms.max_answers is None and not is_free:
             raise WorkError(
                 f"--max-cost: {prices.problem(model)}, or limit the requests with --max-answers"
             )
@@ -354,7 +380,10 @@ def complete_text(completion: Completion) -> str:
         Refused: The reply is empty, was cut off, or is a refusal.
     """
     if completion.stop_reason == "max_tokens":
-        raise Refused(f"the reply was cut at its limit of {MAX_TOKENS:,} tokens")
+        raise Refused(
+            f"the reply was cut after {completion.output_tokens:,} tokens: raise the limit with "
+            "--teacher-param max_tokens=N"
+        )
     if completion.stop_reason == "refusal":
         raise Refused("the teacher refused to reply")
     if not completion.text.strip():

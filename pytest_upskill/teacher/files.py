@@ -6,10 +6,12 @@ import codecs
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_upskill.answers.resources import WorkError
@@ -90,6 +92,44 @@ def replace_files(changes: Iterable[Change]) -> None:
             raise WorkError(f"{change.file}: cannot be written: {error.strerror}") from None
 
 
+def save_copy(
+    source: Path,
+    folder: Path,
+    changes: Sequence[Change],
+    say: Callable[[str], None],
+    drafts: Drafts,
+) -> bool:
+    """Write a changed copy of a skill's folder in one step, and return whether it is new.
+
+    If the folder exists, an earlier run of the same command wrote it.
+
+    Args:
+        source: The folder to copy.
+        folder: The new folder.
+        changes: Files of the source that are different in the copy.
+        say: Prints where it is.
+        drafts: Remembers what was saved.
+
+    Raises:
+        WorkError: The folder cannot be written.
+    """
+    is_new = not folder.exists()
+    try:
+        if is_new:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
+                new = Path(parent, folder.name)
+                shutil.copytree(source, new, symlinks=True)
+                for change in changes:
+                    write_file(new / change.file.relative_to(source), change.new, mode=0o666)
+                drafts.write(SAVED, _text_of(new / "SKILL.md"))
+                new.rename(folder)
+    except OSError as error:
+        raise WorkError(f"{folder}: cannot be written: {error.strerror}") from None
+    say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
+    return is_new
+
+
 def byte_order_mark(content: bytes) -> bytes:
     """Return the byte order mark at the start of a file, empty if there is none."""
     return codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
@@ -158,6 +198,13 @@ def _indent(entry: Mapping[str, Any], indent: str) -> str:
     return "\n".join(indent + line for line in lines)
 
 
+COMMENTS = "comments.md"
+"""The file in a folder of drafts in which an author comments on answers."""
+
+SAVED = "saved-SKILL.md"
+"""The file in such a folder that is a copy of what was saved."""
+
+_HEADING = re.compile(r"^## ", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w-]+")
 _LONGEST_NAME = 64
 _GITIGNORE = b"# Made by pytest-upskill: drafts hold answers of models and parts of sources.\n*\n"
@@ -175,10 +222,9 @@ class Drafts:
     def __init__(self, parent: Path, name: str, *identity: str) -> None:
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
         # The name comes from a SKILL.md, and must not lead out of the parent folder.
-        safe_name = _UNSAFE.sub("-", name)[:_LONGEST_NAME]
-        self.folder = parent / f"{safe_name or 'generated'}-{digest}"
+        self.folder = parent / f"{_safe_name(name) or 'generated'}-{digest}"
         self._parent = parent
-        self._lock = parent / f"{safe_name or self.folder.name}.lock"
+        self._lock = parent / f"{_safe_name(name) or self.folder.name}.lock"
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -217,7 +263,42 @@ class Drafts:
         write_file(file, text.encode("utf-8", "replace"))
         return file
 
+    def read(self, name: str) -> str:
+        """Return the text of a file of the folder, "" if there is none."""
+        return _text_of(self.folder / name)
+
+    def has(self, name: str, file: Path) -> bool:
+        """Return whether a file of the folder exists and is equal to another one."""
+        return bool(text := self.read(name)) and text == _text_of(file)
+
+    def write_once(self, name: str, text: str) -> None:
+        """Write a file of the folder unless it exists: a person may have written into it."""
+        if not (self.folder / name).exists():
+            self.write(name, text)
+
+    def comments(self, skill: str) -> str:
+        """Return what an author has written about the versions of a skill, "" if nothing."""
+        written = []
+        for folder in sorted(self._parent.glob(f"{_safe_name(skill)}-????????")):
+            text = _text_of(folder / COMMENTS)
+            for heading, *lines in (part.split("\n") for part in _HEADING.split(text)[1:]):
+                comment = "\n".join(line for line in lines if not line.startswith(">")).strip()
+                written += [f"{heading}\n{comment}"] if comment else []
+        return "\n\n".join(written)
+
     def _make_parent(self) -> None:
         ignore = self._parent / ".gitignore"
         if not ignore.exists():
             write_file(ignore, _GITIGNORE)
+
+
+def _safe_name(name: str) -> str:
+    return _UNSAFE.sub("-", name)[:_LONGEST_NAME]
+
+
+def _text_of(file: Path) -> str:
+    """Return the text of a file, "" if there is none."""
+    try:
+        return read_file(file, MAX_TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

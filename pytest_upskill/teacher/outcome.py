@@ -1,21 +1,30 @@
-"""What a command decided, its ``decision.json``, and the figures in a terminal."""
+"""What a command decided: its ``decision.json``, its last lines in a terminal, and its page."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import unified_diff
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from jinja2 import ChoiceLoader, PackageLoader
+from markupsafe import Markup
+
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.figures.wording import bounds, percent, points
+from pytest_upskill.figures.wording import bounds, money, percent, points
+from pytest_upskill.project.messages import counted
+from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, verdict
-from pytest_upskill.teacher.engine import Engine, Stopped
-from pytest_upskill.teacher.files import Drafts, display_path
+from pytest_upskill.teacher.additions import new_code
+from pytest_upskill.teacher.engine import Engine, Refused, Stopped
+from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
 from pytest_upskill.teacher.holdout import split_cases
+from pytest_upskill.trials.result import TrialResult
 
 
 def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
@@ -65,6 +74,9 @@ NO_EVAL = "--no-eval: nothing was measured"
 
 _RESUME_HINT = "everything so far is recorded: the same command continues from here"
 
+_PAGE = "page.html"
+_MOST_NAMED = 5
+
 Decision = Literal["accepted", "not shown", "refused", "stopped"]
 """What a command decided; ``not shown``: nothing showed that the proposal is better."""
 
@@ -79,6 +91,8 @@ class CommandOutcome:
     skill: str
     teacher: str = ""
     students: tuple[str, ...] = ()
+    growth: int = 0
+    """Tokens by which the new version is longer than the old one."""
     look: int | None = None
     """Number of the look at the hold-out; None if there was none."""
     p: float | None = None
@@ -101,6 +115,8 @@ class CommandOutcome:
     """Number of answers that this process paid for."""
     applied: bool = False
     """Whether the skill's folder was changed."""
+    next_step: str = ""
+    """What to do next, if the decision does not tell."""
 
     @property
     def ended_as_requested(self) -> bool:
@@ -115,11 +131,47 @@ class CommandOutcome:
         )
 
 
+@dataclass(kw_only=True)
+class Review:
+    """What a person should see of a command: texts and answers of both versions."""
+
+    plan: Sequence[str] = ()
+    """The most answers that it could request."""
+    old: str = ""
+    """The ``SKILL.md`` as it was, "" for a new skill."""
+    new: str = ""
+    cases: Sequence[Case] = ()
+    results: dict[tuple[str, str], list[TrialResult]] = field(default_factory=dict)
+    """Results by the case's id and the version: without, old, draft, or new."""
+
+    def add(self, version: str, results: Iterable[TrialResult]) -> None:
+        """Add the results of a version."""
+        for result in results:
+            self.results.setdefault((result.case, version), []).append(result)
+
+    def versions(self, case: str) -> Mapping[str, Sequence[TrialResult]]:
+        """Return the results of a case by version."""
+        return {version: found for (name, version), found in self.results.items() if name == case}
+
+    @property
+    def failing(self) -> list[str]:
+        """Ids of the cases that the last version still fails in half of its runs or more."""
+        last = "new" if self.new else "old"
+        found = ((name, each) for (name, version), each in self.results.items() if version == last)
+        return [name for name, each in found if any(not result.passed for result in each)]
+
+    @property
+    def diff(self) -> list[str]:
+        """The lines of a unified diff of the versions."""
+        lines = unified_diff(self.old.splitlines(), self.new.splitlines(), lineterm="", n=3)
+        return [*lines][2:] if self.new else []
+
+
 def run_and_record(
     engine: Engine,
     drafts: Drafts,
     start: CommandOutcome,
-    plan: Iterable[str],
+    review: Review,
     run: Callable[[CommandOutcome], CommandOutcome],
 ) -> CommandOutcome:
     """Print the plan, run the command unless this is a dry run, and record its outcome.
@@ -128,21 +180,23 @@ def run_and_record(
         engine: Prints the lines, and knows the terms and what was spent.
         drafts: The command's folder, locked while it runs.
         start: The outcome if the command is interrupted.
-        plan: Lines about the most answers that the command can request.
-        run: Returns the outcome, given ``start``; it may raise `Stopped`.
+        review: Has the plan, and gets filled while the command runs.
+        run: Returns the outcome, given ``start``; it may raise `Stopped` or `Refused`.
 
     Raises:
         WorkError: Another session works on the skill, or ``run`` raised it; that is recorded.
     """
-    engine.say(*plan)
+    engine.say(*review.plan)
     if engine.terms.dry_run:
         return replace(start, reason=DRY_RUN)
+    engine.drafts = drafts
     with drafts.lock():
         try:
             outcome = run(start)
+        except Refused as refused:
+            outcome = replace(start, decision="refused", reason=str(refused))
         except Stopped as stopped:
-            engine.say(f"stopped: {stopped}", _RESUME_HINT)
-            outcome = replace(start, reason=str(stopped))
+            outcome = replace(start, reason=str(stopped), next_step=_RESUME_HINT)
         except WorkError as error:
             _write(engine, drafts, replace(start, reason=str(error)))
             raise
@@ -150,15 +204,89 @@ def run_and_record(
             _write(engine, drafts, start)
             engine.say(_RESUME_HINT)
             raise
-        return record(engine, drafts, outcome)
+        return record(engine, drafts, outcome, review)
 
 
-def record(engine: Engine, drafts: Drafts, outcome: CommandOutcome) -> CommandOutcome:
-    """Write ``decision.json`` and print its folder, unless this is a dry run."""
-    if not engine.terms.dry_run:
-        outcome = _write(engine, drafts, outcome)
-        engine.say(f"{outcome.decision}: {display_path(drafts.folder)}")
+def record(
+    engine: Engine, drafts: Drafts, outcome: CommandOutcome, review: Review | None = None
+) -> CommandOutcome:
+    """Write ``decision.json`` and the page, and print the last lines, unless this is a dry run."""
+    if engine.terms.dry_run:
+        return outcome
+    outcome = _write(engine, drafts, outcome)
+    review = review or Review()
+    page = drafts.write(_PAGE, _page(outcome, review, drafts.folder))
+    if review.cases:
+        drafts.write_once(COMMENTS, _comments_form(outcome, review))
+    engine.say(*_last_lines(outcome, review), f"page: {display_path(page)}")
     return outcome
+
+
+def _last_lines(outcome: CommandOutcome, review: Review) -> Iterator[str]:
+    """Yield the decision, pass rates, what still fails, the cost and the next step."""
+    yield f"{outcome.decision}: {outcome.reason}"
+    for student, figures in outcome.figures.items():
+        before, after = percent(figures["before"]), percent(figures["after"])
+        yield f"pass rate with the skill: {after}% on {student}, {before}% before"
+    if failing := review.failing:
+        more = f" and {len(failing) - _MOST_NAMED} more" if len(failing) > _MOST_NAMED else ""
+        yield f"still failing: {', '.join(failing[:_MOST_NAMED])}{more}"
+    if outcome.dropped:
+        yield f"dropped or left out: {counted(len(outcome.dropped), 'case')}, reasons on the page"
+    yield f"cost: {money(outcome.cost_usd)} for {counted(outcome.asked, 'new answer')}"
+    yield f"next: {outcome.next_step or _next_step(outcome)}"
+
+
+def _next_step(outcome: CommandOutcome) -> str:
+    """Return what to do after a decision."""
+    if outcome.applied and outcome.figures:
+        return "review the change with 'git diff', then commit it with .upskill/looks"
+    if outcome.applied:
+        return "run the cases with 'pytest-upskill eval'"
+    if outcome.decision == "accepted":
+        return "the same command with --apply writes it, without new answers"
+    if outcome.look is not None and outcome.command == "generate":
+        return "the draft is beside the page; give more sources, or ask for something else"
+    if outcome.look is not None:
+        return f"comment on the answers in {COMMENTS} beside the page, then run this again"
+    return "see the reasons on the page; 'pytest-upskill cases' proposes more cases"
+
+
+def _comments_form(outcome: CommandOutcome, review: Review) -> str:
+    """Return the file in which an author comments on answers.
+
+    It has no held-out case: the teacher reads what is written here.
+    """
+    parts = [
+        f"# Comments on {outcome.skill}\n",
+        "Write below a heading what the next version should do better there.\n",
+        "## The whole skill\n",
+    ]
+    train = (case for case in review.cases if case.id in outcome.train)
+    parts += (f"## {case.id}\n\n> {' '.join(case.input.split())}\n" for case in train)
+    return "\n".join(parts)
+
+
+def _page(outcome: CommandOutcome, review: Review, folder: Path) -> str:
+    """Return the page about a command: static, without network access or scripts."""
+    css, digest = style()
+    loader = ChoiceLoader(
+        [PackageLoader("pytest_upskill.teacher"), PackageLoader("pytest_upskill.report.files")]
+    )
+    template = environment().overlay(loader=loader).get_template("page.html")
+    by_reason: dict[str, list[str]] = {}
+    for case, reason in outcome.dropped.items():
+        by_reason.setdefault(reason.partition(":")[0], []).append(f"{case}: {reason}")
+    return template.render(
+        outcome=outcome,
+        review=review,
+        last_lines=[*_last_lines(outcome, review)],
+        new_code=new_code(review.new, review.old),
+        by_reason=by_reason,
+        comments=folder / COMMENTS,
+        css=Markup(css),  # noqa: S704  the package's own file
+        css_digest=digest,
+    )
 
 
 def _write(engine: Engine, drafts: Drafts, outcome: CommandOutcome) -> CommandOutcome:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
@@ -23,8 +23,13 @@ from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
 
-BATCH = 10
-"""Number of proposals in one request."""
+BATCH = 6
+"""Number of proposals in one request: more would be cut, or get careless."""
+
+QUERY_BATCH = 20
+"""Number of queries in one request."""
+
+_SHOWN_DROPS = 12
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -33,57 +38,83 @@ _KEYS = "; ".join(
     for key, (_, makes) in keys_of(Expected).items()
     if makes.kind.for_teacher
 )
-CHECKS = f"""\
-`expected` holds checks, all of which must hold: {_KEYS}. At least one must fail for an empty \
-answer. Accept every right answer, however it is worded, and no wrong one: prefer a regex of what \
-must be said to a sentence, and `run` or `compile` for code."""
-
-_PROPOSE = """\
+_PROPOSE = f"""\
 You write test cases for an agent skill: a text that helps a model with this task:
 
 TASK
 
 Below are the sources of the knowledge that the skill will hold. The model that is tested does not \
-see them. Propose COUNT cases on different points: questions as a user would ask them, self-\
-contained, which somebody who does not know the sources gets wrong, and whose answers code can \
-check. Do not give the answer, or the words that are looked for, away in the question, and do not \
-copy sentences of the sources into it. CHECKS
+see them. Propose COUNT cases on different points: questions as a user would ask them, in their \
+situation and words, self-contained, which somebody who does not know the sources gets wrong, and \
+whose answers code can check. Do not give the answer, or the words that are looked for, away in \
+the question, and do not copy sentences of the sources into it. `expected` holds checks, all of \
+which must hold: {_KEYS}. At least one must fail for an empty answer. Accept every right answer, \
+however it is worded, and no wrong one: prefer a regex of what must be said to a sentence, and \
+`run` or `compile` for code.
 
 Reply with one fenced JSON block:
 
 ```json
-{"proposals": [{"id": "short-name", "input": "the question", "expected": {"regex": "(?i)0x5A"},
+{{"proposals": [{{"id": "short-name", "input": "the question", "expected": {{"regex": "(?i)0x5A"}},
   "quote": "the passage of a source that holds the answer, verbatim",
   "reference": "a right answer", "alternatives": ["another right answer, reworded", "a third"],
-  "wrong": ["a plausible wrong answer", "another"]}]}
+  "wrong": ["a plausible wrong answer", "another"]}}]}}
+```
+"""
+_QUERIES = """\
+You write requests to an agent that can read skills, to test whether it reads the right one. The \
+skill is for this task:
+
+TASK
+
+Write COUNT requests as people really type them: concrete, with file names, values and a little \
+context; long and short ones, some casual, a few with typing mistakes. Half of them are for the \
+skill: different intents and wordings, also such that name neither the skill nor its subject, but \
+need it. The other half are near misses: they share words or subject with the skill, but need \
+something else. No request that anybody would tell apart at a glance. Do not repeat sentences of \
+the description, and never name the skill.
+
+Reply with one fenced JSON block:
+
+```json
+{"queries": [{"query": "the request", "for_skill": true}, {"query": "a near miss", \
+"for_skill": false}]}
 ```
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """A teacher's right and wrong answers, by which its checks are validated."""
+class Proposal:
+    """A case that a teacher proposes, with right and wrong answers that validate its checks."""
 
+    id: str = ""
+    input: Text
+    expected: Mapping[str, Any]
+    quote: str = ""
     reference: Text
     alternatives: Annotated[tuple[Text, ...], Field(min_length=2)]
     wrong: Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal(Answers):
-    """A case that a teacher proposes."""
+class Query:
+    """A request that a teacher proposes, and whether it is for the skill."""
 
-    id: str = ""
-    input: Text
-    expected: Mapping[str, Any]
-    quote: str = ""
+    query: Text
+    for_skill: bool
 
 
-_PROPOSAL = TypeAdapter(Proposal)
+_PROPOSAL, _QUERY = TypeAdapter(Proposal), TypeAdapter(Query)
 
 
 def propose_prompt(
-    task: str, sources: Iterable[Source], known: Sequence[str], *, count: int
+    task: str,
+    sources: Iterable[Source],
+    known: Sequence[str],
+    dropped: Iterable[str] = (),
+    *,
+    count: int,
+    queries: bool = False,
 ) -> str:
     """Return the prompt for proposals; the teacher sees the sources, but no draft of a skill.
 
@@ -91,26 +122,30 @@ def propose_prompt(
         task: What the skill is for.
         sources: The sources of its knowledge.
         known: Questions that exist already.
+        dropped: Why earlier proposals were dropped.
         count: How many proposals to ask for.
+        queries: Whether to ask for requests to an agent that chooses among skills.
     """
-    ask = _PROPOSE.replace("CHECKS", CHECKS).replace("COUNT", str(count)).replace("TASK", task)
+    ask = (_QUERIES if queries else _PROPOSE).replace("COUNT", str(count)).replace("TASK", task)
     parts = [ask + "\n" + MATERIAL + marked_sources(sources)]
     if known:
         listed = "\n".join(f"- {question}" for question in known)
-        parts.append("There are these questions already:\n" + marked("questions", listed))
+        parts.append("There are these already:\n" + marked("questions", listed))
+    if reasons := [f"- {reason}" for reason in dropped][-_SHOWN_DROPS:]:
+        parts.append("Earlier proposals of yours were dropped. Avoid that:\n" + "\n".join(reasons))
     return "\n\n".join(parts)
 
 
-def read_entries(reply: str) -> list[Any]:
+def read_entries(reply: str, key: str = "proposals") -> list[Any]:
     """Return the entries in the list of a reply, unvalidated.
 
     Raises:
         Refused: The reply has no such list.
     """
     value = read_json_reply(reply)
-    entries = value.get("proposals") if isinstance(value, dict) else value
+    entries = value.get(key) if isinstance(value, dict) else value
     if not isinstance(entries, list):
-        raise Refused("the reply has no list of proposals")
+        raise Refused(f"the reply has no list of {key}")
     return entries
 
 
@@ -121,6 +156,26 @@ def read_proposal(entry: object) -> Proposal:
         Refused: It is not a proposal.
     """
     return validate_as(_PROPOSAL, entry)
+
+
+def read_query(
+    entry: object, skill: Skill, existing: Iterable[Case], extensions: Extensions
+) -> Case:
+    """Read an entry of a reply as a case about which skill is chosen.
+
+    Raises:
+        Refused: It is malformed, or says too much.
+    """
+    read = validate_as(_QUERY, entry)
+    case = read_case({"input": read.query, "should_trigger": read.for_skill}, extensions)
+    if skill.name.casefold() in read.query.casefold():
+        raise Refused("names the skill")
+    if copies_words(skill.description, read.query):
+        raise Refused("repeats 8 words of the description")
+    for other in existing:
+        if other.id == case.id or _are_similar(other.input, case.input):
+            raise Refused(f"nearly repeats {other.id}")
+    return case
 
 
 EMPTY_ANSWERS = (
@@ -178,20 +233,14 @@ def validate(proposal: Proposal, context: ValidationContext) -> Case:
     for reason in (
         *_case_problems(case),
         *_question_problems(case, proposal, context),
-        *check_problems(proposal, case, context.check),
+        *_check_problems(proposal, case, context.check),
     ):
         raise Refused(reason)
     return case
 
 
-def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
-    """Yield why a case does not distinguish right answers from wrong ones.
-
-    Args:
-        answers: Right and wrong answers to try.
-        case: The case.
-        check: Decides its checks.
-    """
+def _check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
+    """Yield why a case does not distinguish right answers from wrong ones."""
     for text_check in text_checks_of(case):
         if not text_check.is_negative and _passes(text_check, case.input):
             yield f"the question gives the answer away: it passes {text_check.name}"
@@ -200,12 +249,12 @@ def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
         return [result.message for result in check(case, text) if not result.passed]
 
     try:
-        if failed := failures(answers.reference):
+        if failed := failures(proposal.reference):
             yield f"its own reference answer fails: {failed[0]}"
-        for answer in answers.alternatives:
+        for answer in proposal.alternatives:
             if failed := failures(answer):
                 yield f"too literal: another right answer fails: {failed[0]}"
-        for answer in (*EMPTY_ANSWERS, case.input, *answers.wrong):
+        for answer in (*EMPTY_ANSWERS, case.input, *proposal.wrong):
             if not failures(answer):
                 yield f"accepts a wrong answer: {answer[:60]!r}"
     except CheckError as error:
@@ -229,8 +278,17 @@ def _question_problems(case: Case, proposal: Proposal, context: ValidationContex
     for existing in context.existing:
         if existing.id == case.id:
             yield f"has the id of another case: {existing.id}"
-        if _are_similar(existing.input, case.input):
+        if _are_similar(existing.input, case.input) and _accepts(existing, proposal, context):
+            # Questions that differ in a name only have other answers.
             yield f"nearly repeats {existing.id}"
+
+
+def _accepts(case: Case, proposal: Proposal, context: ValidationContext) -> bool:
+    """Return whether a case accepts the right answer to a proposal."""
+    try:
+        return all(result.passed for result in context.check(case, proposal.reference))
+    except CheckError:
+        return False
 
 
 def _passes(check: Any, text: str) -> bool:

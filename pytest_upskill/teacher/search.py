@@ -1,36 +1,37 @@
-"""The search for a better version: edits of a teacher, chosen by the train cases."""
+"""The search for a better version: replies of a teacher, chosen by the train cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import read_bundle
 from pytest_upskill.cases.skill_text import read_skill_text
-from pytest_upskill.models import Completion
-from pytest_upskill.teacher.engine import Engine, Refused, complete_text
+from pytest_upskill.teacher.engine import Engine, Part, Refused, complete_text
 from pytest_upskill.teacher.files import Drafts
+from pytest_upskill.teacher.sources import BUDGET
 from pytest_upskill.teacher.versions import (
-    Failure,
-    apply_edits,
-    byte_limit,
+    Example,
+    Wishes,
     check_candidate,
-    read_edits,
+    new_version,
     refine_prompt,
+    token_limit,
 )
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Trial
+from pytest_upskill.trials.trial import Arm, Trial
 
 TRAIN_RUNS = 3
 """Runs of each train case with each candidate."""
 
-_SHOWN = 8
-"""Most failures in one question to the teacher."""
+_FAILED, _PASSED = 8, 4
+"""Most wrong and most right answers in one question to the teacher."""
 
-_LONGEST_PROMPT = 24_000
-"""Upper bound, in bytes, of a question to the teacher without the skill."""
+_LONGEST_PROMPT = 36_000
+"""Upper bound, in bytes, of a question to the teacher without the skill and sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +40,33 @@ class Task:
 
     skill: Skill
     text: str
-    """The ``SKILL.md`` in the folder, with ``\\n`` as line breaks."""
+    """The ``SKILL.md`` as it is, with ``\\n`` as line breaks."""
     train: Sequence[Case]
     holdout: Sequence[Case]
     steps: int
     """Versions to try."""
+    runs: int
+    """Runs of each held-out case with each version."""
+    wishes: Wishes = field(default_factory=Wishes)
+    description: bool = False
+    """Whether only the description is improved, by which skill an agent chooses."""
+
+    @property
+    def longest(self) -> str:
+        """A text as long as any version may be, to bound its price."""
+        size = BYTES_PER_TOKEN * token_limit(self.text)
+        return f"{self.text}\n{'x' * (size - len(self.text.encode()))}"
+
+    def version(self, text: str) -> Skill:
+        """Return the skill with another ``SKILL.md``, and with the files that this one names."""
+        read = read_skill_text(text, folder=self.skill.folder.name)
+        bundle = read_bundle(self.skill.folder, read, self.skill.hidden_files)
+        return replace(self.skill, text=bundle.text, description=read.description)
+
+    def train_trials(self, engine: Engine, text: str) -> list[Trial]:
+        """Return the trials of the train cases with a version."""
+        arm: Arm = "trigger" if self.description else "with_skill"
+        return engine.trials(self.version(text), self.train, arm, runs=TRAIN_RUNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +76,17 @@ class Candidate:
     number: int
     """0 is the version in the folder."""
     text: str
-    passes: int
-    runs: int
-    failures: tuple[Failure, ...]
+    results: Sequence[TrialResult]
+
+    @property
+    def passes(self) -> int:
+        """Number of runs that passed."""
+        return sum(result.passes for result in self.results)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return sum(len(result.runs) for result in self.results)
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -73,19 +104,8 @@ class SearchResult:
     """What became of each candidate, as JSON."""
 
 
-def skill_version(skill: Skill, text: str) -> Skill:
-    """Return a skill with another ``SKILL.md``, and with the files that this one names."""
-    read = read_skill_text(text, folder=skill.folder.name)
-    return replace(skill, text=read_bundle(skill.folder, read, skill.hidden_files).text)
-
-
 def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
-    """Ask for edits, and choose the version that passes most train cases.
-
-    Args:
-        engine: Runs the trials.
-        task: The skill to improve, and its cases.
-        drafts: The folder for replies and candidates.
+    """Ask for versions, and choose the one that passes most train cases.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
@@ -95,16 +115,25 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
     for step in range(1, task.steps + 1):
         best = max(pool, key=lambda candidate: candidate.rank)
-        if not best.failures:
+        examples = _examples(best.results, task)
+        if best.passes == best.runs:
             break
-        prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
+        limit = token_limit(task.text)
+        prompt = refine_prompt(
+            best.text,
+            examples,
+            refused,
+            limit=limit,
+            wishes=task.wishes,
+            description=task.description,
+        )
         question = engine.question(task.skill, f"edit-{step}", prompt, run=step)
-        reply = engine.ask(question, f"candidate {step}")
         entry: dict[str, Any] = {"number": step, "from": best.number}
         log.append(entry)
+        reply = engine.ask(question, f"candidate {step}")
         drafts.write(f"candidates/{step:02}-reply.md", reply.text)
         try:
-            new = _apply_reply(task, best, reply, pool)
+            new = _read_version(task, best, complete_text(reply), pool)
         except Refused as reason:
             entry["refused"] = str(reason)
             refused.append(str(reason))
@@ -116,60 +145,68 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
         entry |= {"passes": candidate.passes, "runs": candidate.runs}
         engine.say(f"candidate {step}: {candidate.passes} of {candidate.runs}")
         if candidate.passes <= best.passes:
-            refused.append(f"a version that did no better than the one above (number {step})")
+            refused.append(f"version {step} did no better than the one above")
     return SearchResult(
         current=current, best=max(pool, key=lambda candidate: candidate.rank), log=tuple(log)
     )
 
 
-def longest_question(engine: Engine, task: Task) -> Trial:
-    """Return the longest question for edits, to bound its price."""
-    return engine.question(task.skill, "edit", " " * (byte_limit(task.text) + _LONGEST_PROMPT))
+def search_parts(engine: Engine, task: Task) -> list[Part]:
+    """Return the most requests of `search`, and their purposes."""
+    sources = BUDGET if task.wishes.sources else 0
+    longest = " " * (len(task.longest) + _LONGEST_PROMPT + sources)
+    question = engine.question(task.skill, "edit", longest)
+    return [
+        Part(f"versions of {engine.terms.teacher.label}", engine.with_retry(question), task.steps),
+        Part("the skill as it is, on train cases", task.train_trials(engine, task.text)),
+        Part("new versions on train cases", task.train_trials(engine, task.longest), task.steps),
+    ]
 
 
-def train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
-    """Return the trials of the train cases with a version."""
-    return engine.trials(skill_version(task.skill, text), task.train, "with_skill", runs=TRAIN_RUNS)
-
-
-def _apply_reply(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candidate]) -> str:
-    """Return the text of the best version after the edits of a reply.
+def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candidate]) -> str:
+    """Return the text that a reply makes of the best version.
 
     Raises:
         Refused: The new text is not allowed, or repeats a version of the pool.
     """
-    new = apply_edits(best.text, read_edits(complete_text(reply)))
+    new = new_version(best.text, reply, description=task.description)
     if any(each.text == new for each in pool):
-        raise Refused("the edits reproduce an earlier version")
-    cases = (*task.train, *task.holdout)
-    check_candidate(new, task.text, cases, limit=byte_limit(task.text))
+        raise Refused("the reply reproduces an earlier version")
+    check_candidate(
+        new,
+        task.text,
+        (*task.train, *task.holdout),
+        known=task.wishes.known,
+        description=task.description,
+    )
     return new
 
 
 def _measure(engine: Engine, task: Task, text: str, number: int) -> Candidate:
-    results = engine.results(train_trials(engine, task, text), f"candidate {number} on train cases")
-    return Candidate(
-        number=number,
-        text=text,
-        passes=sum(result.passes for result in results),
-        runs=sum(len(result.runs) for result in results),
-        failures=tuple(_failures(results, task.train)),
-    )
+    purpose = f"candidate {number} on train cases"
+    results = engine.results(task.train_trials(engine, text), purpose)
+    return Candidate(number=number, text=text, results=results)
 
 
-def _failures(results: Iterable[TrialResult], cases: Iterable[Case]) -> list[Failure]:
-    """Return one failed answer of each case, the cases that fail most often first."""
-    by_id = {case.id: case for case in cases}
-    failed = [result for result in results if result.passes < len(result.runs)]
-    failed.sort(key=lambda result: (result.passes / len(result.runs), result.case))
+def _examples(results: Iterable[TrialResult], task: Task) -> list[Example]:
+    """Return an answer for each case, wrong ones first: those of cases that fail most often."""
+    cases = {case.id: case for case in task.train}
     worst: dict[str, TrialResult] = {}
-    for result in failed:
+    for result in sorted(results, key=lambda each: (each.passes / len(each.runs), each.case)):
         worst.setdefault(result.case, result)
-    return [
-        Failure(
-            question=by_id[case].input,
-            answer=next(run.completion.text for run in result.runs if not run.passed),
-            quote=by_id[case].quote,
+    found: dict[bool, list[Example]] = {False: [], True: []}
+    for name, result in worst.items():
+        run = min(result.runs, key=lambda each: each.passed)
+        case, wanted = cases[name], ""
+        if task.description and case.trigger:
+            wanted = "it is for this skill" if case.trigger.should else "it is not for this skill"
+        example = Example(
+            question=case.input,
+            answer=run.choice.text if run.choice else run.completion.text,
+            passed=run.passed,
+            wanted=wanted,
+            quote=case.quote,
         )
-        for case, result in [*worst.items()][:_SHOWN]
-    ]
+        found[run.passed].append(example)
+    # Of the right answers, those first that are right least often: they are lost most easily.
+    return [*found[False][:_FAILED], *found[True][:_PASSED]]

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.models import Model
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.teacher.files import Change, Drafts, check_clean, display_path, replace_files
 from pytest_upskill.teacher.sources import Source
 
@@ -34,10 +34,14 @@ class Consent:
 
     def ask_yes_no(self, question: str) -> bool:
         """Ask a question at the terminal, and return whether the answer is yes."""
+        return self.ask_text(f"{question} [y/N]").lower() in {"y", "yes"}
+
+    def ask_text(self, question: str) -> str:
+        """Ask a question at the terminal, and return the answer; "" without a terminal."""
         if self.terminal is None:
-            return False
+            return ""
         _discard_typed_input(self.terminal)
-        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.write(f"{safe_line(question)} ")
         sys.stderr.flush()
         try:
             typed = self.terminal.readline()
@@ -49,7 +53,7 @@ class Consent:
         if not typed.endswith("\n"):
             # Ctrl-D leaves the cursor after the question.
             sys.stderr.write("\n")
-        return typed.strip().lower() in {"y", "yes"}
+        return typed.strip()
 
     def apply_changes(self, action: str, changes: Sequence[Change], say: Say) -> bool:
         """Change files if the user agrees: by --apply, or by a typed yes.

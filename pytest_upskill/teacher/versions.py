@@ -1,10 +1,11 @@
-"""The versions of a skill that a teacher writes: its draft, and edits of a ``SKILL.md``."""
+"""The versions of a skill that a teacher writes: a draft, edits of a text, a description."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import yaml
@@ -13,33 +14,66 @@ from pydantic import Field, TypeAdapter
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, read_skill_text
+from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts
 from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
 from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
 
-MAX_BYTES = 12_000
-"""Size of a draft: about 3,000 tokens, which every use of the skill costs."""
+MAX_SKILL_TOKENS = 5000
+"""Size of a SKILL.md that the specification recommends at most."""
+
+_REFERENCE_TOKENS = 2000
+"""Size above which a draft should have references."""
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_WRITE = """\
+_REFERENCE = re.compile(r"references/[a-z0-9][a-z0-9_-]{0,60}\.md")
+_FENCE = r"^(?P<mark>`{3,}|~{3,})"
+
+_STYLE = """\
+- Write what a capable model does not know by itself or gets wrong: facts, names, values, orders \
+of steps, pitfalls. Leave out what every model knows: each token is paid for in every use.
+- Say why as well as what. A reader that knows the reason for a rule applies it where the rule is \
+silent; capitals, ALWAYS and NEVER are no reasons.
+- Write instructions in the imperative, under headings, what is needed most often first.
+- Write what will still be true next year: no dates, no "currently" or "new", nothing about how \
+the skill was made, and nothing about tests.
+- Take facts from the sources, if there are any, and invent none. No URL that is not in the \
+sources, and no command that runs on loading.
+"""
+_DESCRIPTION = f"""\
+- The description alone decides whether the skill is read, beside many others. In the third person \
+("Decodes …", not "I can" or "You can"), say what the skill does, then "Use when …" with the \
+words, file types and situations of real requests, also of those that do not name the subject, and \
+what similar requests it is not for. At most {MAX_DESCRIPTION:,} characters, best about 60 words.
+"""
+_WRITE = f"""\
 You write an agent skill: a SKILL.md that a smaller model reads before it answers, for this task:
 
 TASK
 
 NAMED
-Write what a capable model does not know by itself or gets wrong: facts, names, values, orders of \
-steps, pitfalls, a short example where it saves words. Leave out what every model knows. Take \
-facts from the sources below, if there are any, and invent none. The description says what the \
-skill does and when to use it. No URL that is not in the sources, no command that runs on loading. \
-At most LIMIT bytes.
+{_DESCRIPTION}{_STYLE}\
+- Show one worked example: a realistic request, and the complete right result.
+- At most {MAX_SKILL_TOKENS:,} tokens. Above {_REFERENCE_TOKENS:,}, put details that only some \
+requests need into files in references/, and say in SKILL.md which of them to read, and when.
 
-Reply with one fenced JSON block:
+Reply with the SKILL.md in one fenced block, and each reference in a block with its path:
 
-```json
-{"name": "lower-case-words", "description": "… Use when …", "body": "# Title\\n\\nMarkdown …"}
-```
+````markdown
+---
+name: lower-case-words
+description: Does … Use when …
+---
+
+# Title
+…
+````
+
+````markdown references/details.md
+…
+````
 """
 
 
@@ -47,23 +81,28 @@ Reply with one fenced JSON block:
 class Draft:
     """A skill that a teacher has written."""
 
+    name: str
+    text: str
+    """The ``SKILL.md``."""
+    references: Mapping[str, str] = field(default_factory=dict)
+    """Texts by path: ``references/details.md``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JsonDraft:
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
     body: Annotated[str, Field(min_length=1)]
+    references: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """The ``SKILL.md``."""
-        front = yaml.safe_dump(
-            {"name": self.name, "description": " ".join(self.description.split())},
-            sort_keys=False,
-            allow_unicode=True,
-            width=1_000_000,
-        )
-        return f"---\n{front}---\n\n{self.body.strip()}\n"
+        front = {"name": self.name, "description": " ".join(self.description.split())}
+        head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1_000_000)
+        return f"---\n{head}---\n\n{self.body.strip()}\n"
 
 
-_DRAFT = TypeAdapter(Draft)
+_JSON_DRAFT = TypeAdapter(_JsonDraft)
 
 
 def check_name(name: str) -> None:
@@ -88,9 +127,8 @@ def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refuse
         name: The name that it must have; "" for any.
         refused: Why an earlier draft was refused; "" for the first.
     """
-    named = f"Its name is {name}.\n" if name else ""
-    ask = _WRITE.replace("LIMIT", f"{MAX_BYTES:,}").replace("NAMED", named).replace("TASK", task)
-    parts = [ask]
+    named = f"Its name is {name}.\n\n" if name else ""
+    parts = [_WRITE.replace("NAMED\n", named).replace("TASK", task)]
     if shown := marked_sources(sources):
         parts.append(MATERIAL + shown)
     if refused:
@@ -99,7 +137,7 @@ def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refuse
 
 
 def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
-    """Read the draft of a reply.
+    """Read the draft of a reply, in Markdown or in JSON.
 
     Args:
         reply: The text of the reply.
@@ -109,62 +147,107 @@ def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
     Raises:
         Refused: There is none, or something in it is not allowed.
     """
-    draft = validate_as(_DRAFT, read_json_reply(reply), "draft")
-    for problem in _draft_problems(draft, known, name):
+    if text := _markdown_skill(reply):
+        files = {each.name: each.code for each in blocks(reply) if each.name and each.closed}
+        references = {path: code for path, code in files.items() if _REFERENCE.fullmatch(path)}
+    else:
+        read = validate_as(_JSON_DRAFT, read_json_reply(reply), "draft")
+        text, references = read.text, dict(read.references)
+    for problem in _draft_problems(text, references, known, name):
         raise Refused(problem)
-    return draft
+    skill = read_skill_text(text, folder="")
+    return Draft(name=skill.name, text=skill.text, references=references)
 
 
-def _draft_problems(draft: Draft, known: str, name: str) -> Iterator[str]:
+def _markdown_skill(reply: str) -> str:
+    """Return the ``SKILL.md`` that a reply has as Markdown, in a block or bare; "" if none.
+
+    A block may contain blocks with equally long fences: the last fence ends it.
+    """
+    reply = re.split(rf"{_FENCE}[^\n]*\breferences/", reply, maxsplit=1, flags=re.MULTILINE)[0]
+    start = re.search(
+        rf"(?:{_FENCE}[^\n]*\n)?^---[ \t]*\n(?=name:|description:)", reply, re.MULTILINE
+    )
+    if start is None:
+        return ""
+    text = reply[start.start() :]
+    if mark := start["mark"]:
+        text = text.partition("\n")[2]
+        ends = [*re.finditer(rf"^{mark}[`~]*[ \t]*$", text, re.MULTILINE)]
+        text = text[: ends[-1].start()] if ends else text
+    return f"{text.strip()}\n"
+
+
+def _draft_problems(
+    text: str, references: Mapping[str, str], known: str, name: str
+) -> Iterator[str]:
+    try:
+        draft = read_skill_text(text, folder=name or "skill")
+    except BadFile as error:
+        yield f"not a valid SKILL.md: {error.problems[0].what}"
+        return
     if not _NAME.fullmatch(draft.name):
         yield f"the name {draft.name!r} is not lower-case words with hyphens"
     if name and draft.name != name:
         yield f"the name is {draft.name!r}, not {name!r}"
-    if (size := len(draft.text.encode())) > MAX_BYTES:
-        yield f"{size:,} bytes, more than the {MAX_BYTES:,} allowed"
-    yield from refused_parts(draft.text, known=known)
-    try:
-        read_skill_text(draft.text, folder=draft.name)
-    except BadFile as error:
-        yield f"not a valid SKILL.md: {error.problems[0].what}"
+    yield from (f"{each.where}: {each.what}" for each in draft.warnings)
+    if more := yaml.safe_load(text[4 : draft.body_at]).keys() - {"name", "description"}:
+        yield f"the frontmatter has more than name and description: {min(more)}"
+    if odd := next((path for path in references if not _REFERENCE.fullmatch(path)), ""):
+        yield f"a reference is not references/NAME.md: {odd[:80]}"
+    if (size := estimate_tokens(text)) > MAX_SKILL_TOKENS:
+        yield f"{size:,} tokens, more than the {MAX_SKILL_TOKENS:,} allowed"
+    for part in (text, *references.values()):
+        yield from refused_parts(part, known=known)
 
 
-_LONGEST_ANSWER = 1500
-_REFINE = """\
+_SHOWN_ANSWER = 1500
+_REFINE = f"""\
 You improve the SKILL.md of an agent skill: a text that a smaller model reads before it answers. \
-Below are the SKILL.md and questions that the smaller model got wrong with it, with its answers. \
-You are not told how answers are graded. Find out what knowledge or guidance the text lacks, and \
-mend the cause in general: other questions of the same kind, which you do not see, decide whether \
-your version is kept.
+Below are the SKILL.md and questions with answers of the smaller model that has read it: some that \
+it got wrong, and some that it got right and must keep getting right. You are not told how answers \
+are graded. Find out what knowledge or guidance the text lacks, and mend the cause in general: \
+other questions of the same kind, which you do not see, decide whether your version is kept.
 
+{_STYLE}
 Reply with one fenced JSON block:
 
 ```json
-{"edits": [{"find": "text that occurs exactly once below the front matter", "replace": "new text"}]}
+{{"edits": [{{"find": "text that occurs exactly once below the frontmatter", "replace": "new"}}]}}
 ```
 
 Edits are made in order. To add text, find a line and replace it by itself and what is new. They \
-are refused if `find` does not occur exactly once, if the front matter changes, if they copy a \
-question or add a URL, a program or a command, or if the whole text gets longer than LIMIT bytes \
-(it has SIZE now). Write for a reader with few tokens to spare: keep what helps, cut what does not.
+are refused if `find` does not occur exactly once, if the frontmatter changes, if they copy a \
+question or add a URL, a program or a command. The text has SIZE tokens and may have LIMIT, but \
+growth must pay: a version that gains little may grow little. Keep what helps, cut what does not.
 """
+_DESCRIBE = f"""\
+You improve the description of an agent skill. An agent sees the names and descriptions of many \
+skills, and decides by them alone which one to read for a request. Below are the skill and \
+requests with what an agent chose: some that it got wrong, and some that it got right and must \
+keep getting right. Other requests, which you do not see, decide whether your description is kept: \
+describe kinds of requests, and do not list these.
 
-GROWTH = 1.5
-"""How many times as long as before a skill may get."""
+{_DESCRIPTION}
+Reply with one fenced JSON block:
 
-HEADROOM = 400
-"""Bytes by which any skill may grow."""
-
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
+```json
+{{"description": "Does … Use when …"}}
+```
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """A train case that a student got wrong."""
+class Example:
+    """A train case with an answer of a student."""
 
     question: str
     answer: str
-    quote: str
+    """The answer, or which skill was chosen."""
+    passed: bool
+    wanted: str = ""
+    """For a request, whether it is for the skill; "" for a question."""
+    quote: str = ""
     """The passage of the source that the case was made from; "" if unknown."""
 
 
@@ -177,92 +260,153 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reply:
-    edits: tuple[Edit, ...]
+class _Edits:
+    edits: Annotated[tuple[Edit, ...], Field(min_length=1)]
 
 
-_REPLY = TypeAdapter(_Reply)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Description:
+    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+
+
+_EDITS, _NEW_DESCRIPTION = TypeAdapter(_Edits), TypeAdapter(_Description)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What an author wants of a new version."""
+
+    task: str = ""
+    """What should get better, in words."""
+    sources: Sequence[Source] = ()
+    comments: str = ""
+    """What the author wrote about the version before."""
+
+    @property
+    def known(self) -> str:
+        """The texts whose URLs a new version may repeat."""
+        return "\n".join((self.task, *(source.text for source in self.sources)))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the parts of a prompt that say what is wanted."""
+        if self.task:
+            yield f"The author asks for this: {self.task}"
+        if self.comments:
+            yield "The author's comments:\n" + marked("comments", self.comments)
+        if self.sources:
+            yield "Sources of new knowledge:\n" + marked_sources(self.sources)
 
 
 def refine_prompt(
-    text: str, failures: Sequence[Failure], refused: Sequence[str], *, limit: int
+    text: str,
+    examples: Sequence[Example],
+    refused: Sequence[str],
+    *,
+    limit: int,
+    wishes: Wishes,
+    description: bool = False,
 ) -> str:
-    """Return the prompt for edits of a ``SKILL.md``.
+    """Return the prompt for edits of a ``SKILL.md``, or for a new description.
 
     The teacher sees questions, answers and quotes of train cases; no check, no check's message and
     nothing of a held-out case.
 
     Args:
         text: The ``SKILL.md``.
-        failures: What a student got wrong.
+        examples: What a student got wrong, then what it got right.
         refused: Why earlier edits were refused or did not help.
-        limit: Most bytes of the new text.
+        limit: Most tokens of the new text.
+        wishes: What the author wants.
+        description: Whether only the description is to be improved.
     """
-    ask = _REFINE.replace("LIMIT", f"{limit:,}").replace("SIZE", f"{len(text.encode()):,}")
-    parts = [ask + "\n" + MATERIAL + marked("skill", text)]
-    for failure in failures:
-        parts.append(marked("question", failure.question))
-        parts.append("was answered with\n" + marked("answer", failure.answer[:_LONGEST_ANSWER]))
-        if failure.quote:
-            parts.append("although a source says\n" + marked("quote", failure.quote))
+    ask = _DESCRIBE if description else _REFINE.replace("LIMIT", f"{limit:,}")
+    ask = ask.replace("SIZE", f"{estimate_tokens(text):,}")
+    parts = [ask + "\n" + MATERIAL + marked("skill", text), *wishes.lines()]
+    for example in examples:
+        asked = f"\n({example.wanted})" if example.wanted else ""
+        verdict = "rightly" if example.passed else "wrongly"
+        parts.append(marked("question", example.question) + asked)
+        parts.append(f"was answered {verdict}\n" + marked("answer", example.answer[:_SHOWN_ANSWER]))
+        if example.quote and not example.passed:
+            parts.append("although a source says\n" + marked("quote", example.quote))
     if refused:
         parts.append(
-            "Earlier edits of yours were not kept:\n" + "\n".join(f"- {line}" for line in refused)
+            "Earlier replies of yours were not kept:\n" + "\n".join(f"- {line}" for line in refused)
         )
     return "\n\n".join(parts)
 
 
-def read_edits(reply: str) -> tuple[Edit, ...]:
-    """Read the edits of a teacher's reply.
+def new_version(text: str, reply: str, *, description: bool = False) -> str:
+    """Return the text that a reply makes of a ``SKILL.md``.
 
     Raises:
-        Refused: There are none, or they cannot be read.
+        Refused: There is none, or it cannot be read.
     """
-    edits = validate_as(_REPLY, read_json_reply(reply), "edits").edits
-    if not edits:
-        raise Refused("the reply proposes no edit")
-    return edits
+    if description:
+        read = validate_as(_NEW_DESCRIPTION, read_json_reply(reply), "description")
+        edited = _with_description(text, " ".join(read.description.split()))
+    elif whole := _markdown_skill(reply):
+        edited = whole
+    else:
+        edits = validate_as(_EDITS, read_json_reply(reply), "edits").edits
+        edited = apply_edits(text, edits)
+    if edited == text:
+        raise Refused("the reply changes nothing")
+    return edited
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return a text with every edit made, in order.
 
     Raises:
-        Refused: What is to be found occurs never or several times, or nothing changes.
+        Refused: What is to be found occurs never or several times.
     """
-    edited = text
     for edit in edits:
-        shown = repr(edit.find[:60])
-        times = edited.count(edit.find) if edit.find else 0
-        if not edit.find:
-            raise Refused("an edit finds nothing: 'find' is empty")
+        times = text.count(edit.find) if edit.find else 0
         if times != 1:
-            raise Refused(f"{shown} occurs {times} times, not once")
-        edited = edited.replace(edit.find, edit.replace.replace("\r\n", "\n"))
-    if edited == text:
-        raise Refused("the edits change nothing")
-    return edited
+            raise Refused(f"{edit.find[:60]!r} occurs {times} times, not once")
+        text = text.replace(edit.find, edit.replace.replace("\r\n", "\n"))
+    return text
 
 
-def check_candidate(new: str, old: str, cases: Sequence[Case], *, limit: int) -> None:
+def _with_description(text: str, description: str) -> str:
+    """Return a ``SKILL.md`` with another description and no other change."""
+    head = text[: read_skill_text(text, folder="").body_at]
+    start = head.index("\n") + 1
+    try:
+        node = yaml.compose(head[start:])
+    except yaml.YAMLError:
+        raise Refused("the frontmatter is not valid YAML: mend it first") from None
+    assert isinstance(node, yaml.MappingNode)
+    value = next(value for key, value in node.value if key.value == "description")
+    at, end = (start + mark.index for mark in (value.start_mark, value.end_mark))
+    # A block ends where the next key begins.
+    blank = text[at:end][len(text[at:end].rstrip()) :]
+    return text[:at] + json.dumps(description, ensure_ascii=False) + blank + text[end:]
+
+
+def check_candidate(
+    new: str, old: str, cases: Sequence[Case], *, known: str = "", description: bool = False
+) -> None:
     """Check a new version of a ``SKILL.md``.
 
     Args:
         new: The new text.
         old: The text in the skill's folder.
         cases: All cases of the skill; their questions must not be copied.
-        limit: The most bytes that it may have.
+        known: Texts of the author, whose URLs may be repeated.
+        description: Whether the description, and nothing else, may change.
 
     Raises:
         Refused: Something in it is not allowed.
     """
-    for problem in _edit_problems(new, old, cases, limit):
+    for problem in _edit_problems(new, old, cases, known, description):
         raise Refused(problem)
 
 
-def byte_limit(old: str) -> int:
-    """Return how many bytes a new version may have."""
-    return int(len(old.encode()) * GROWTH) + HEADROOM
+def token_limit(old: str) -> int:
+    """Return how many tokens a new version may have."""
+    return max(MAX_SKILL_TOKENS, 3 * estimate_tokens(old) // 2)
 
 
 def estimate_tokens(text: str) -> int:
@@ -270,22 +414,30 @@ def estimate_tokens(text: str) -> int:
     return len(text.encode()) // BYTES_PER_TOKEN
 
 
-def _edit_problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator[str]:
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
+
+
+def _edit_problems(
+    new: str, old: str, cases: Sequence[Case], known: str, description: bool
+) -> Iterator[str]:
     try:
         read = read_skill_text(new, folder="")
     except BadFile as error:
         yield f"no longer a SKILL.md: {error.problems[0].what}"
         return
     before = read_skill_text(old, folder="")
-    if new[: read.body_at] != before.text[: before.body_at]:
+    if not description and _front(read) != _front(before):
         # The description decides when a skill is used, other keys what it may do.
         yield "the frontmatter is changed: only the text below it may change"
-    if (size := len(new.encode())) > limit:
-        most = limit // BYTES_PER_TOKEN
-        yield f"{estimate_tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
-    yield from refused_parts(new, old)
+    if (size := estimate_tokens(new)) > token_limit(old):
+        yield f"{size:,} tokens, more than the {token_limit(old):,} allowed"
+    yield from refused_parts(new, old, known)
     programs = set(_FILE.findall(old))
     if found := next((name for name in _FILE.findall(new) if name not in programs), ""):
         yield f"names a program that the skill did not name: {found[:80]}"
     if any(copies_words(new, case.input) and not copies_words(old, case.input) for case in cases):
         yield "copies the question of a case"
+
+
+def _front(skill: SkillText) -> str:
+    return skill.text[: skill.body_at]

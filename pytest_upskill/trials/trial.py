@@ -231,7 +231,7 @@ def request(trial: Trial, run: int) -> Request:
             own=trial.listed,
             query=user,
             max_tokens=trial.max_tokens,
-            run=run,
+            run=trial.first_run + run,
             draw=trial.draw,
             workspace=trial.case.staged,
             setup=trial.case.setup,

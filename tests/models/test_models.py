@@ -78,8 +78,6 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("m@http://h/?a=1", "bad model 'm@http://h/?***': the base URL has a query or a fragment"),
         ("unsloth/GLM:Q4", "cannot tell the host of model 'unsloth/GLM:Q4': write "),
         ("ft:gpt-4o:acme::abc", "cannot tell the host of model 'ft:gpt-4o:acme::abc': write "),
-        ("generic:some/model", "'generic:some/model' needs a server: write generic:some/model@"),
-        ("generic.model", "'generic:model' needs a server: write generic:model@"),
     ],
 )
 def test_a_model_that_cannot_be_read_is_refused_in_one_line(text: str, problem: str) -> None:

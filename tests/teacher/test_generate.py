@@ -45,6 +45,8 @@ def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
             return next(replies)
         if said.startswith("You write test cases"):
             return json.dumps({"proposals": [proposed(bay) for bay in BAYS]})
+        if said.startswith("You write requests"):
+            return json.dumps({"queries": []})
         if said.startswith("You improve"):
             return edits
         match = re.match(r"Tell me the code of bay (\d+)", said)
@@ -135,7 +137,7 @@ def test_a_skill_that_does_not_help_stays_a_draft(
     assert depot.run("generate", TASK, "--from", source, "--yes", "--steps=1") == 1
 
     assert depot.decision()["decision"] == "not shown"
-    assert "not saved, the draft stays in" in capsys.readouterr().err
+    assert "next: the draft is beside the page" in capsys.readouterr().err
     assert not (depot.folder / "skills" / "bay-codes").exists()
 
 
@@ -146,7 +148,7 @@ def test_a_skill_that_does_not_help_stays_a_draft(
         ({"description": ""}, "malformed draft: description"),
         ({"body": "See https://evil.example/x"}, "a new URL: https://evil.example/x"),
         ({"body": "!`curl x | sh`"}, "a new command that agents run"),
-        ({"body": "word " * 4000}, "bytes, more than the 12,000 allowed"),
+        ({"body": "word " * 4100}, "tokens, more than the 5,000 allowed"),
     ],
 )
 def test_a_draft_that_is_not_allowed_is_asked_for_once_more(

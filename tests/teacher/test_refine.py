@@ -10,10 +10,21 @@ import signal
 
 import pytest
 
-from pytest_upskill.teacher.holdout import is_held_out
 from tests.forked import Forked
 from tests.loopback import Received, Reply
-from tests.teaching import BAYS, FIX, LACKING, SKILL, TRAIN, Depot, adding, code, line, question
+from tests.teaching import (
+    BAYS,
+    FIX,
+    LACKING,
+    SKILL,
+    TRAIN,
+    Depot,
+    adding,
+    case,
+    code,
+    line,
+    question,
+)
 
 STUDENTS = {"s": "student", "o": "other"}
 """Names of models by their labels."""
@@ -98,7 +109,7 @@ def test_a_version_that_was_tried_is_not_tried_again_and_one_that_is_no_better_n
 
     first, second = depot.decision()["candidates"]
     assert first["passes"] < first["runs"]
-    assert second["refused"] == "the edits reproduce an earlier version"
+    assert second["refused"] == "the reply reproduces an earlier version"
     assert depot.decision()["reason"].startswith("no candidate passed more train cases")
     assert depot.decision()["look"] is None
 
@@ -121,7 +132,7 @@ def test_the_teacher_sees_no_check_and_nothing_that_is_held_out(depot: Depot) ->
 
     depot.refine()
 
-    held_out = [bay for bay in BAYS if is_held_out(f"bay-{bay}")]
+    held_out = [bay for bay in BAYS if bay not in TRAIN]
     for received in depot.teacher_requests:
         said = received.system + received.user
         assert "contains" not in said
@@ -131,18 +142,40 @@ def test_the_teacher_sees_no_check_and_nothing_that_is_held_out(depot: Depot) ->
     assert "the reply has no JSON" in depot.teacher_requests[1].user
 
 
-def test_a_second_candidate_is_a_second_look_even_without_the_ledger(depot: Depot) -> None:
-    depot.teach = lambda _, __: adding("".join(line(bay) for bay in LACKING if bay in TRAIN))
-    depot.refine()
-    shutil.rmtree(depot.folder / ".upskill" / "looks")
+MEMORISED = "".join(line(bay) for bay in LACKING if bay in TRAIN)
+"""Helps the train cases only."""
 
-    # The same comparison is the same look, as the recordings tell.
+
+def test_deleted_recordings_renamed_cases_and_other_blanks_do_not_give_a_second_first_look(
+    depot: Depot,
+) -> None:
+    depot.teach = lambda _, __: adding(MEMORISED)
     depot.refine()
     assert depot.decision()["look"] == 1
 
+    # Repeated with the same answers, it is the same look.
+    depot.refine()
+    assert depot.decision()["look"] == 1
+
+    shutil.rmtree(depot.folder / ".upskill" / "cache")
+    depot.refine()
+    assert depot.decision()["look"] == 2
+
+    for each in (cases := [case(bay) for bay in BAYS]):
+        each |= {"id": f"new-{each['id']}", "input": f" {each['input']}\n\n"}
+    depot.write(cases)
+    depot.refine()
+    assert depot.decision()["look"] == 3
+    assert depot.decision()["alpha"] == pytest.approx(0.05 / 12)
+
+
+def test_a_second_candidate_is_a_second_look_even_without_the_ledger(depot: Depot) -> None:
+    depot.teach = lambda _, __: adding(MEMORISED)
+    depot.refine()
+
     shutil.rmtree(depot.folder / ".upskill" / "looks")
     depot.teacher = "teacher-2"
-    depot.teach = lambda _, __: adding("Codes:\n" + "".join(line(b) for b in LACKING if b in TRAIN))
+    depot.teach = lambda _, __: adding(f"Codes:\n{MEMORISED}")
     depot.refine()
     decision = depot.decision()
     assert decision["look"] == 2
@@ -185,7 +218,7 @@ def test_a_killed_or_interrupted_session_goes_on_where_it_was(
     depot.loopback.answer = fatal
     process = Forked(command, depot.folder, os.environ, [0, 1, 2])
     assert process.wait(60) == status
-    ((look,),) = [list(folder.iterdir()) for folder in (depot.folder / ".upskill/looks").iterdir()]
+    (look,) = (depot.folder / ".upskill/looks").iterdir()
     assert json.loads(look.read_text("utf-8"))["decision"] == "open"
 
     assert depot.refine() == 0
