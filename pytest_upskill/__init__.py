@@ -6,7 +6,7 @@ CASE_FILE = "skill_meta.json"
 STATE = ".upskill"
 """Name of the folder of recordings, baselines and history in a project."""
 
-LABELS_FILE = "judge_labels.json"
+LABELS_FILE, KEY_FILE = "judge_labels.json", "judge_key.json"
 """Name of the file beside a case file in which a person checks the judge."""
 
 CASE_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".md", ".yaml", ".yml"})

@@ -10,7 +10,7 @@ import re
 from pathlib import Path, PurePath, PurePosixPath
 from types import ModuleType
 
-from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE, STATE
+from pytest_upskill import CASE_FILE, CASE_SUFFIXES, KEY_FILE, LABELS_FILE, STATE
 from pytest_upskill.cases.skill import HiddenFiles
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
@@ -32,7 +32,7 @@ CASE_FILE_PATTERNS = (
 )
 """Files that may hold cases of a skill, relative to its folder or to one above."""
 
-_OF_CASES = frozenset({CASE_FILE, LABELS_FILE, "benchmark.json"})
+_OF_CASES = frozenset({CASE_FILE, LABELS_FILE, KEY_FILE, "benchmark.json"})
 """Names of files that hold cases, or results of cases, and belong to no skill."""
 
 _HIDDEN_FOLDERS = frozenset({"evals", STATE})

@@ -1,6 +1,7 @@
 """The labels file, in which a person checks a judge: its format, reading and writing.
 
-``pytest-upskill judge draw`` writes it beside a case file, and its author fills in ``holds``.
+``pytest-upskill judge draw`` writes it beside a case file, and ``judge label`` fills in ``holds``.
+What the person must not know meanwhile is in a file of its own.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from os.path import lexists
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from pytest_upskill import LABELS_FILE
+from pytest_upskill import KEY_FILE, LABELS_FILE
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.source.document import (
     MESSAGES,
@@ -59,7 +60,7 @@ class StatementLabel(_Entry):
 
 
 class LabelledAnswer(_Entry):
-    """One answer with its labels; which arm it is from stands in the key only."""
+    """One answer with its labels; which arm it is from stands in the other file only."""
 
     id: int
     case: str
@@ -96,6 +97,10 @@ class KeyEntry(_Entry):
     """Digest of the skill that the model had; empty without."""
 
 
+Key = dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], KeyEntry]
+"""What the author must not know, by the answer's id."""
+
+
 class LabelsFile(_Entry):
     """Labels of the answers to the cases of one case file."""
 
@@ -117,16 +122,19 @@ class LabelsFile(_Entry):
     statements: dict[str, Mark] = Field(default_factory=dict)
     """Statements to exclude from every arm: ``case/number`` to mark."""
     answers: list[LabelledAnswer]
-    key: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], KeyEntry]
-    """What the author must not know, by the answer's id."""
     cells: dict[str, dict[str, int]]
     """Number of answers from which those of a stratum were drawn, by model."""
+    key: Key = Field(default_factory=dict, exclude=True)
+    """What the author must not know; it is in `KEY_FILE`."""
 
     @property
     def labelled(self) -> int:
         """Number of answers whose labels are complete."""
         return sum(answer.passed is not None for answer in self.answers)
 
+
+_LABELS, _KEY = TypeAdapter(LabelsFile), TypeAdapter(Key)
+T = TypeVar("T")
 
 _KEYS = [
     name
@@ -142,21 +150,26 @@ def load_labels(folder: Path) -> LabelsFile | None:
         BadFile: It cannot be read or has problems; it lists all of them with their places.
     """
     path = folder / LABELS_FILE
-    return _labels(_document(path)) if lexists(path) else None
+    return _labels(_document(path), folder) if lexists(path) else None
 
 
 def _document(path: Path) -> Document:
     return read_json(read_text(path, MAX_STATE_BYTES, cure="draw fewer answers"))
 
 
-def _labels(document: Document) -> LabelsFile:
+def _validated(kind: TypeAdapter[T], document: Document) -> T:
     try:
-        file = LabelsFile.model_validate(document.value)
+        return kind.validate_python(document.value)
     except ValidationError as error:
         raise BadFile(
             translate_error(document, details, meant=_suggestion, messages=_MESSAGES)
             for details in error.errors(include_url=False)
         ) from None
+
+
+def _labels(document: Document, folder: Path) -> LabelsFile:
+    key = _validated(_KEY, _document(folder / KEY_FILE))
+    file = _validated(_LABELS, document).model_copy(update={"key": key})
     if problems := [*_statement_problems(document, file), *_answer_problems(document, file)]:
         raise BadFile(problems)
     return file
@@ -208,10 +221,11 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
     Raises:
         OSError: It cannot be written.
     """
-    path = folder / LABELS_FILE
-    text = json.dumps(file.model_dump(), indent=1, ensure_ascii=False)
-    write_file(path, f"{text}\n".encode(), mode=0o644)
-    return path
+    key = {number: entry.model_dump() for number, entry in file.key.items()}
+    for name, value in ((KEY_FILE, key), (LABELS_FILE, file.model_dump())):
+        text = json.dumps(value, indent=1, ensure_ascii=False)
+        write_file(folder / name, f"{text}\n".encode(), mode=0o644)
+    return folder / LABELS_FILE
 
 
 def _statement_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
@@ -231,7 +245,9 @@ def _answer_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
             yield document.problem((*path, "id"), what)
         key = file.key.get(str(answer.id))
         if key is None:
-            yield document.problem(path, f"'key' has no entry {answer.id}: restore it from git")
+            yield document.problem(
+                path, f"{KEY_FILE} has no entry {answer.id}: restore it from git"
+            )
         elif len(key.holds) != len(answer.labels):
             what = f"the judge decided {len(key.holds)} statements of it: restore it from git"
             yield document.problem((*path, "labels"), what)

@@ -122,15 +122,15 @@ def _run(options: argparse.Namespace) -> NoReturn:
 
 def _proposed_cases(options: argparse.Namespace, root: Path) -> str | None:
     """Have a teacher propose cases if the only skill has none, and return their file."""
-    # Imported here: a skill with cases needs no teacher.
-    from pytest_upskill.commands.teacher import CASES
-
     folder = Path(options.skills[0])
     students = [model for model in options.models if model != "offline"]
     if len(options.skills) != 1 or not students or not (folder / "SKILL.md").is_file():
         return None
     if any(own_cases(folder.absolute())):
         return None
+    # Imported here: a skill with cases needs no teacher.
+    from pytest_upskill.commands.teacher import CASES
+
     say(f"{folder}: has no cases: a teacher proposes some")
     url = ["--eval-base-url", options.base_url] if options.base_url else []
     evaluated = [f"--eval-model={student}" for student in students]

@@ -25,17 +25,16 @@ from pytest_upskill.commands.command import (
     say,
     whole_number_type,
 )
+from pytest_upskill.commands.judge_label import key_presses, label_answers
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
+from pytest_upskill.grading.drawing import STRATA, Drawing, draw
 from pytest_upskill.grading.labels import (
-    STRATA,
     CurrentCase,
-    Drawing,
     agreements,
     apply,
     decisions,
     disagreements,
-    draw,
     too_few_labels,
 )
 from pytest_upskill.models import Model
@@ -57,7 +56,7 @@ FAILED = 1
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="{draw,check}")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="{draw,label,check}")
     drawing = actions.add_parser(
         "draw",
         help=f"write answers of a run to {LABELS_FILE}, for you to label",
@@ -73,19 +72,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of answers of each model (default: %(default)s)",
     )
+    labelling = actions.add_parser(
+        "label",
+        help="label the drawn answers, one at a time",
+        description="Label the drawn answers in the terminal, one at a time. q saves and quits.",
+    )
     checking = actions.add_parser(
         "check",
         help="compare the judge with the labels; requests nothing unless --judge is given",
         description="Compare the judge with the labels; only --judge makes it send requests.",
     )
-    checking.add_argument(
-        "paths",
-        nargs="*",
-        type=Path,
-        default=[Path()],
-        metavar="PATH",
-        help=f"a {LABELS_FILE}, or a folder to search for them (default: this folder)",
-    )
+    for action in (labelling, checking):
+        action.add_argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            default=[Path()],
+            metavar="PATH",
+            help=f"a {LABELS_FILE}, or a folder to search for them (default: this folder)",
+        )
     checking.add_argument(
         "--judge", metavar="MODEL", help="put the labelled answers to this judge instead"
     )
@@ -95,17 +100,23 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    return _draw(options) if options.action == "draw" else _check(options)
+    match options.action:
+        case "draw":
+            return _draw(options)
+        case "label":
+            return _label(options)
+    return _check(options)
 
 
 COMMAND = Command(
-    description="Check a judge: draw answers to label, and compare the judge with the labels.",
+    description="Check a judge: draw answers, label them, and compare the judge with the labels.",
     add_arguments=_add_arguments,
     run=_run,
     epilog=(
         "examples:\n"
         "  pytest --upskill-models haiku --upskill-judge opus --upskill-json r.json\n"
         "  pytest-upskill judge draw r.json\n"
+        "  pytest-upskill judge label\n"
         "  pytest-upskill judge check\n"
     ),
 )
@@ -190,8 +201,21 @@ def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
             f"--answers {STRATA * MIN_LABELS}"
         )
     if labelled < count:
-        say('  set each "holds" to true or false without reading "key" at the end; then run')
-        say("  pytest-upskill judge check")
+        say("  label them with: pytest-upskill judge label")
+
+
+def _label(options: argparse.Namespace) -> int:
+    """Have a person label the answers of every labels file; return the exit code."""
+    paths = list(_label_files(options.paths))
+    if not paths:
+        raise CommandError(f"no {LABELS_FILE} here: draw answers with pytest-upskill judge draw")
+    with key_presses() as next_key:
+        for path in paths:
+            file = _read_labels_file(path)
+            assert file is not None
+            if not label_answers(file, path, next_key):
+                break
+    return PASSED
 
 
 def _check(options: argparse.Namespace) -> int:

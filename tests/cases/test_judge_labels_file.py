@@ -26,9 +26,9 @@ EMPTY: dict[str, Any] = {
     "answers": [
         {"id": 1, "case": "case-0", "model": "m", "question": "?", "text": [], "labels": []}
     ],
-    "key": {"1": {"arm": "with", "judged": True, "holds": [], "prompt": "0", "skill": "0"}},
     "cells": {},
 }
+KEY = {"1": {"arm": "with", "judged": True, "holds": [], "prompt": "0", "skill": "0"}}
 
 
 def labelled(write_skill: WriteSkill, **changes: Any) -> tuple[Case, ...]:
@@ -40,6 +40,8 @@ def labelled(write_skill: WriteSkill, **changes: Any) -> tuple[Case, ...]:
             for number, judge in enumerate(statements)
         )
     )
+    key = changes.pop("key", KEY)
+    Path(folder, "judge_key.json").write_text(json.dumps(key), "utf-8")
     labels = json.dumps(EMPTY | changes, indent=1)
     Path(folder, "judge_labels.json").write_text(labels, "utf-8")
     return load_skills(folder / "skill_meta.json")[0].cases
@@ -54,7 +56,8 @@ def labelled(write_skill: WriteSkill, **changes: Any) -> tuple[Case, ...]:
         ({"statements": {"case-0/9": "agent"}}, "there is no statement 9: the case has 2"),
         ({"statements": {"nobody/1": "agent"}}, "there is no case 'nobody'"),
         ({"statements": {"case-0/1": "silly"}}, "must be 'agent' or 'vacuous', got \"silly\""),
-        ({"key": {}}, "'key' has no entry 1: restore it from git"),
+        ({"key": {}}, "judge_key.json has no entry 1: restore it from git"),
+        ({"key": {"1": KEY["1"] | {"arm": "both"}}}, "1.arm: "),
     ],
 )
 def test_a_mistake_in_the_labels_file_is_shown_with_its_place(
