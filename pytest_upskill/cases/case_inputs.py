@@ -11,11 +11,8 @@ from pathlib import Path, PurePath, PurePosixPath
 from pytest_upskill.cases.case_files import reads_as_cases
 from pytest_upskill.cases.skill import Case, HiddenFiles
 from pytest_upskill.cases.source.files import Unreadable, read_folder, read_inside, stay_inside
-from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile
+from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile
 from pytest_upskill.project.files import is_inside, real_name
-
-MAX_FILES = 100
-"""Maximum number of files in a folder that is sent to a model."""
 
 _OF_SKILL = frozenset({"skill.md", "references", "scripts"})
 """What belongs to a skill in its folder, in lower case, even if its text does not name it."""
@@ -90,7 +87,7 @@ class CaseInputs:
             }
         given = {shown: file for shown, file in inner.items() if not self._is_own(file, shown)}
         if len(given) > MAX_FILES:
-            raise Unreadable(f"{name!r} contains over {MAX_FILES} files")
+            raise Unreadable(f"{name!r} contains over {MAX_FILES:,} files")
         self._note(given.values())
         read = tuple(
             WorkspaceFile.of(shown, read_inside(home, file, max_bytes, shown=shown))

@@ -20,8 +20,8 @@ from pytest_upskill.checks.files import (
 )
 from pytest_upskill.checks.judge import Judge
 
-MAX_PROMPT_BYTES = 256 << 10
-"""Maximum total size of a case's files that a prompt can hold; an agent finds larger ones."""
+MAX_PROMPT_BYTES, MAX_PROMPT_FILES = 256 << 10, 100
+"""Maximum of a case's files that a prompt can hold; an agent finds more."""
 
 
 PLACEHOLDER = "Replace this with "
@@ -116,9 +116,10 @@ class Case:
             yield "setup"
         if self.setup.git:
             yield "git"
-        if sum(len(file.text) for file in self.files) > MAX_PROMPT_BYTES or any(
-            file.binary for file in self.files
-        ):
+        size = sum(len(file.text) for file in self.files)
+        if size > MAX_PROMPT_BYTES or len(self.files) > MAX_PROMPT_FILES:
+            yield "files"
+        if any(file.binary for file in self.files):
             yield "files"
         if self.max_turns is not None:
             yield "max_turns"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters.choice import UNCLEAR
+from pytest_upskill.checks.files import InFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.structure import JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
@@ -69,6 +70,9 @@ def skip(*assertions: Any) -> str | None:
         ({"text": "Says hi", "check": {}}, Judge(statement="Says hi")),
         ({"type": "llm-rubric", "value": "Says hi"}, Judge(statement="Says hi")),
         ({"name": "Says hi", "weight": 2}, Judge(statement="Says hi")),
+        ({"type": "exit_success"}, Regex(pattern=r"\S")),
+        ({"type": "file_not_contains", "path": "a.cs", "value": "x"},
+         InFile(file="a.cs", check=NotContains(text="x"))),
         ("contains:hi there", Contains(text="hi there")),
         ("response_not_contains:hi", NotContains(text="hi")),
         (r"matches:h\.", Regex(pattern=r"h\.")),

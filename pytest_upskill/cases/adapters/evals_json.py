@@ -18,6 +18,7 @@ from pytest_upskill.cases.adapters.assertions import as_list, part_of, statement
 from pytest_upskill.cases.adapters.choice import FITS, choice_of, normalize
 from pytest_upskill.cases.adapters.fields import (
     Assertions,
+    CalledTools,
     Files,
     Lacks,
     LeftFiles,
@@ -26,6 +27,7 @@ from pytest_upskill.cases.adapters.fields import (
     NotStated,
     OpenedFiles,
     RanScript,
+    RejectedTools,
     Searched,
     Setup,
     Stated,
@@ -142,9 +144,9 @@ class EvalCase(trigger_lists.Query):
     graders: Annotated[Draft, NeedsAgent("leaves nothing for commands to look at")] = keys(
         "graders", "validators", "deterministic_assertions"
     )
-    expected_tools: Annotated[Draft, NeedsAgent("calls no tools")] = keys(
-        "expected_tools", "expected_tool", "tool_assertions", "expect_tools", "reject_tools"
-    )
+    expected_tools: CalledTools = keys("expected_tools", "expected_tool", "expect_tools")
+    reject_tools: RejectedTools = NOTHING
+    tool_assertions: Annotated[Draft, NeedsAgent("calls no tools")] = NOTHING
     tools: Annotated[Draft, Lacks("tools")] = NOTHING
     cmd: Annotated[Draft, Lacks("commands")] = NOTHING
     turns: Annotated[Draft, Lacks("further turns")] = keys(

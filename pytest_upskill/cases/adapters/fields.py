@@ -11,6 +11,7 @@ from pytest_upskill.cases.adapters.adapter import NOTHING, Draft, Reads
 from pytest_upskill.cases.adapters.assertions import as_list, check, part_of, statements
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of, names_in
 from pytest_upskill.cases.source.document import shown
+from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
 
 TURNS = range(1, 201)
@@ -162,6 +163,17 @@ def _process(name: Literal["read_file", "ran_script"], why: str) -> Callable[[An
     return read
 
 
+def _tools(least: int, most: int | None) -> Callable[[object], Draft]:
+    def read(value: object) -> Draft:
+        names = value if isinstance(value, list) else [value]
+        if not all(map(is_text, names)):
+            return Draft(skips=("a single answer calls no tools",)) if value else NOTHING
+        calls = (CallOf(names=(str(name),)) for name in names)
+        return Draft(checks=tuple(ToolCalled(calls=(e,), least=least, most=most) for e in calls))
+
+    return read
+
+
 Prompt = Annotated[Draft, Reads(_prompt, "the question")]
 Name = Annotated[Draft, Reads(_name, "the name of the case")]
 Skill = Annotated[Draft, Reads(_skills, "the skill that the case runs with")]
@@ -172,6 +184,8 @@ Acceptable = Annotated[Draft, Reads(_acceptable, "skills that are right too")]
 Forbidden = Annotated[Draft, Reads(_forbidden, "skills that it should not choose")]
 Files = Annotated[Draft, Reads(read_files, "files that are given with the question")]
 Workspace = Annotated[Draft, Reads(read_workspace, "files that an agent finds: texts, or a folder")]
+CalledTools = Annotated[Draft, Reads(_tools(1, None), "tools that an agent should call")]
+RejectedTools = Annotated[Draft, Reads(_tools(0, 0), "tools that an agent should not call")]
 Setup = Annotated[Draft, Reads(read_setup, "files, and commands before an agent starts")]
 MaxTurns = Annotated[Draft, Reads(_turns, "most turns of an agent")]
 LeftFiles = Annotated[Draft, Reads(_left, "files that an agent should leave")]
