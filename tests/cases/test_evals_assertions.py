@@ -21,7 +21,7 @@ def checks(*assertions: Any) -> tuple[object, ...]:
 
 
 def skip(*assertions: Any) -> str | None:
-    return read_one(assertions=["Says hi", *assertions]).skip
+    return read_one(assertions=list(assertions)).skip
 
 
 @pytest.mark.parametrize(
@@ -143,5 +143,9 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: json_schema: the schema must be part of the assertion"),
     ],
 )  # fmt: skip
-def test_an_assertion_that_nothing_can_decide_skips_the_case(assertion: Any, reason: str) -> None:
+def test_an_assertion_that_nothing_can_decide_skips_a_case_without_another(
+    assertion: Any, reason: str
+) -> None:
     assert skip(assertion) == reason
+    assert skip(assertion, "Says hi") is None
+    assert skip(assertion, {"type": "not_contains", "value": "bye"}) == reason

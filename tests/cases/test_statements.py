@@ -140,9 +140,9 @@ def test_prose_that_another_skill_is_not_chosen_says_nothing_about_this_one(
 
 
 def test_a_skill_that_does_not_exist_cannot_be_expected(write_skill: WriteSkill) -> None:
-    case = eval_case(write_skill, KIND, "The shipping skill is loaded")
+    case = eval_case(write_skill, KIND, "The freight skill is loaded")
 
-    assert case.skip == "no skill near this file is called 'shipping'"
+    assert case.skip == "no skill near this file is called 'freight'"
 
 
 def test_a_sentence_about_a_thing_that_is_no_skill_is_a_statement(write_skill: WriteSkill) -> None:

@@ -167,11 +167,11 @@ class Shape(BaseModel):
                     continue
                 assert isinstance(field.validation_alias, AliasChoices)
                 key = next(filter(self._given.__contains__, field.validation_alias.choices), name)
-                skips, lacks = (
+                left_out, skips, lacks = (
                     tuple(f"{key}: {reason}" for reason in reasons)
-                    for reasons in (part.skips, part.lacks)
+                    for reasons in (part.left_out, part.skips, part.lacks)
                 )
-                total += replace(part, skips=skips, lacks=lacks) if skips or lacks else part
+                total += replace(part, left_out=left_out, skips=skips, lacks=lacks)
             for shape in _shapes(getattr(self, name)):
                 total += shape.draft()
         return total

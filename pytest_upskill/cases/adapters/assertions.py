@@ -55,12 +55,9 @@ def as_list(value: object) -> list[object]:
 
 def _typed(kind: str, part: object) -> object:
     """Convert a type and its value to an assertion, with a text in case the type is unknown."""
-    assertion = {"type": kind, "value": part}
-    return (
-        assertion | {"text": f"{kind}: {part}"}
-        if isinstance(part, str) and part.strip()
-        else assertion
-    )
+    texts = part if isinstance(part, list) else [part]
+    plain = "; ".join(str(text).strip() for text in texts if isinstance(text, str | int | float))
+    return {"type": kind, "value": part} | ({"text": f"{kind}: {plain}"} if plain else {})
 
 
 def check(kind: str, value: object, *, flags: str = "", file: object = None) -> Draft:
@@ -80,7 +77,7 @@ def _supported(read: Callable[[], Iterable[AnyCheck]]) -> Draft:
     try:
         return Draft(checks=tuple(read()))
     except Unsupported as error:
-        return Draft(skips=(str(error),))
+        return Draft(left_out=(str(error),))
 
 
 def statements(texts: object, *, prefix: str = "") -> Draft:

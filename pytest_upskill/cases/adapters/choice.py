@@ -21,7 +21,7 @@ _CHOSEN = (
 _POSITIVE = re.compile(rf"true|yes|should|(?:true_)?positive|in_scope|must_trigger|{_CHOSEN}")
 _NEGATIVE = re.compile(
     r"false|(?:true_|hard_)?negative|false_positive|near_(?:neighbou?r|miss)|adjacent|out_of_scope"
-    r"|decoy|distractor|skip(?:ped)?|ignored?|avoid(?:ed)?|declined?|abstain(?:ed)?|reject(?:ed)?"
+    r"|anti|decoy|distractor|skip(?:ped)?|ignored?|avoid(?:ed)?|declined?|abstain(?:ed)?|reject(?:ed)?"
 )
 _NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|")
 """Words for the choice of this skill, of another or none, and of none."""

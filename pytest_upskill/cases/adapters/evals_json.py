@@ -68,7 +68,9 @@ _Kind = Annotated[
         "`false_positive`, `near-miss` …",
     ),
 ]
-_ABOUT_CHOICE = re.compile(r"false_positive.*|near_.*|.*(trigger|activat|invok).*")
+_ABOUT_CHOICE = re.compile(
+    r"false_positive.*|near_.*|distractor|decoy|anti_.*|.*(trigger|activat|invok).*"
+)
 """Words for kinds of cases; others, such as ``negative``, may be about the answer."""
 
 _NOT_DONE = NotStated("The answer does not do this: ")
@@ -195,6 +197,8 @@ ADAPTER = Adapter(
         "{evals,evals-full}.{json,jsonl,yaml,yml}",
         "{cases,test-prompts,test_prompts,*{test,behavior,output}{-,_}cases}*.{json,jsonl,yaml,yml}",
         "{*-,*_,*.,}eval{s,}{,-,_}{all,cases,full,queries,set,#,##,}.{json,jsonl,yaml,yml}",
+        "*{routing,activation}*.{json,jsonl,yaml,yml}",
+        "{evaluations,evals/cases}/*.{json,jsonl,yaml,yml}",
     ),
     find=find,
     shape=EvalCase,

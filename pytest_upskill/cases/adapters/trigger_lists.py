@@ -29,7 +29,7 @@ _SKILL = ("skill", "skill_name", "skill_under_test", "target_skill", "target_ski
 
 _SET = re.compile(
     r"(global_)?(should(?:_not)?_(?:trigger|activate|fire|load|use)|positive|negative"
-    r"|near_(?:neighbou?r|miss)|(?:false|true|hard)_(?:positive|negative)|(?:in|out_of)_scope)"
+    r"|near_(?:neighbou?r|miss)|(?:false|true|hard)_(?:positive|negative)|(?:in|out_of)_scope|anti)"
     r"(?:e?s|_(?:prompts|queries|cases|examples|triggers|tests))?"
 )
 """Keys of lists of queries that share a choice; a global one is about all skills."""
@@ -135,7 +135,7 @@ def _with(query: Any, shared: Mapping[str, Any]) -> Any:
 def find(value: Any) -> list[Entry]:
     """Return the queries of a list, of a list below a key, or of trigger sets."""
     if isinstance(value, list):
-        return [Entry((index,), case) for index, case in enumerate(value)]
+        return [entry for index, case in enumerate(value) for entry in _of_item(index, case)]
     if not isinstance(value, dict):
         return []
     entries = []
@@ -144,6 +144,17 @@ def find(value: Any) -> list[Entry]:
             entries += [Entry((key, index), case) for index, case in enumerate(part)]
         entries += sets_in(key, part)
     return entries
+
+
+def _of_item(index: int, case: Any) -> list[Entry]:
+    """Return an item of a list: a query, or a skill with the queries that should trigger it."""
+    queries = case.get("queries") if isinstance(case, dict) else None
+    if not isinstance(queries, list) or "skill" not in case:
+        return [Entry((index,), case)]
+    shared = {"skill": case["skill"], "should_trigger": True}
+    return [
+        Entry((index, "queries", at), {"query": text, **shared}) for at, text in enumerate(queries)
+    ]
 
 
 def skill_at_top(value: Any) -> str:
