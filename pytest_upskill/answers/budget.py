@@ -43,6 +43,7 @@ class Budget:
     Args:
         limit: Dollars; None for no limit.
         prices: The prices of the models.
+        left: Dollars that batches of earlier sessions, which were left, may still cost.
         allow_unpriced: Whether to send requests of unknown price, as something else limits their
             number.
 
@@ -52,7 +53,12 @@ class Budget:
     """
 
     def __init__(
-        self, limit: float | None, prices: Prices, *, allow_unpriced: bool = False
+        self,
+        limit: float | None,
+        prices: Prices,
+        *,
+        allow_unpriced: bool = False,
+        left: float = 0.0,
     ) -> None:
         self.limit = limit
         self.stopped = False
@@ -60,6 +66,7 @@ class Budget:
         self._prices = prices
         self._allow_unpriced = allow_unpriced
         self._spent = 0.0
+        self._of_left_batches = left
         self._reservations: list[Reservation] = []
         self._changed = asyncio.Condition()
         """Notified when money was released, or the budget was stopped."""
@@ -69,10 +76,14 @@ class Budget:
         """Dollars that are neither spent nor reserved; None for no limit."""
         return None if self.limit is None else max(0.0, self.limit - self._committed())
 
-    async def reserve(self, request: Request) -> Reservation:
+    async def reserve(self, request: Request, *, share: float = 1.0) -> Reservation:
         """Reserve the maximum cost of a request, or of an agent's run.
 
         A run that does not fit gets what is left, once no other request is in flight.
+
+        Args:
+            request: The request.
+            share: Share of the price that is charged for it.
 
         Raises:
             BudgetError: It could exceed the budget, or its price is unknown.
@@ -82,6 +93,8 @@ class Budget:
         max_cost = self._prices.max_cost(request)
         if max_cost is None and self._allow_unpriced:
             return Reservation(request, None)
+        if max_cost is not None:
+            max_cost *= share
         async with self._changed:
             await self._changed.wait_for(
                 lambda: self.stopped or self._fits(max_cost) or not self._reservations
@@ -154,6 +167,13 @@ class Budget:
             self._changed.notify_all()
         return cost
 
+    async def settle_left(self, reserved: float, cost: float) -> None:
+        """Count the cost of a batch of an earlier session in place of what was reserved for it."""
+        async with self._changed:
+            self._of_left_batches = max(0.0, self._of_left_batches - reserved)
+            self._spent += cost
+            self._changed.notify_all()
+
     async def release(self, reservation: Reservation) -> None:
         """Release what is left of a reservation."""
         if reservation.left is not None:
@@ -163,11 +183,13 @@ class Budget:
 
     def _committed(self) -> float:
         reserved = sum(reservation.left or 0.0 for reservation in self._reservations)
-        return self._spent + reserved
+        return self._spent + reserved + self._of_left_batches
 
     def _fits(self, max_cost: float | None) -> bool:
         assert self.limit is not None
         return max_cost is not None and self._committed() + max_cost <= self.limit
 
     def _exceeded_error(self) -> BudgetError:
-        return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}")
+        left = self._of_left_batches
+        why = f", as batches that were left may cost ${left:.2f}" if left else ""
+        return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}{why}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from pytest_upskill.answers.batches import PRICE, is_batchable
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import (
     BYTES_PER_TOKEN,
@@ -139,7 +140,7 @@ class Past:
     def __init__(
         self, pairs: Iterable[tuple[Mapping[str, Any], Completion]], prices: Prices
     ) -> None:
-        self._prices = prices
+        self.prices = prices
         self._recorded: defaultdict[str, list[Completion]] = defaultdict(list)
         for fields, completion in pairs:
             for key in _keys(fields):
@@ -168,7 +169,7 @@ class Past:
         return Likely(self._cost(request, completion), seconds)
 
     def _cost(self, request: Request, completion: Completion) -> float | None:
-        return self._prices.cost(request.model, completion)
+        return self.prices.cost(request.model, completion)
 
 
 def _cached_tokens(request: Request) -> int:
@@ -205,7 +206,7 @@ def forecast(
         judge: The model that decides statements about the answers; None for no judge.
         concurrency: Requests in flight at one host.
     """
-    trials, prices = list(trials), resources.prices
+    trials, prices, batch = list(trials), resources.prices, resources.batches.enabled
     by_model: dict[Model, list[Trial]] = {}
     for trial in trials:
         by_model.setdefault(trial.model, []).append(trial)
@@ -216,7 +217,7 @@ def forecast(
     wanted = sum(item.times for items in missing.values() for item in items)
     past = Past(resources.cache.past() if wanted or judge else (), prices)
     estimates = tuple(
-        _estimate(model, items, hosts[model], prices, past)
+        _estimate(model, items, hosts[model], past, batch=batch and hosts[model].may_have_batches)
         for model, items in missing.items()
         if items
     )
@@ -224,7 +225,8 @@ def forecast(
     if judge is not None:
         share = wanted / max(1, sum(trial.runs for trial in trials))
         items = _judgements(trials, judge, min(1.0, share))
-        judgements = _estimate(judge, items, hosts[judge], prices, past)
+        in_batch = batch and hosts[judge].may_have_batches
+        judgements = _estimate(judge, items, hosts[judge], past, batch=in_batch)
     seconds: Counter[Host] = Counter()
     for each in (*estimates, *([judgements] if judgements else ())):
         if each.model.is_language_model:
@@ -323,21 +325,25 @@ def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Mi
 
 
 def _estimate(
-    model: Model, missing: Sequence[_Missing], host: Host, prices: Prices, past: Past
+    model: Model, missing: Sequence[_Missing], host: Host, past: Past, *, batch: bool
 ) -> ModelEstimate:
     """Return the estimate of a model's missing answers."""
+
+    def share_of_price(request: Request) -> float:
+        return PRICE if batch and model.vendor is not None and is_batchable(request) else 1.0
+
     requests = [(request, item.times) for item in missing for request in item.requests]
     usd = [
-        times * cost
+        times * cost * share_of_price(request)
         for request, times in requests
-        if (cost := prices.max_cost(request)) is not None
+        if (cost := past.prices.max_cost(request)) is not None
     ]
     max_usd = sum(usd) if len(usd) == len(requests) else None
     likely_usd, seconds = 0.0, 0.0
     for item in missing:
         for likely_request, share in item.likely:
             each = past.likely(likely_request, host, item.typical)
-            likely_usd += (each.usd or 0.0) * share * item.times
+            likely_usd += (each.usd or 0.0) * share_of_price(likely_request) * share * item.times
             seconds += each.seconds * share * item.times
     return ModelEstimate(
         model=model,

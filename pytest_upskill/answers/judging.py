@@ -44,7 +44,8 @@ class Judgements:
     def __init__(self, judge: Model, source: CompletionSource) -> None:
         self._judge = judge
         self._source = source
-        self._works = False
+        # In a batch, all judgements are requested together.
+        self._works = source.uses_batches
         self._unusable = 0
         """Number of answers in a row without a usable judgement."""
         self._given_up = ""

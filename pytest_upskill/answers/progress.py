@@ -40,6 +40,8 @@ class InFlight:
         self._clock = clock
         self._activities: dict[object, tuple[str, float]] = {}
         """Kind and beginning of each."""
+        self.batches: dict[str, str] = {}
+        """How far each batch is, by its id."""
         self._pauses: tuple[tuple[float, str, str], ...] = ()
         """End, host and reason of each wait before a retry."""
 
@@ -157,6 +159,7 @@ def parts(
         yield f"about {duration(left)} left"
     for (host, why), seconds in activity.pauses().items():
         yield f"waiting {math.ceil(seconds)} s for {host} ({why})"
+    yield from tuple(activity.batches.values())
     for check, word in ((Compile.name, "compiling"), (Run.name, "running")):
         if builds := activity.ages(check):
             yield f"{word} {len(builds)}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_upskill.answers.batches import BatchNotes
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import Prices
@@ -44,6 +45,8 @@ class Host:
     """Timeout of a request in seconds."""
     runs_agents: bool = False
     """Whether its client runs agents, with retries and within the budget."""
+    may_have_batches: bool = False
+    """Whether its format has batches; its API may lack them."""
     from_plugin: bool = False
     """Whether a plugin's hook made its client."""
     fetch_served_models: Callable[[Iterable[str]], Mapping[str, str]] | None = None
@@ -81,6 +84,7 @@ class Resources:
     activity: InFlight
     bill: Bill
     redactor: Redactor
+    batches: BatchNotes
 
 
 class WorkError(Exception):

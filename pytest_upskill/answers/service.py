@@ -88,6 +88,8 @@ class Service:
         if policy.why_stop is not None:
             self._rounds = Rounds(trials.values(), policy.why_stop)
         by_round = self._rounds is not None
+        batches = resources.batches.enabled
+        runs = max((trial.runs for trial in trials.values()), default=0)
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}
         for key, run in _order_runs(trials, by_round=by_round):
@@ -103,8 +105,9 @@ class Service:
             # A run of a later round waits for earlier rounds, which must have started before.
             in_order=by_round,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
-            width=2 * policy.concurrency,
-            lookahead=policy.lookahead,
+            width=max(2 * policy.concurrency, len(trials) * runs if batches else 0),
+            # A batch that is not complete would only be a further one.
+            lookahead=None if batches else policy.lookahead,
             known=recorded,
             close=self._close,
         )

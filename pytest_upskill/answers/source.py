@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
+from pytest_upskill.answers.batches import BatchClient, is_batchable
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.recording import identity
 from pytest_upskill.answers.resources import Host, Resources
@@ -21,6 +22,7 @@ from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
 from pytest_upskill.models.reasoning import without_reasoning
+from pytest_upskill.models.request import BatchApi
 from pytest_upskill.project.redaction import shown_url
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
@@ -86,6 +88,7 @@ class CompletionSource:
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
         self._warmup = PromptCacheWarmup()
+        self.uses_batches = resources.batches.enabled
         self._agents: dict[Host, Client] = {}
         """The built-in agent with the models of each host."""
 
@@ -213,7 +216,8 @@ class CompletionSource:
             if host not in self._agents:
                 self._agents[host] = self._resources.open_agent(client)
             return await self._agents[host].complete(request)
-        if not host.caches_prompts:
+        in_batch = isinstance(client, BatchClient) and self._resources.batches.enabled
+        if not host.caches_prompts or (in_batch and is_batchable(request)):
             return await client.complete(request)
         async with self._warmup.turn(request):
             return await client.complete(request)
@@ -250,6 +254,10 @@ class CompletionSource:
             raise ProviderError(client, fatal=True, billable=False)
         return client
 
+    def _uses_batches(self, host: Host) -> bool:
+        notes = self._resources.batches
+        return notes.enabled or any(note.url == host.url for note in notes.read().values())
+
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
         # Imported here: a run that sends no request needs neither SDK nor retries.
@@ -265,7 +273,19 @@ class CompletionSource:
                 host=urlsplit(host.url).netloc or host.name,
                 activity=self._resources.activity,
             )
-            return HostClient(client, retries, self._resources.budget)
+            direct = HostClient(client, retries, self._resources.budget)
+            if not host.may_have_batches or not self._uses_batches(host):
+                return direct
+            return BatchClient(
+                direct,
+                cast("BatchApi", client),
+                host.url,
+                notes=self._resources.batches,
+                budget=self._resources.budget,
+                prices=self._resources.prices,
+                activity=self._resources.activity,
+                models=[model for model, other in self.hosts.items() if other is host],
+            )
         except ProviderError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001  raised by an SDK, or by a library it needs

@@ -5,7 +5,7 @@ Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -14,10 +14,16 @@ import httpx2
 
 from pytest_upskill.models.call import Call, open_sdk
 from pytest_upskill.models.completion import Completion, clean
-from pytest_upskill.models.content import clean_json, read_blocks, stop_reason, token_count
+from pytest_upskill.models.content import (
+    clean_json,
+    get_field,
+    read_blocks,
+    stop_reason,
+    token_count,
+)
 from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.request import ProviderError, Request, Turn
+from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
 
 
 class AnthropicClient:
@@ -71,6 +77,71 @@ class AnthropicClient:
         """Close the connections."""
         await self._sdk.close()
 
+    # Batches: https://docs.claude.com/en/api/creating-message-batches
+
+    async def submit(self, requests: Mapping[str, Request]) -> str:
+        """Send requests as a batch, and return its id."""
+        bodies = [
+            {"custom_id": name, "params": messages_body(request)}
+            for name, request in requests.items()
+        ]
+        sent = self._sdk.post(_BATCHES, body={"requests": bodies}, cast_to=httpx2.Response)
+        return str((await self._fetch(next(iter(requests.values())), sent))["id"])
+
+    async def status(self, batch: str, request: Request) -> BatchStatus:
+        """Return how far a batch is."""
+        sent = self._sdk.get(f"{_BATCHES}/{batch}", cast_to=httpx2.Response)
+        body = await self._fetch(request, sent)
+        counts = dict(body.get("request_counts") or {})
+        waiting = counts.pop("processing", 0)
+        ended = body["processing_status"] == "ended"
+        return BatchStatus(ended, sum(counts.values()) if ended or waiting else 0)
+
+    async def results(
+        self, batch: str, requests: Mapping[str, Request]
+    ) -> Mapping[str, Completion | ProviderError]:
+        """Return what became of the requests of a batch that has ended."""
+        sent = self._sdk.get(f"{_BATCHES}/{batch}/results", cast_to=httpx2.Response)
+        lines = await self._fetch(next(iter(requests.values())), sent)
+        return {
+            line["custom_id"]: self._result(requests[line["custom_id"]], line["result"])
+            for line in (lines if isinstance(lines, list) else [lines])
+            if line["custom_id"] in requests
+        }
+
+    async def cancel(self, batch: str, request: Request) -> None:
+        """Cancel a batch."""
+        sent = self._sdk.post(f"{_BATCHES}/{batch}/cancel", cast_to=httpx2.Response)
+        await self._fetch(request, sent)
+
+    async def _fetch(self, request: Request, sent: Awaitable[httpx2.Response]) -> Any:
+        return await Call(request=request, endpoint=self._endpoint).fetch(sent, self._module)
+
+    def _result(self, request: Request, result: Mapping[str, Any]) -> Completion | ProviderError:
+        call, kind = Call(request=request, endpoint=self._endpoint), result["type"]
+        if kind == "errored":
+            error = get_field(get_field(result, "error"), "error")
+            status = _ERROR_STATUS.get(str(get_field(error, "type")), 500)
+            return call.http_error(status, result["error"], {})
+        if kind != "succeeded":
+            return call.not_processed(kind)
+        try:
+            return call.completion(result["message"], read_message)
+        except ProviderError as error:
+            return error
+
+
+_BATCHES = "/v1/messages/batches"
+_ERROR_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
 
 _CACHE_BREAKPOINT = MappingProxyType({"cache_control": {"type": "ephemeral"}})
 """Marks the end of a prefix that the next requests will share, for the prompt cache."""

@@ -185,9 +185,9 @@ class Call:
         """
         started = time.perf_counter()
         try:
-            body, headers = await self._reply(sent, sdk, wire)
-            latency_s = time.perf_counter() - started
-            completion = read(body)
+            body, headers = await self._reply(sent, sdk, partial(_read, wire=wire))
+            if not isinstance(body, Mapping):
+                raise self._unusable_error(body)
         except _Filtered:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
@@ -198,6 +198,23 @@ class Call:
                 output_tokens=None,
                 stop_reason="refusal",
             )
+        completion = self.completion(body, read)
+        return replace(
+            completion,
+            request_id=headers.get("request-id") or headers.get("x-request-id"),
+            latency_s=time.perf_counter() - started,
+        )
+
+    def completion(
+        self, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Completion]
+    ) -> Completion:
+        """Read the completion from the redacted body of a reply.
+
+        Raises:
+            ProviderError: There is none in it.
+        """
+        try:
+            completion = read(body)
         except ErrorReply as error:
             raise self._unusable_error(error.body) from None
         except (AttributeError, LookupError, TypeError):
@@ -213,20 +230,30 @@ class Call:
             # Only a request with tools is followed by another of the same conversation.
             assistant_blocks=completion.assistant_blocks if self.request.tools else (),
             served_model=clean(served) if isinstance(served, str) else None,
-            request_id=headers.get("request-id") or headers.get("x-request-id"),
-            latency_s=latency_s,
         )
 
+    async def fetch(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Any:
+        """Return the redacted JSON of a reply about a batch, or of each line of a file.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        body, _ = await self._reply(sent, sdk, _read_json_or_lines)
+        return body
+
     async def _reply(
-        self, sent: Awaitable[httpx2.Response], sdk: Any, wire: Format
-    ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-        """Return the redacted JSON object of a reply with status 200, and its headers."""
+        self,
+        sent: Awaitable[httpx2.Response],
+        sdk: Any,
+        parse: Callable[[httpx2.Response], object],
+    ) -> tuple[Any, Mapping[str, str]]:
+        """Return the redacted content of a reply with status 200, and its headers."""
         # The whole body is redacted first, as a key cannot be found in a shortened text. `from
         # None` hides the messages of SDKs, which are not redacted.
         redactor = self.endpoint.redactor
         try:
             response = await sent
-            body = redactor.redact_json(_read(response, wire))
+            body = redactor.redact_json(parse(response))
         except sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
             if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
@@ -248,8 +275,6 @@ class Call:
                 raise self._error(message) from None
             message = f"cannot sign in ({message}): check {self.endpoint.key_variable}"
             raise self._error(message, fatal=True, billable=False) from None
-        if not isinstance(body, Mapping):
-            raise self._unusable_error(body)
         return body, self._headers(response)
 
     def _headers(self, response: httpx2.Response) -> Mapping[str, str]:
@@ -291,6 +316,10 @@ class Call:
             # A model that refuses tools may answer requests without them.
             fatal=(status in _FATAL or out_of_quota) and not retryable and not accepts_no_tools,
         )
+
+    def not_processed(self, why: str) -> ProviderError:
+        """Make the error for a request of a batch that expired or was canceled."""
+        return self._error(f"the batch {why} before this request: run again", billable=False)
 
     def _unusable_error(self, reply: object) -> ProviderError:
         """Make the error for a reply with status 200 that is not an answer.
@@ -355,6 +384,14 @@ class Call:
     def _error(self, message: str, **details: Any) -> ProviderError:
         line = self.endpoint.redact(one_line(message))
         return ProviderError(f"{self.request.model.label}: {line}", **details)
+
+
+def _read_json_or_lines(response: httpx2.Response) -> object:
+    lines = [line for line in response.text.split("\n") if line.strip()]
+    try:
+        return json.loads(response.text)
+    except ValueError:
+        return [json.loads(line) for line in lines]
 
 
 def _read(response: httpx2.Response, wire: Format) -> object:

@@ -6,12 +6,14 @@ Source: https://platform.openai.com/docs/api-reference/chat.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Literal
 
 import httpx2
@@ -30,7 +32,7 @@ from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
-from pytest_upskill.models.request import ProviderError, Request, Turn
+from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
 from pytest_upskill.models.responses import read_response, responses_body
 from pytest_upskill.models.streams import Format
 
@@ -110,6 +112,94 @@ class OpenAIClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sdk.close()
+
+    # Batches: https://platform.openai.com/docs/guides/batch
+
+    async def submit(self, requests: Mapping[str, Request]) -> str:
+        """Send requests to one model as a batch, by way of a file, and return its id."""
+        first = next(iter(requests.values()))
+        dialect = self._dialects.get(first.model) or Dialect.of(first.model)
+        path = f"/v1{_FORMATS[dialect.responses][0]}"
+        body_of = responses_body if dialect.responses else partial(chat_body, dialect=dialect)
+        lines = (
+            {"custom_id": name, "method": "POST", "url": path, "body": body_of(request)}
+            for name, request in requests.items()
+        )
+        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        sent = self._sdk.post(
+            "/files",
+            body={"purpose": "batch"},
+            files=[("file", ("batch.jsonl", content))],
+            cast_to=httpx2.Response,
+            options={**_BEARER_ONLY, "headers": {"content-type": "multipart/form-data"}},
+        )
+        file = await self._fetch(first, sent)
+        body = {"input_file_id": file["id"], "endpoint": path, "completion_window": "24h"}
+        sent = self._sdk.post("/batches", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY)
+        return str((await self._fetch(first, sent))["id"])
+
+    async def status(self, batch: str, request: Request) -> BatchStatus:
+        """Return how far a batch is."""
+        body = await self._get(f"/batches/{batch}", request)
+        counts = body.get("request_counts") or {}
+        done = counts.get("completed", 0) + counts.get("failed", 0)
+        return BatchStatus(body["status"] in _ENDED, done)
+
+    async def results(
+        self, batch: str, requests: Mapping[str, Request]
+    ) -> Mapping[str, Completion | ProviderError]:
+        """Return what became of the requests of a batch that has ended."""
+        first = next(iter(requests.values()))
+        body = await self._get(f"/batches/{batch}", first)
+        found: dict[str, Completion | ProviderError] = {}
+        for name in ("output_file_id", "error_file_id"):
+            if file := body.get(name):
+                lines = await self._get(f"/files/{file}/content", first)
+                for line in lines if isinstance(lines, list) else [lines]:
+                    if (request := requests.get(line["custom_id"])) is not None:
+                        found[line["custom_id"]] = self._result(request, line)
+        for name, request in requests.items():
+            if name not in found and body["status"] != "completed":
+                call = Call(request=request, endpoint=self._endpoint)
+                found[name] = call.not_processed(body["status"])
+                errors = get_field(body.get("errors"), "data")
+                if isinstance(errors, list) and errors:
+                    found[name] = call.http_error(400, errors[0], {})
+        return found
+
+    async def cancel(self, batch: str, request: Request) -> None:
+        """Cancel a batch."""
+        sent = self._sdk.post(
+            f"/batches/{batch}/cancel", cast_to=httpx2.Response, options=_BEARER_ONLY
+        )
+        await self._fetch(request, sent)
+
+    async def _get(self, path: str, request: Request) -> Any:
+        sent = self._sdk.get(path, cast_to=httpx2.Response, options=_BEARER_ONLY)
+        return await self._fetch(request, sent)
+
+    async def _fetch(self, request: Request, sent: Awaitable[httpx2.Response]) -> Any:
+        return await Call(request=request, endpoint=self._endpoint).fetch(sent, self._module)
+
+    def _result(self, request: Request, line: Mapping[str, Any]) -> Completion | ProviderError:
+        call, response = Call(request=request, endpoint=self._endpoint), line.get("response")
+        if not isinstance(response, Mapping):
+            return call.not_processed(str(get_field(line.get("error"), "code") or "failed"))
+        if response["status_code"] != HTTPStatus.OK:
+            error = call.http_error(response["status_code"], response["body"], {})
+            dialect = self._dialects.get(request.model) or Dialect.of(request.model)
+            if (adapted := dialect.adapted_to(error)) != dialect:
+                self._dialects[request.model] = adapted
+                error.retryable = True
+            return error
+        dialect = self._dialects.get(request.model) or Dialect.of(request.model)
+        try:
+            return call.completion(response["body"], _FORMATS[dialect.responses][2])
+        except ProviderError as error:
+            return error
+
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
 def _azure(openai: Any, endpoint: Endpoint) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
 from pytest_upskill.models.completion import Completion
@@ -168,6 +168,52 @@ class Client(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections."""
+        ...
+
+
+class BatchStatus(NamedTuple):
+    """How far a batch is."""
+
+    ended: bool
+    done: int
+    """Number of its requests that are no longer waiting."""
+
+
+class BatchApi(Protocol):
+    """A client that can send requests in batches; each is named by an id of the caller."""
+
+    async def submit(self, requests: Mapping[str, Request]) -> str:
+        """Send requests to one model as a batch, and return its id.
+
+        Raises:
+            ProviderError: There is no batch; the status is 404 or 405 if the host has none at all.
+        """
+        ...
+
+    async def status(self, batch: str, request: Request) -> BatchStatus:
+        """Return how far a batch is; the request names its model in errors.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        ...
+
+    async def results(
+        self, batch: str, requests: Mapping[str, Request]
+    ) -> Mapping[str, Completion | ProviderError]:
+        """Return what became of the requests of a batch that has ended, by their ids.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        ...
+
+    async def cancel(self, batch: str, request: Request) -> None:
+        """Cancel a batch; what is done by then is billed.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
         ...
 
 

@@ -124,6 +124,9 @@ def stop_service(config: pytest.Config, service: Service) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
         service.stop()
+        if reporter is not None:
+            for line in config.stash[RESOURCES].batches.lines():
+                config.add_cleanup(partial(reporter.line, line, yellow=True))
     except* Exception as errors:  # noqa: BLE001  an SDK's or a plugin's
         for error in errors.exceptions:
             if reporter is not None:

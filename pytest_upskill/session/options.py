@@ -220,6 +220,13 @@ _COSTS = (
         "float",
     ),
     Option(
+        "batch",
+        "Send requests in batches at half the price, where the vendor has them; answers may take "
+        "up to a day. Ctrl-C leaves a batch, and the same command collects it.",
+        kind="bool",
+        default=False,
+    ),
+    Option(
         "dry-run",
         "Show how many answers would be requested and their maximum cost; send no requests.",
         kind="bool",

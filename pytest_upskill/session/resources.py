@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_upskill import STATE
+from pytest_upskill.answers.batches import BatchNotes
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import Prices
@@ -46,6 +48,10 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     limit = settings.max_cost
     if limit is None and _has_paid_agents(settings, prices):
         limit = _MAX_COST_WITH_AGENTS
+    batches = BatchNotes(
+        settings.project / STATE / "batches",
+        enabled=settings.batch and not settings.early_stop and settings.cache_mode != "replay",
+    )
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     redactor = Redactor(secrets(settings.requested_models, os.environ))
     resources = config.stash[RESOURCES] = Resources(
@@ -55,7 +61,8 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         agent_sandbox=sandbox,
         open_agent=partial(_open_agent, sandbox, settings.concurrency, redactor),
         prices=prices,
-        budget=Budget(limit, prices),
+        budget=Budget(limit, prices, left=batches.reserved),
+        batches=batches,
         activity=InFlight(),
         bill=Bill(),
         redactor=redactor,

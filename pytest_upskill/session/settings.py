@@ -88,6 +88,8 @@ class Settings:
     """Maximum cost of the session in dollars; None for no limit."""
     prices: Mapping[str, OwnPrice]
     """The user's own prices, by label of the model."""
+    batch: bool
+    """Whether to send requests in batches, where that is possible."""
     dry_run: bool
     prune: bool
     """Whether to delete unused recordings instead of running."""
@@ -164,6 +166,7 @@ class Settings:
             cache_hidden=not value_of(config, "cache_dir"),
             max_cost=_max_cost(config),
             prices=own_prices(config),
+            batch=value_of(config, "batch"),
             dry_run=value_of(config, "dry_run"),
             prune=value_of(config, "cache_prune"),
             reports={name: file for name in REPORTS if (file := _report(config, name))},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.batches import HAVE_BATCHES
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
@@ -265,6 +267,8 @@ def _forecast_lines(
     settings = config.stash[SETTINGS]
     replay = settings.cache_mode == "replay"
     lines = _request_lines(forecast, replay=replay, by_model=settings.dry_run)
+    if settings.batch:
+        lines += _not_in_batches(trials, early_stop=settings.early_stop)
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
         lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
@@ -288,6 +292,23 @@ def _default_limit(settings: Settings, resources: Resources) -> str:
     """Return the limit of cost that agents have where the user set none, "" if there is none."""
     limit = resources.budget.limit
     return money(limit) if limit is not None and settings.max_cost is None else ""
+
+
+def _not_in_batches(trials: Iterable[Trial], *, early_stop: bool) -> list[str]:
+    """Return which requests are sent as usual in spite of ``--upskill-batch``."""
+    if early_stop:
+        why = "early stop needs the answers of each round before the next"
+        return [f"upskill: --upskill-batch: {why}: all requests run as usual, at the full price"]
+    left_out = Counter[str]()
+    for trial in trials:
+        if trial.model.agent:
+            left_out["agents"] += 1
+        elif trial.chooses:
+            left_out["triggers, which take turns"] += 1
+        elif trial.model.provider not in HAVE_BATCHES:
+            left_out["hosts without batches"] += 1
+    why = " and ".join(f"{number} of {what}" for what, number in left_out.items())
+    return [f"upskill: --upskill-batch: trials that run as usual: {why}"] if why else []
 
 
 def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:

@@ -1,0 +1,392 @@
+"""Requests in batches, at half the price: submitted together, and collected when they are done.
+
+A batch is noted in a file of its own before it is submitted, and the file is deleted once it is
+collected. So a batch that was left, by Ctrl-C or a crash, is known to the next session: its
+reservation counts against the budget from the start, and it is collected, or canceled if the
+session sends no batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from pytest_upskill.answers.budget import Budget, Reservation
+from pytest_upskill.answers.host_health import backoff
+from pytest_upskill.answers.prices import Prices
+from pytest_upskill.answers.progress import InFlight, duration
+from pytest_upskill.answers.recording import address, identity
+from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
+from pytest_upskill.models.request import BatchApi, BatchStatus
+from pytest_upskill.project.files import read_state, write_file
+
+PRICE = 0.5
+"""Share of the price that vendors charge for a request in a batch."""
+
+HAVE_BATCHES = frozenset({"anthropic", "openai"})
+"""Providers whose wire formats have batches; a server of one's own may lack them."""
+
+_QUIET_S = 1.0
+"""Seconds without a further request after which a batch is submitted."""
+_MOST_REQUESTS = 500
+"""Number of requests in a batch, whose results are read at once."""
+_REPEATS = 2
+_FIRST_POLL_S, _LONGEST_POLL_S = 1.0, 30.0
+_FORGOTTEN_S = 3 * 86_400.0
+"""Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
+
+
+def is_batchable(request: Request) -> bool:
+    """Return whether nothing depends on the answer while others are sent."""
+    return not request.tools and request.task is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftBatch:
+    """The note about a batch."""
+
+    url: str
+    model: str
+    """Provider and name of the model, as in recordings."""
+    id: Annotated[str, Field(pattern=r"^[\w-]*$")] = ""
+    """The host's name of the batch; "" as long as it may not have been submitted."""
+    began: float
+    """Seconds since the epoch."""
+    reserved: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """Dollars that it may cost; 0 if the price is unknown."""
+    items: Annotated[Mapping[str, str], Field(min_length=1)]
+    """The identity of each request by its id in the batch."""
+
+
+_NOTE = TypeAdapter(LeftBatch)
+
+
+class BatchNotes:
+    """The notes of a project's batches, one file each.
+
+    Args:
+        folder: Their folder.
+        enabled: Whether the session sends requests in batches.
+    """
+
+    def __init__(self, folder: Path, *, enabled: bool) -> None:
+        self.folder = folder
+        self.enabled = enabled
+
+    def read(self) -> dict[Path, LeftBatch]:
+        """Return the notes of batches that were left, by file; unreadable ones are skipped."""
+        notes = {}
+        for file in sorted(self.folder.glob("*.json")):
+            with suppress(OSError, ValidationError):
+                note = _NOTE.validate_json(read_state(file))
+                if note.id or time.time() - note.began < _FORGOTTEN_S:
+                    notes[file] = note
+                else:
+                    self.delete(file)
+        return notes
+
+    def write(self, file: Path | None, note: LeftBatch) -> Path:
+        """Write a note, to a new file if there is none, and return the file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        file = file or self.folder / f"{uuid4().hex[:16]}.json"
+        ignore = self.folder / ".gitignore"
+        if not ignore.exists():
+            write_file(ignore, b"*\n")
+        write_file(file, _NOTE.dump_json(note, indent=1) + b"\n")
+        return file
+
+    def delete(self, file: Path) -> None:
+        """Delete the note of a batch that is collected."""
+        file.unlink(missing_ok=True)
+
+    @property
+    def reserved(self) -> float:
+        """Dollars that the batches that were left may still cost."""
+        return sum(note.reserved for note in self.read().values())
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each batch that is left."""
+        for note in self.read().values():
+            yield (
+                f"upskill: a batch of {len(note.items)} requests to {note.model} is left "
+                f"({note.id or 'perhaps not submitted'}): the same command collects it, one "
+                "without --upskill-batch cancels it"
+            )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Item:
+    request: Request
+    reservation: Reservation
+    outcome: asyncio.Future[Completion]
+
+
+class _NoBatches(Exception):  # noqa: N818  describes a host, not a failure
+    """A host that has no batches."""
+
+
+class BatchClient:
+    """A client that sends requests in batches where it can, and others one by one.
+
+    Args:
+        direct: The client for single requests.
+        api: The client for batches.
+        url: The address of the host.
+        notes: The notes of batches.
+        budget: The budget of the session.
+        prices: The prices of the models.
+        activity: The record of what is in progress.
+        models: The models of the host, which batches of earlier sessions were for.
+    """
+
+    def __init__(
+        self,
+        direct: Client,
+        api: BatchApi,
+        url: str,
+        *,
+        notes: BatchNotes,
+        budget: Budget,
+        prices: Prices,
+        activity: InFlight,
+        models: Iterable[Model],
+    ) -> None:
+        self._direct, self._api, self._url = direct, api, url
+        self._notes, self._budget, self._prices = notes, budget, prices
+        self._activity = activity
+        self._has_batches = notes.enabled
+        self._queue: defaultdict[Model, list[_Item]] = defaultdict(list)
+        self._added = asyncio.Event()
+        self._left: dict[str, asyncio.Future[Completion | None]] = {}
+        """The answer to each request of a batch that was left; None if it has none."""
+        by_address = {address(model): model for model in models}
+        self._tasks = {
+            asyncio.create_task(self._collect_left(file, note, by_address[note.model]))
+            for file, note in notes.read().items()
+            if note.url == url and note.model in by_address and note.id
+        }
+        self._tasks.add(asyncio.create_task(self._submit_when_quiet()))
+
+    async def complete(self, request: Request) -> Completion:
+        """Send a request in a batch, and return the completion with its cost.
+
+        Raises:
+            ProviderError: There is no usable reply.
+            BudgetError: It could exceed the budget.
+        """
+        if not is_batchable(request):
+            return await self._direct.complete(request)
+        if left := self._left.pop(identity(request, self._url), None):
+            completion = await left
+            if completion is not None:
+                return completion
+        for repeats in range(_REPEATS + 1):
+            if not self._has_batches:
+                break
+            reservation = await self._budget.reserve(request, share=PRICE)
+            outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+            self._queue[request.model].append(_Item(request, reservation, outcome))
+            self._added.set()
+            try:
+                return await outcome
+            except _NoBatches:
+                break
+            except ProviderError as error:
+                if repeats == _REPEATS or not error.retryable:
+                    raise
+        return await self._direct.complete(request)
+
+    async def aclose(self) -> None:
+        """Leave the batches in progress, and close the connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._direct.aclose()
+
+    async def _submit_when_quiet(self) -> None:
+        while True:
+            await self._added.wait()
+            while self._added.is_set():
+                self._added.clear()
+                await asyncio.sleep(_QUIET_S)
+            for items in self._queue.values():
+                while items:
+                    batch, items[:] = items[:_MOST_REQUESTS], items[_MOST_REQUESTS:]
+                    task = asyncio.create_task(self._run(batch))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+            self._queue.clear()
+
+    async def _run(self, items: list[_Item]) -> None:
+        """Submit a batch, and give each of its requests its outcome."""
+        requests = {
+            f"{identity(item.request, self._url)[:48]}-{number}": item.request
+            for number, item in enumerate(items)
+        }
+        outcomes: Mapping[str, Completion | Exception]
+        file: Path | None = None
+        try:
+            outcomes, file = await self._submit_and_wait(requests, items)
+        except (ProviderError, _NoBatches, OSError) as error:
+            outcomes = dict.fromkeys(requests, error)
+        for name, item in zip(requests, items, strict=True):
+            outcome = outcomes.get(name) or ProviderError(
+                f"{item.request.model.label}: the batch has no result for this request"
+            )
+            await self._settle(item, outcome)
+        if file is not None:
+            await self._forget(file)
+
+    async def _forget(self, file: Path) -> None:
+        """Delete the note of a batch, once its answers have been recorded."""
+        try:
+            await asyncio.sleep(_QUIET_S)
+        finally:
+            self._notes.delete(file)
+
+    async def _submit_and_wait(
+        self, requests: Mapping[str, Request], items: list[_Item]
+    ) -> tuple[Mapping[str, Completion | ProviderError], Path]:
+        """Return what became of the requests of a batch, and the note about it."""
+        model = items[0].request.model
+        note = LeftBatch(
+            url=self._url,
+            model=address(model),
+            began=time.time(),
+            # Also without a limit, as the next session may have one.
+            reserved=PRICE * sum(self._prices.max_cost(each) or 0.0 for each in requests.values()),
+            items={name: identity(each, self._url) for name, each in requests.items()},
+        )
+        file = self._notes.write(None, note)
+        try:
+            batch = await self._submit(requests)
+        except ProviderError as error:
+            if not error.billable:
+                self._notes.delete(file)
+            if error.status in {404, 405, 501}:
+                self._has_batches = False
+                raise _NoBatches from None
+            raise
+        self._notes.write(file, replace(note, id=batch))
+        results = await self._wait(batch, requests, note.began)
+        return results, file
+
+    async def _submit(self, requests: Mapping[str, Request]) -> str:
+        """Submit a batch; only what cannot have been submitted is submitted again."""
+        for failures in range(1, 6):
+            try:
+                return await self._api.submit(requests)
+            except ProviderError as error:
+                if error.billable or not error.retryable:
+                    raise
+                await asyncio.sleep(backoff(failures, error))
+        return await self._api.submit(requests)
+
+    async def _wait(
+        self, batch: str, requests: Mapping[str, Request], began: float
+    ) -> Mapping[str, Completion | ProviderError]:
+        """Wait until a batch has ended, and return what became of its requests."""
+        request, failures, pause = next(iter(requests.values())), 0, _FIRST_POLL_S
+        try:
+            while True:
+                try:
+                    status = await self._api.status(batch, request)
+                    if status.ended:
+                        return await self._api.results(batch, requests)
+                    self._show(batch, status, len(requests), began)
+                    failures = 0
+                except ProviderError as error:
+                    if not error.retryable:
+                        raise
+                    failures += 1
+                    pause = max(pause, backoff(failures, error))
+                await asyncio.sleep(pause)
+                pause = min(1.5 * pause, _LONGEST_POLL_S)
+        finally:
+            self._activity.batches.pop(batch, None)
+
+    def _show(self, batch: str, status: BatchStatus, total: int, began: float) -> None:
+        since = duration(time.time() - began)
+        self._activity.batches[batch] = f"batch {batch}: {status.done}/{total} after {since}"
+
+    async def _settle(self, item: _Item, outcome: Completion | Exception) -> None:
+        """Count the cost of a request, and pass on its outcome."""
+        completion = outcome if isinstance(outcome, Completion) else None
+        billable = completion is not None
+        if isinstance(outcome, ProviderError):
+            billable = outcome.billable
+        if completion is not None:
+            completion = self._at_half_price(item.request.model, completion)
+        known = completion if completion is not None and completion.cost_usd is not None else None
+        await self._budget.settle(item.reservation, known, billable)
+        await self._budget.release(item.reservation)
+        if item.outcome.done():
+            return
+        if completion is not None:
+            item.outcome.set_result(completion)
+        else:
+            assert isinstance(outcome, Exception)
+            item.outcome.set_exception(outcome)
+
+    async def _collect_left(self, file: Path, note: LeftBatch, model: Model) -> None:
+        """Collect a batch of an earlier session, once it has ended, or cancel it."""
+        loop = asyncio.get_running_loop()
+        outcomes = {name: loop.create_future() for name in note.items}
+        self._left |= {note.items[name]: outcome for name, outcome in outcomes.items()}
+        results: Mapping[str, Completion | ProviderError] = {}
+        try:
+            results = await self._results_of_left(note, model)
+        finally:
+            for name, outcome in outcomes.items():
+                found = results.get(name)
+                if not outcome.done():
+                    outcome.set_result(
+                        self._at_half_price(model, found) if isinstance(found, Completion) else None
+                    )
+        if results:
+            await self._budget.settle_left(note.reserved, self._cost_of_left(model, note, results))
+        # A batch that its host does not know any more cannot be billed any more.
+        if results or time.time() - note.began > _FORGOTTEN_S:
+            await self._forget(file)
+
+    async def _results_of_left(
+        self, note: LeftBatch, model: Model
+    ) -> Mapping[str, Completion | ProviderError]:
+        # Answers are found by their ids; only the model, and its name in errors, matter here.
+        request = Request(model=model, frame="", skill="", user="", max_tokens=1, run=0)
+        try:
+            if not self._notes.enabled and not (await self._api.status(note.id, request)).ended:
+                await self._api.cancel(note.id, request)
+            return await self._wait(note.id, dict.fromkeys(note.items, request), note.began)
+        except ProviderError:
+            return {}
+
+    def _at_half_price(self, model: Model, completion: Completion) -> Completion:
+        cost = self._prices.cost(model, completion)
+        return replace(completion, cost_usd=None if cost is None else PRICE * cost)
+
+    def _cost_of_left(
+        self, model: Model, note: LeftBatch, results: Mapping[str, Completion | ProviderError]
+    ) -> float:
+        """Return the dollars of a batch; a request of unknown cost counts as reserved."""
+        dollars = 0.0
+        for name in note.items:
+            found = results.get(name)
+            if isinstance(found, ProviderError) and not found.billable:
+                continue
+            cost = self._prices.cost(model, found) if isinstance(found, Completion) else None
+            share = note.reserved / len(note.items)
+            dollars += share if cost is None else PRICE * cost
+        return dollars

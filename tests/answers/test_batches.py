@@ -1,0 +1,243 @@
+"""``--upskill-batch``: requests together at half the price, collected later if they are left."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.answers import batches
+from pytest_upskill.figures.gate import NOT_MEASURED
+from tests.answers.batch_server import BatchServer, serve
+from tests.conftest import Run, WriteSkill, budget_cases
+from tests.loopback import Loopback
+
+PRICES = "upskill_prices =\n    a = 1/2\n    o = 1/2\n    j = 1/2\n"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester) -> Iterator[BatchServer]:
+    """The vendors' hosts, where a model knows what is in its context."""
+    monkeypatch.setattr(batches, "_QUIET_S", 0.1)
+    monkeypatch.setattr(batches, "_FIRST_POLL_S", 0.05)
+    monkeypatch.setattr(batches, "_LONGEST_POLL_S", 0.1)
+    for server in serve():
+        for name in ("ANTHROPIC", "OPENAI"):
+            monkeypatch.setenv(f"{name}_API_KEY", "key-of-a-vendor")
+            monkeypatch.setenv(f"{name}_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        pytester.makeini(f"[pytest]\n{PRICES}")
+        server.answer = know
+        yield server
+
+
+def know(body: Mapping[str, Any]) -> str:
+    return f"37 {len(json.dumps(body))}" if "37 attempts" in json.dumps(body) else "No idea."
+
+
+BOTH = "--upskill-models=a=anthropic:claude-x,o=openai:gpt-x"
+
+
+def notes() -> list[Path]:
+    return sorted(Path(".upskill/batches").glob("*.json"))
+
+
+def test_all_answers_come_from_one_batch_of_each_model_at_half_the_price(
+    run: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(3))
+
+    result = run(BOTH, "--upskill-batch", "--upskill-runs=2", "--upskill-max-cost=1", "skills")
+    again = run(BOTH, "--upskill-runs=2", "skills")
+
+    assert result.ret == again.ret == pytest.ExitCode.OK
+    assert [len(batch.bodies) for batch in server.batches.values()] == [12, 12]
+    assert server.direct == 0
+    assert notes() == []
+    assert server.billed == pytest.approx(24 * 0.5 * 200e-6)
+    result.stdout.fnmatch_lines(["requested 24 answers: $0.0024"])
+    again.stdout.fnmatch_lines(["*replayed 24 answers: $0.0024*"])
+
+
+def test_a_suite_costs_at_most_55_percent_of_what_it_costs_without_batches(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(10))
+    args = (BOTH, "--upskill-runs=5", "--upskill-cache=refresh", "skills")
+
+    run_once(*args)
+    usual, server.billed = server.billed, 0.0
+    run_once(*args, "--upskill-batch")
+
+    assert server.direct == 10 * 2 * 5 * 2
+    assert 0 < server.billed <= 0.55 * usual
+
+
+@pytest.mark.parametrize("model", ["a=anthropic:claude-x", "o=openai:gpt-x"])
+def test_a_request_that_errs_or_expires_is_missing_and_costs_nothing(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer, model: str
+) -> None:
+    write_skill(*budget_cases(3))
+    server.fate = lambda body: (
+        "errored"
+        if "(1)" in json.dumps(body)
+        else "expired"
+        if "(2)" in json.dumps(body)
+        else "succeeded"
+    )
+
+    result = run_once(f"--upskill-models={model}", "--upskill-batch", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["*HTTP 400 prompt is too odd*", "*the batch *expired before this request: run again*"]
+    )
+    result.stdout.fnmatch_lines(["requested 2 answers: $0.0002"])
+    assert server.billed == pytest.approx(200e-6)
+
+
+def test_judgements_go_in_a_batch_of_their_own(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    cases = [
+        {"id": f"c{n}", "input": f"Why {n}?", "expected": {"judge": "It says 37."}}
+        for n in range(4)
+    ]
+    write_skill(*cases)
+    server.answer = lambda body: (
+        json.dumps({"verdicts": [{"holds": True, "evidence": "37"}]})
+        if "It says 37." in json.dumps(body)
+        else know(body)
+    )
+
+    run_once(
+        "--upskill-models=a=anthropic:claude-x", "--upskill-judge=j=openai:gpt-x",
+        "--upskill-batch", "skills",
+    )  # fmt: skip
+
+    first, judged, *_ = server.batches.values()
+    assert (first.kind, len(first.bodies)) == ("msgbatch", 8)
+    assert (judged.kind, len(judged.bodies)) == ("batch", 8)
+    assert server.direct == 0
+
+
+def leave(run: Run, server: BatchServer, *args: str) -> str:
+    """Start a run, and interrupt it once its batch is submitted; return its output."""
+    server.polls_needed = 10**6
+    interrupted = threading.Event()
+
+    def interrupt() -> None:
+        while not (server.batches and all(batch.polls for batch in server.batches.values())):
+            interrupted.wait(0.02)
+        import _thread
+
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    output = run(*args, no_reraise_ctrlc=True).stdout.str()
+    server.polls_needed = 1
+    return output
+
+
+@pytest.mark.parametrize("model", ["a=anthropic:claude-x", "o=openai:gpt-x"])
+def test_a_batch_that_was_left_is_collected_by_the_same_command(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer, model: str
+) -> None:
+    write_skill(*budget_cases(3))
+    args = (f"--upskill-models={model}", "--upskill-batch", "--upskill-max-cost=0.3", "skills")
+
+    said = leave(run_once, server, *args)
+    (left,) = notes()
+    noted = left.read_text("utf-8")
+    result = run_once(*args)
+
+    assert "a batch of 6 requests to" in said
+    assert "key-of-a-vendor" not in noted
+    assert result.ret == pytest.ExitCode.OK
+    assert (len(server.batches), server.direct, notes()) == (1, 0, [])
+    result.stdout.fnmatch_lines(["requested 6 answers: $0.0006"])
+
+
+def test_a_run_without_batches_cancels_what_was_left_and_asks_as_usual(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+    leave(run_once, server, BOTH, "--upskill-batch", "skills")
+    server.polls_needed = 3 + max(batch.polls for batch in server.batches.values())
+
+    result = run_once(BOTH, "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert all(batch.canceled for batch in server.batches.values())
+    assert (server.direct, notes()) == (8, [])
+
+
+def test_a_batch_that_was_left_counts_against_the_budget_from_the_start(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(3))
+    model = "--upskill-models=a=anthropic:claude-x"
+    leave(run_once, server, model, "--upskill-batch", "skills")
+    server.polls_needed = 10**6
+
+    result = run_once("--upskill-models=o=openai:gpt-x", "--upskill-max-cost=0.06", "-rs", "skills")
+
+    assert server.direct == 0
+    result.stdout.fnmatch_lines(["*could exceed $0.06, as batches that were left may cost $0.05*"])
+
+
+def test_what_cannot_go_in_a_batch_says_so_and_runs_as_usual(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+
+    stopped = run_once(BOTH, "--upskill-batch", "--upskill-early-stop", "skills")
+
+    assert server.batches == {}
+    assert server.direct == 8
+    stopped.stdout.fnmatch_lines(["upskill: --upskill-batch: early stop needs*"])
+
+
+def test_a_server_without_batches_is_asked_as_usual(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+    server.fail = lambda _, path: 404 if path in {"/v1/files", "/v1/batches"} else None
+
+    result = run_once("--upskill-models=o=openai:gpt-x", "--upskill-batch", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert (server.direct, notes()) == (4, [])
+
+
+def test_a_submission_that_is_refused_for_now_is_repeated(
+    run_once: Run, write_skill: WriteSkill, server: BatchServer
+) -> None:
+    write_skill(*budget_cases(2))
+    refusals = iter([429, 503])
+    server.fail = lambda method, path: (
+        next(refusals, None) if (method, path) == ("POST", "/v1/messages/batches") else None
+    )
+
+    result = run_once("--upskill-models=a=anthropic:claude-x", "--upskill-batch", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(server.batches) == 1
+
+
+def test_agents_and_triggers_are_named(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, server: BatchServer
+) -> None:
+    del server
+    write_skill({"id": "t", "input": "Why?", "should_trigger": True}, *budget_cases(1))
+
+    result = run_once(
+        f"--upskill-models=a=anthropic:claude-x,g=groq:x,l=loop:x@{loopback.openai_url}",
+        "--upskill-batch", "--upskill-dry-run", "skills",
+    )  # fmt: skip
+
+    result.stdout.fnmatch_lines(["upskill: --upskill-batch: trials that run as usual: *"])
