@@ -26,10 +26,11 @@ SHELL_LIMITS = Limits(memory_bytes=16 << 30)
 # All packages that pytest imports.
 _PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments")
 
+# Git ends where it may not look for the system's settings, as at the level landlock.
 _ENTER = """
 HOME=$TMPDIR/agent-home; cd "$TMPDIR/agent-workspace" || exit 125
-PYTHONPATH=${TMPDIR%/tmp}/lib PYTHONDONTWRITEBYTECODE=1
-TMPDIR=$TMPDIR/agent-scratch; export HOME TMPDIR PYTHONPATH PYTHONDONTWRITEBYTECODE
+export HOME PYTHONPATH="${TMPDIR%/tmp}/lib" PYTHONDONTWRITEBYTECODE=1 GIT_CONFIG_NOSYSTEM=1
+export TMPDIR="$TMPDIR/agent-scratch"
 """
 
 

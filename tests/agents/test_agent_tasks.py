@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,11 @@ TASKS: Mapping[str, tuple[Mapping[str, Any], Step, Step]] = {
 
 
 @pytest.mark.needs("git")
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    ("task", "level"), [*product(TASKS, ["auto"]), ("fix", "landlock"), ("commit", "landlock")]
+)
 def test_a_task_is_measured_and_replayed_without_the_model(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, task: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, task: str, level: str
 ) -> None:
     case, right, wrong = TASKS[task]
     folder = write_skill(dict(case), name="sums")
@@ -76,7 +79,8 @@ def test_a_task_is_measured_and_replayed_without_the_model(
     (folder / "evals/files").mkdir(parents=True)
     (folder / "evals/files/sales (1).json").write_text('{"north": 30, "south": 5}', "utf-8")
     loopback.answer = following([LOAD, right, "Done."], [wrong, "Done."])
-    args = f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-json=out.json"
+    models = f"--upskill-models=loop:small@{loopback.openai_url}"
+    args = (models, "skills", "--upskill-json=out.json", f"--upskill-sandbox={level}")
 
     result = run_once(*args)
 
