@@ -277,18 +277,12 @@ class Update:
     """Whether the file could not be written."""
 
 
-def update_baseline(cell: Cell, folder: Path, runs: int) -> Update:
-    """Write the baseline of a cell, if it is complete.
-
-    Args:
-        cell: The cell.
-        folder: Folder of the baseline files.
-        runs: Number of runs of a complete trial.
-    """
+def update_baseline(cell: Cell, folder: Path) -> Update:
+    """Write the baseline of a cell, if it is complete, into a folder of baseline files."""
     what = f"{'trigger ' if cell.chooses else ''}baseline"
     file = baseline_file(folder, key_of(cell))
     refused = False
-    reason = _incomplete_reason(cell, runs)
+    reason = _incomplete_reason(cell)
     if not reason:
         try:
             written = write_baseline(file, baseline_of(cell))
@@ -330,7 +324,7 @@ def baseline_of(cell: Cell) -> Baseline:
     )
 
 
-def _incomplete_reason(cell: Cell, runs: int) -> str:
+def _incomplete_reason(cell: Cell) -> str:
     """Return why a cell is too incomplete for a baseline, empty if it is complete."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
@@ -339,6 +333,6 @@ def _incomplete_reason(cell: Cell, runs: int) -> str:
         return f"{cell.missing} of its runs {are} missing: run again, recorded answers cost nothing"
     if cell.cut_failures:
         return cell.open_runs
-    if any(len(trial.runs) != runs for trial in cell.trials):
+    if any(trial.skipped_runs for trial in cell.trials):
         return "it was stopped early: run without --upskill-early-stop"
     return ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from typing import ClassVar, Literal
 
 from pytest_upskill import stats
@@ -293,7 +294,10 @@ class Lift:
 
     @cached_property
     def runs_needed(self) -> int | None:
-        """Runs per trial that would probably be enough; None if they are, or if unknown."""
+        """Runs of a trial with the skill that would probably be enough.
+
+        Those without it are to grow by the same factor. None if they are enough, or if unknown.
+        """
         if self.verdict != "too few runs" or self.repetitive:
             return None
         # A cell that stopped early did not have too few runs, and further runs are cut too.
@@ -304,14 +308,33 @@ class Lift:
             return None
         needed = stats.runs_needed(self.counts, self._next_alpha)
         # The exact test can need more runs where its approximation needs none.
-        return needed and max(needed, 1 + max(len(trial.runs) for trial in self.cell.trials))
+        runs = self._runs("with_skill")
+        return needed and max(ceil(needed * runs / self._mean_runs), 1 + runs)
+
+    @property
+    def baseline_runs_needed(self) -> int | None:
+        """Runs without the skill that go with them; None if they are as many."""
+        with_, without = self._runs("with_skill"), self._runs("without_skill")
+        if self.runs_needed is None or with_ == without:
+            return None
+        return ceil(self.runs_needed * without / with_)
 
     @property
     def chance_of_enough(self) -> float | None:
         """Probability that ``runs_needed`` will be enough; None without it."""
         if self.runs_needed is None:
             return None
-        return stats.chance_of_effect(self.counts, self.runs_needed, self._next_alpha)
+        mean = ceil(self.runs_needed * self._mean_runs / self._runs("with_skill"))
+        return stats.chance_of_effect(self.counts, mean, self._next_alpha)
+
+    def _runs(self, arm: Arm) -> int:
+        """Return the number of runs of a trial in an arm."""
+        trials = self.cell.trials
+        return max((len(trial.runs) for trial in trials if trial.arm == arm), default=0)
+
+    @property
+    def _mean_runs(self) -> float:
+        return (self._runs("with_skill") + self._runs("without_skill")) / 2
 
     @property
     def _next_alpha(self) -> float:

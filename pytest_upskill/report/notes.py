@@ -46,9 +46,11 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         chances = sorted(
             percent(lift.chance_of_enough or 0.0) for lift in too_few if lift.runs_needed
         )
+        without = sorted(lift.baseline_runs_needed for lift in too_few if lift.baseline_runs_needed)
+        baseline = f" --upskill-baseline-runs {_span(without)}" if without else ""
         yield (
-            f"too few runs: --upskill-runs {_span(needed)} would be enough with a probability of "
-            f"{_span(chances)} %"
+            f"too few runs: --upskill-runs {_span(needed)}{baseline} would be enough with a "
+            f"probability of {_span(chances)} %"
         )
     yield from unusable_judgements(gates)
     if any(gate.lift.uncalibrated and gate.cell.labels is None for gate in gates):

@@ -152,6 +152,7 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
         skill,
         settings.models,
         runs=settings.runs,
+        baseline_runs=settings.baseline_runs,
         min_pass_rate=settings.min_pass_rate,
         max_tokens=settings.max_tokens,
         early_stop=settings.early_stop,

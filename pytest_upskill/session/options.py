@@ -78,6 +78,12 @@ _RUN = (
     ),
     Option("runs", "Number of runs of each case in each arm.", "N", "int", 1),
     Option(
+        "baseline-runs",
+        "Number of runs without the skill (default: as many as with it).",
+        "N",
+        "int",
+    ),
+    Option(
         "at-k",
         "Also report pass@K and pass^K: at least one of K runs passes, and all of them do.",
         "K",

@@ -28,7 +28,7 @@ from pytest_upskill.report.junit import Properties, gate_properties
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
-from pytest_upskill.trials.trial import Arm, runs_of
+from pytest_upskill.trials.trial import Arm
 
 
 class Results:
@@ -73,7 +73,7 @@ class Results:
         for gate in self.reported:
             report_gate(session, gate, gate_properties(gate))
         if self._settings.baseline_update:
-            self.baselines = [self._update(cell) for cell in cells] or [
+            self.baselines = [update_baseline(cell, self._folder) for cell in cells] or [
                 Update(text="no baseline written: nothing was measured")
             ]
 
@@ -85,13 +85,6 @@ class Results:
         # Baselines that are only to be updated decide nothing.
         old = self._old if settings.compare == "baseline" else None
         return decide_gates(cells, settings.thresholds, old)
-
-    def _update(self, cell: Cell) -> Update:
-        """Write the baseline of a cell, and return the outcome."""
-        settings = self._settings
-        model = next(each for each in settings.models if each.label == cell.model)
-        runs = runs_of(model, settings.runs, chooses=cell.chooses)
-        return update_baseline(cell, self._folder, runs)
 
 
 TrialKey = tuple[str, str, str, Arm]

@@ -54,6 +54,8 @@ class Settings:
     judge: Model | None
     """Model that decides statements about answers; None if there is none."""
     runs: int
+    baseline_runs: int | None
+    """Number of runs without the skill; None for as many as with it."""
     at_k: int
     """The k of pass@k and pass^k; 0 for none."""
     """Repeats of each trial."""
@@ -141,7 +143,8 @@ class Settings:
             models=models,
             judge=judge,
             runs=positive(config, "runs"),
-            at_k=0 if value_of(config, "at_k") is None else positive(config, "at_k"),
+            baseline_runs=_if_set(config, "baseline_runs"),
+            at_k=_if_set(config, "at_k") or 0,
             min_pass_rate=rate(config, "min_pass_rate"),
             thresholds=Thresholds(
                 min_mean_pass_rate=rate(config, "min_mean_pass_rate"),
@@ -175,6 +178,11 @@ class Settings:
             max_cases=value_of(config, "max_cases"),
             shard=_shard(config),
         )
+
+
+def _if_set(config: pytest.Config, name: str) -> int | None:
+    """Return a positive number, None if the option is not set."""
+    return None if value_of(config, name) is None else positive(config, name)
 
 
 def runs_tests(config: pytest.Config) -> bool:
@@ -249,6 +257,11 @@ def _early_stop(config: pytest.Config) -> bool:
             value_of(config, "min_lift") is not None,
             "--upskill-min-lift",
             "needs all runs, as stopping early overstates the lift",
+        ),
+        (
+            value_of(config, "baseline_runs") is not None,
+            "--upskill-baseline-runs",
+            "has no rounds, of one run in each arm",
         ),
         (_shard(config) is not None, "--upskill-shard", "would stop on the results of one shard"),
     ):

@@ -67,7 +67,9 @@ class Terminal:
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
         single = ", ".join(model.label for model in self._settings.single_runs)
         why = f"; 1 for {single}, as further runs would be copies"
-        runs = f"{self._settings.runs}{why if single else ''}"
+        baseline = self._settings.baseline_runs
+        without = f", {baseline} without the skill" if baseline else ""
+        runs = f"{self._settings.runs}{without}{why if single else ''}"
         return lines_of(f"upskill: {models}; runs: {runs}", self._config)
 
     def print_results(self, reporter: pytest.TerminalReporter, undecided: Iterable[str]) -> None:

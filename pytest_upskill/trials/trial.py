@@ -82,6 +82,7 @@ def plan(
     models: Iterable[Model],
     *,
     runs: int,
+    baseline_runs: int | None = None,
     min_pass_rate: float | None = None,
     max_tokens: int,
     early_stop: bool = False,
@@ -98,6 +99,7 @@ def plan(
         skill: The skill and its cases.
         models: Every model chosen for this run.
         runs: Number of runs of each trial.
+        baseline_runs: Number of those without the skill; None if it is the same.
         min_pass_rate: Minimum share of runs that pass if the case file sets none; None for more
             than half.
         max_tokens: Maximum output tokens of one answer.
@@ -129,7 +131,7 @@ def plan(
                         case=case,
                         arm=arm,
                         skill_block=block,
-                        runs=runs_of(model, runs),
+                        runs=runs_of(model, (arm == "without_skill" and baseline_runs) or runs),
                         early_stop=early_stop,
                         judge=judge,
                     )
