@@ -338,6 +338,11 @@ def value_of(config: pytest.Config, name: str) -> Any:
         raise pytest.UsageError(f"{where}{error}") from None
 
 
+def flag(config: pytest.Config, name: str) -> bool:
+    """Return whether an option is set."""
+    return bool(value_of(config, name))
+
+
 def number(config: pytest.Config, name: str, kind: Callable[[str], N], example: str) -> N | None:
     """Return a number, None if the option is not set.
 

@@ -22,6 +22,7 @@ from pytest_upskill.models import Client
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.limits import Level
+from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import languages_of
 from pytest_upskill.session.settings import SETTINGS, Settings
 
@@ -42,7 +43,8 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     Raises:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
-    settings = config.stash[SETTINGS] = Settings.from_config(config)
+    settings = config.stash[SETTINGS] = Settings(config)
+    is_default_folder = not value_of(config, "cache_dir")
     languages = languages_of(config)
     prices = Prices(settings.prices)
     limit = settings.max_cost
@@ -55,7 +57,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     redactor = Redactor(secrets(settings.requested_models, os.environ))
     resources = config.stash[RESOURCES] = Resources(
-        cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=settings.cache_hidden),
+        cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=is_default_folder),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         agent_sandbox=sandbox,

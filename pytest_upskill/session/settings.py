@@ -5,25 +5,25 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.answers.cache import MODES, Mode
-from pytest_upskill.answers.prices import OwnPrice
+from pytest_upskill.answers.cache import MODES
 from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.report.junit import DASHBOARDS, Dashboard
-from pytest_upskill.sandbox.limits import LEVELS, Level
+from pytest_upskill.report.junit import DASHBOARDS
+from pytest_upskill.sandbox.limits import LEVELS
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
 from pytest_upskill.session.options import (
     choice,
+    flag,
     number,
     option_of,
     path,
@@ -46,65 +46,71 @@ SETTINGS = pytest.StashKey["Settings"]()
 """Stash key of the settings; absent unless models are chosen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Values of all options: from the command line, else the ini file, else the default."""
+    """Values of all options: from the command line, else the ini file, else the default.
 
-    models: tuple[Model, ...]
-    judge: Model | None
-    """Model that decides statements about answers; None if there is none."""
-    runs: int
-    baseline_runs: int | None
-    """Number of runs without the skill; None for as many as with it."""
-    at_k: int
-    """The k of pass@k and pass^k; 0 for none."""
-    """Repeats of each trial."""
-    min_pass_rate: float | None
-    """Minimum share of runs that pass if the case file sets none; None for more than half."""
-    thresholds: Thresholds
-    """Thresholds of the gates if the case file sets none."""
-    compare: str | None
-    """What cells are compared with: ``baseline`` or a git ref; None for no comparison."""
-    changed_since: str | None
-    """Git ref since which a skill's folder must have changed; None runs all skills."""
-    project: Path
-    """Folder that contains ``.upskill``, whichever folder below it pytest is started in."""
-    rootdir: str
-    """Pytest's rootdir, which node ids are relative to, relative to the project's folder."""
-    baseline_update: bool
-    early_stop: bool
-    """Whether to skip the remaining runs of a cell once its verdict is clear."""
-    concurrency: int
-    """Maximum number of requests in flight at one host."""
-    max_tokens: int
-    """Maximum output tokens of one answer of a model whose parameters set none."""
-    timeout: float
-    """Timeout of one request, in seconds."""
-    require_compilers: bool
-    sandbox: Level
-    cache_mode: Mode
-    cache_dir: Path
-    cache_hidden: bool
-    """Whether git should ignore the cache folder: it is the default folder."""
-    max_cost: float | None
-    """Maximum cost of the session in dollars; None for no limit."""
-    prices: Mapping[str, OwnPrice]
-    """The user's own prices, by label of the model."""
-    batch: bool
-    """Whether to send requests in batches, where that is possible."""
-    dry_run: bool
-    prune: bool
-    """Whether to delete unused recordings instead of running."""
-    reports: Mapping[str, Path]
-    """Report files to write at the end, by format."""
-    runs_dir: Path | None
-    """Folder of the history of runs; None to keep none."""
-    junit_properties: tuple[Dashboard, ...]
-    """Dashboards for which JUnit properties are repeated."""
-    max_cases: int
-    """Maximum number of cases in the session."""
-    shard: tuple[int, int] | None
-    """Number of the shard to run, from 1, and number of shards; None runs all trials."""
+    Raises:
+        pytest.UsageError: The value of an option is invalid; the message has the cure.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.models, self.judge = models_and_judge(config)
+        self.runs: Final = positive(config, "runs")
+        """Repeats of each trial."""
+        self.baseline_runs: Final = _if_set(config, "baseline_runs")
+        """Number of runs without the skill; None for as many as with it."""
+        self.at_k: Final = _if_set(config, "at_k") or 0
+        """The k of pass@k and pass^k; 0 for none."""
+        self.min_pass_rate: Final = rate(config, "min_pass_rate")
+        """Minimum share of runs that pass if the case file sets none; None for more than half."""
+        self.thresholds: Final = Thresholds(
+            min_mean_pass_rate=rate(config, "min_mean_pass_rate"),
+            min_lift=rate(config, "min_lift", low=-1.0),
+            min_recall=rate(config, "min_recall"),
+            max_false_triggers=rate(config, "max_false_triggers"),
+            fail_on=frozenset(words(config, "fail_on", FAIL_ON)),
+        )
+        """Thresholds of the gates if the case file sets none."""
+        self.project: Final = project_folder(config.rootpath)
+        """Folder that contains ``.upskill``, whichever folder below it pytest is started in."""
+        self.rootdir: Final = config.rootpath.relative_to(self.project).as_posix()
+        """Pytest's rootdir, which node ids are relative to, relative to the project's folder."""
+        self.compare: Final = _ref(config, "compare", self.project, or_word="baseline")
+        """What cells are compared with: ``baseline`` or a git ref; None for no comparison."""
+        self.changed_since: Final = _ref(config, "changed_since", self.project)
+        """Git ref since which a skill's folder must have changed; None runs all skills."""
+        self.baseline_update: Final = flag(config, "baseline_update")
+        self.shard: Final = _shard(config)
+        """Number of the shard to run, from 1, and number of shards; None runs all trials."""
+        self.early_stop: Final = _early_stop(config)
+        """Whether to skip the remaining runs of a cell once its verdict is clear."""
+        self.concurrency: Final = positive(config, "concurrency")
+        """Maximum number of requests in flight at one host."""
+        self.max_tokens: Final = positive(config, "max_tokens")
+        """Maximum output tokens of one answer of a model whose parameters set none."""
+        self.timeout: Final = positive(config, "timeout")
+        """Timeout of one request, in seconds."""
+        self.require_compilers: Final = flag(config, "require_compilers")
+        self.sandbox: Final = choice(config, "sandbox", LEVELS)
+        self.cache_mode: Final = choice(config, "cache", MODES)
+        self.cache_dir: Final = _cache_dir(config, self.project)
+        self.max_cost: Final = _max_cost(config)
+        """Maximum cost of the session in dollars; None for no limit."""
+        self.prices: Final = own_prices(config)
+        """The user's own prices, by label of the model."""
+        self.batch: Final = flag(config, "batch")
+        """Whether to send requests in batches, where that is possible."""
+        self.dry_run: Final = flag(config, "dry_run")
+        self.prune: Final = flag(config, "cache_prune")
+        """Whether to delete unused recordings instead of running."""
+        self.reports: Final = _reports(config)
+        """Report files to write at the end, by format."""
+        self.runs_dir: Final = _runs_dir(config, self.project)
+        """Folder of the history of runs; None to keep none."""
+        self.junit_properties: Final = words(config, "junit_properties", DASHBOARDS)
+        """Dashboards for which JUnit properties are repeated."""
+        self.max_cases: Final = positive(config, "max_cases")
+        """Maximum number of cases in the session."""
 
     @property
     def makes_files(self) -> bool:
@@ -129,55 +135,6 @@ class Settings:
     def ref(self) -> str | None:
         """Git ref that cells are compared with; None for a baseline or no comparison."""
         return None if self.compare == "baseline" else self.compare
-
-    @classmethod
-    def from_config(cls, config: pytest.Config) -> Settings:
-        """Read and validate all options.
-
-        Raises:
-            pytest.UsageError: The value of an option is invalid; the message has the cure.
-        """
-        project = project_folder(config.rootpath)
-        models, judge = models_and_judge(config)
-        return cls(
-            models=models,
-            judge=judge,
-            runs=positive(config, "runs"),
-            baseline_runs=_if_set(config, "baseline_runs"),
-            at_k=_if_set(config, "at_k") or 0,
-            min_pass_rate=rate(config, "min_pass_rate"),
-            thresholds=Thresholds(
-                min_mean_pass_rate=rate(config, "min_mean_pass_rate"),
-                min_lift=rate(config, "min_lift", low=-1.0),
-                min_recall=rate(config, "min_recall"),
-                max_false_triggers=rate(config, "max_false_triggers"),
-                fail_on=frozenset(words(config, "fail_on", FAIL_ON)),
-            ),
-            compare=_ref(config, "compare", project, or_word="baseline"),
-            changed_since=_ref(config, "changed_since", project),
-            project=project,
-            rootdir=config.rootpath.relative_to(project).as_posix(),
-            baseline_update=value_of(config, "baseline_update"),
-            early_stop=_early_stop(config),
-            concurrency=positive(config, "concurrency"),
-            max_tokens=positive(config, "max_tokens"),
-            timeout=float(positive(config, "timeout")),
-            require_compilers=value_of(config, "require_compilers"),
-            sandbox=choice(config, "sandbox", LEVELS),
-            cache_mode=choice(config, "cache", MODES),
-            cache_dir=_cache_dir(config, project),
-            cache_hidden=not value_of(config, "cache_dir"),
-            max_cost=_max_cost(config),
-            prices=own_prices(config),
-            batch=value_of(config, "batch"),
-            dry_run=value_of(config, "dry_run"),
-            prune=value_of(config, "cache_prune"),
-            reports={name: file for name in REPORTS if (file := _report(config, name))},
-            runs_dir=_runs_dir(config, project),
-            junit_properties=words(config, "junit_properties", DASHBOARDS),
-            max_cases=value_of(config, "max_cases"),
-            shard=_shard(config),
-        )
 
 
 def _if_set(config: pytest.Config, name: str) -> int | None:
@@ -223,11 +180,14 @@ def _shard(config: pytest.Config) -> tuple[int, int] | None:
     return number, shards
 
 
-def _report(config: pytest.Config, name: str) -> Path | None:
-    file = path(config, name.replace("-", "_"))
-    if file is not None and file.is_dir():
-        raise pytest.UsageError(f"--upskill-{name}: {file} is a folder: write the name of a file")
-    return file
+def _reports(config: pytest.Config) -> Mapping[str, Path]:
+    found = {name: path(config, name.replace("-", "_")) for name in REPORTS}
+    for name, file in found.items():
+        if file is not None and file.is_dir():
+            raise pytest.UsageError(
+                f"--upskill-{name}: {file} is a folder: write the name of a file"
+            )
+    return {name: file for name, file in found.items() if file is not None}
 
 
 def _runs_dir(config: pytest.Config, project: Path) -> Path | None:
@@ -243,31 +203,20 @@ def _early_stop(config: pytest.Config) -> bool:
     Raises:
         pytest.UsageError: Another option needs all runs, or sees only some of the trials.
     """
-    if not value_of(config, "early_stop"):
+    if not flag(config, "early_stop"):
         return False
-    compare = value_of(config, "compare")
-    for given, option, why in (
-        (compare, f"--upskill-compare {compare}", "needs all runs"),
-        (
-            value_of(config, "baseline_update"),
-            "--upskill-baseline-update",
-            "needs all runs",
-        ),
-        (
-            value_of(config, "min_lift") is not None,
-            "--upskill-min-lift",
-            "needs all runs, as stopping early overstates the lift",
-        ),
-        (
-            value_of(config, "baseline_runs") is not None,
-            "--upskill-baseline-runs",
-            "has no rounds, of one run in each arm",
-        ),
-        (_shard(config) is not None, "--upskill-shard", "would stop on the results of one shard"),
+    needs_all = "needs all runs"
+    for other, why in (
+        ("compare", needs_all),
+        ("baseline_update", needs_all),
+        ("min_lift", f"{needs_all}, as stopping early overstates the lift"),
+        ("baseline_runs", "has no rounds, of one run in each arm"),
+        ("shard", "would stop on the results of one shard"),
     ):
-        if given:
+        given = value_of(config, other)
+        if given is not None and given is not False and given != "":
             raise pytest.UsageError(
-                f"--upskill-early-stop: {option} {why}: leave one of the two out"
+                f"--upskill-early-stop: {option_of(other)} {why}: leave one of the two out"
             )
     return True
 

@@ -33,7 +33,7 @@ def _ran(result: pytest.RunResult) -> Iterator[str]:
     for line in result.outlines:
         words = line.split()
         name = next((word for word in words if word.startswith(f"{META}::")), "")
-        verdict = {"PASSED", "FAILED", "BASE", "ERROR"} & set(words)
+        verdict = {"PASSED", "FAILED", "BASELINE", "ERROR"} & set(words)
         if name and verdict and "::gate[" not in name and " - " not in line:
             yield name.removeprefix(f"{META}::")
 
