@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         _refuse_without_models(config)
         return
-    from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
+    from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings
 
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     config.pluginmanager.register(grouped, "upskill-grouped-warnings")
@@ -126,7 +126,7 @@ def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
         from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file)
-    from pytest_upskill.session.collectors import SkillFile
+    from pytest_upskill.session.items import SkillFile
 
     return SkillFile.from_parent(parent, path=file)
 
@@ -142,7 +142,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
     is_safe = safe_line(path.name) == path.name and "::" not in path.name
     if not is_safe and _holds_skills(path, parent.config):
-        from pytest_upskill.session.collectors import UnsafeFolder
+        from pytest_upskill.session.items import UnsafeFolder
 
         return UnsafeFolder.of(parent, path)
     from pytest_upskill.session.strangers import StrangersFolder, is_of_strangers

@@ -25,8 +25,8 @@ from pytest_upskill.session.case_files import (
     shown,
 )
 from pytest_upskill.session.chosen_models import models_of
-from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.items import ItemOutsidePackages
+from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
 from pytest_upskill.trials.trial import unlisted_choices

@@ -14,12 +14,12 @@ from pydantic import TypeAdapter
 from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.session.collectors import (
+from pytest_upskill.session.items import (
     SkillCases,
     SkillFile,
+    TrialItem,
     UnsafeFolder,
 )
-from pytest_upskill.session.items import TrialItem
 from pytest_upskill.trials.result import TrialRecord
 
 _COLLECTORS = (SkillCases, SkillFile, UnsafeFolder)

@@ -28,8 +28,8 @@ from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.write import in_github_actions, write, write_for_github
 from pytest_upskill.report.junit import figure_properties, mirror_properties
-from pytest_upskill.session.exit_code import fail_unwritten
 from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.results import fail_unwritten
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.result import RunResult, TrialRecord, TrialResult
 

@@ -1,14 +1,21 @@
-"""The cells of a session and their gates, decided and reported after the last test."""
+"""The cells of a session and their gates, its report and its exit code, after the last test.
+
+Where tests ran, `report.outcome` decides the exit code, as it does for merged reports. Only files
+that could not be written are decided here: 4 instead of 0.
+"""
 
 from __future__ import annotations
 
+import platform
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -22,13 +29,30 @@ from pytest_upskill.figures.baseline import (
     update_baseline,
 )
 from pytest_upskill.figures.cell import Cell, with_places
-from pytest_upskill.figures.gate import Gate, decide_gates, skipped_gate
+from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates, skipped_gate
 from pytest_upskill.project.messages import safe, safe_line
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.junit import Properties, gate_properties
-from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.report.outcome import (
+    EXIT_CODES,
+    missing_comparisons,
+    outcome,
+    uncompared_base,
+    why_undecided,
+)
+from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.selection import Selection
+from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm
+
+_RAN_TO_THE_END = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
+"""Other codes come from Ctrl-C, from pytest.exit() and from errors."""
 
 
 class Results:
@@ -38,7 +62,7 @@ class Results:
         pytest.UsageError: A baseline cannot be used.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, selection: Selection) -> None:
         self.records = Records()
         self.gates: list[Gate] = []
         """The gate of each cell, once all trials have run."""
@@ -49,6 +73,11 @@ class Results:
         self.collection_failed = False
         self._config = config
         self._settings = settings = config.stash[SETTINGS]
+        self.report: Report | None = None
+        """The session as a value; None before its end, and where no test was to run."""
+        self._selection = selection
+        self._is_part = settings.shard is not None
+        self._was_interrupted = False
         self._folder = settings.project / STATE / "baselines"
         self._old: Baselines | None = None
         if settings.compare == "baseline" or settings.baseline_update:
@@ -85,6 +114,93 @@ class Results:
         # Baselines that are only to be updated decide nothing.
         old = self._old if settings.compare == "baseline" else None
         return decide_gates(cells, settings.thresholds, old)
+
+    def decide_exit_code(self, session: pytest.Session) -> None:
+        """Set the exit status."""
+        if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
+            self.report = self._make_report(session)
+            self._was_interrupted = session.exitstatus not in _RAN_TO_THE_END
+            if not self._was_interrupted:
+                found = outcome(self.report, is_part=self._is_part)
+                # The cases of a skill may all be in other shards.
+                is_expected = found == "empty" and self._selection.may_be_empty
+                session.exitstatus = pytest.ExitCode.OK if is_expected else EXIT_CODES[found]
+        if any(update.refused for update in self.baselines):
+            fail_unwritten(session)
+
+    def undecided(self, *, quiet: bool) -> Iterator[str]:
+        """Yield why nothing or not everything was measured, and what was not compared.
+
+        Args:
+            quiet: Whether the notes about the cells are not printed. Then each missing comparison
+                is a line here, as it must not look like one that found no regression.
+        """
+        if self.report is None or self._was_interrupted:
+            return  # pytest says why
+        code = ""
+        if outcome(self.report, is_part=self._is_part) == "undecided":
+            code = f"exit code {NOT_MEASURED}: "
+        # pytest prints the errors, with -qq too.
+        names_error = self._config.getoption("tbstyle", "auto") == "no"
+        for reason in why_undecided(self.report, is_part=self._is_part, names_error=names_error):
+            yield f"{code}{reason}"
+        if quiet and uncompared_base(self.report) is None:
+            yield from missing_comparisons(self.report)
+
+    def _make_report(self, session: pytest.Session) -> Report:
+        stopped = (
+            session.exitstatus not in _RAN_TO_THE_END
+            or session.shouldfail
+            or self._config.stash[RESOURCES].budget.stopped
+        )
+        compares = self._settings.ref is not None or self._settings.changed_since is not None
+        made = Session(
+            date=datetime.now(UTC).replace(microsecond=0),
+            versions={
+                "pytest-upskill": version("pytest-upskill"),
+                "pytest": version("pytest"),
+                "python": platform.python_version(),
+            },
+            models={model.label: model.resolved for model in self._settings.models},
+            options=_options(self._settings),
+            complete=not (stopped or self.collection_failed),
+            unmeasured=tuple(unmeasured_skills(self.records)),
+            other_tests=self.records.other_tests,
+            # Failures that have no report count too, such as too little coverage.
+            other_failures=max(0, session.testsfailed - self.records.failures),
+            without_trials=tuple(self._selection.without_trials()) if compares else (),
+            nothing_changed=self._selection.nothing_changed,
+        )
+        return Report(sessions=(made,), gates=tuple(self.gates))
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """Return the options that a report shows, by name."""
+    return {
+        "runs": settings.runs,
+        "min_pass_rate": settings.min_pass_rate,
+        "min_mean_pass_rate": settings.thresholds.min_mean_pass_rate,
+        "min_lift": settings.thresholds.min_lift,
+        "min_recall": settings.thresholds.min_recall,
+        "max_false_triggers": settings.thresholds.max_false_triggers,
+        "fail_on": sorted(settings.thresholds.fail_on),
+        "max_tokens": settings.max_tokens,
+        "params": [
+            f"{model.label}:{entry}"
+            for model in settings.models
+            for entry in model.parameters.entries
+        ],
+        "compare": settings.compare,
+        "baseline_update": settings.baseline_update or None,
+        "judge": settings.judge.resolved if settings.judge else None,
+        "cache": settings.cache_mode,
+        "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
+    }
+
+
+def fail_unwritten(session: pytest.Session) -> None:
+    """Set the exit status, if it is OK, to that of a file which could not be written."""
+    session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
 
 TrialKey = tuple[str, str, str, Arm]
@@ -248,12 +364,12 @@ def report_gate(session: pytest.Session, gate: Gate, properties: Properties) -> 
     location = (gate.cell.path, 0, f"{gate.cell.title}: {gate.name}")
     hook = session.config.hook
     hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
-    for when, outcome, longrepr in _phases(gate):
+    for when, phase_outcome, longrepr in _phases(gate):
         report = pytest.TestReport(
             nodeid=gate.nodeid,
             location=location,
             keywords={},
-            outcome=outcome,
+            outcome=phase_outcome,
             longrepr=longrepr,
             when=when,
             user_properties=properties,

@@ -21,16 +21,16 @@ from pytest_upskill.project.git import GitError, is_changed, skills_deleted, sta
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
-from pytest_upskill.session.collectors import (
+from pytest_upskill.session.items import (
     SkillCases,
     SkillFile,
+    TrialItem,
     UnsafeFolder,
     too_many_cases,
 )
-from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.strangers import NOT_COLLECTED, line_about
-from pytest_upskill.session.terminal import QUIETEST, write
 
 _KEY = "upskill_selection"
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.session.case_files import catalogues_of
-from pytest_upskill.session.exit_code import ExitCode
 from pytest_upskill.session.failures import ShorterFailures
 from pytest_upskill.session.fetching import FetchedAnswers
 from pytest_upskill.session.items import ANSWERS
@@ -82,8 +81,7 @@ class Reporting:
         answers: FetchedAnswers | Controller | None,
     ) -> None:
         self._answers = answers
-        self._results = Results(config)
-        self._exit_code = ExitCode(config, self._results, selection)
+        self._results = Results(config, selection)
         self._terminal = Terminal(config, self._results)
         self._failures = ShorterFailures(config)
         self._junit = JUnit(config)
@@ -126,17 +124,16 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Complete JUnit XML, set the exit status, and write the report files."""
         self._junit.add_figures(self._results.reported)
-        self._exit_code.decide(session)
+        self._results.decide_exit_code(session)
         self._failures.shorten()
-        if self._exit_code.report is not None:
-            self._files.write(self._exit_code.report, session, exitstatus)
+        if self._results.report is not None:
+            self._files.write(self._results.report, session, exitstatus)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print what was found, and what it cost."""
-        quiet = terminalreporter.config.get_verbosity() < 0
         self._files.print_names(terminalreporter)
         self._failures.print_number(terminalreporter)
-        self._terminal.print_results(terminalreporter, self._exit_code.lines(quiet=quiet))
+        self._terminal.print_results(terminalreporter)
         self._terminal.print_costs(terminalreporter, exitstatus)

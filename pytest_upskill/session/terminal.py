@@ -14,7 +14,7 @@ from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import money, original_cost, wrap
+from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
@@ -28,29 +28,12 @@ from pytest_upskill.report.notes import (
 )
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.messages import QUIETEST, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines
 from pytest_upskill.trials.trial import Trial
-
-QUIETEST = -2
-"""Verbosity of -qq, with which pytest prints no summary either."""
-
-
-def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
-    """Print a line, broken by ``lines_of``."""
-    for line in lines_of(text, reporter.config):
-        reporter.line(line, **markup)
-
-
-def lines_of(text: str, config: pytest.Config) -> list[str]:
-    """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
-    text = safe_line(text)
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not reporter.isatty:
-        return [text]
-    return wrap(text, config.get_terminal_writer().fullwidth)
 
 
 class Terminal:
@@ -72,13 +55,8 @@ class Terminal:
         runs = f"{self._settings.runs}{without}{why if single else ''}"
         return lines_of(f"upskill: {models}; runs: {runs}", self._config)
 
-    def print_results(self, reporter: pytest.TerminalReporter, undecided: Iterable[str]) -> None:
-        """Print a row for each cell, with -v also for each case, and warnings about the session.
-
-        Args:
-            reporter: pytest's reporter.
-            undecided: Why not everything was measured or compared.
-        """
+    def print_results(self, reporter: pytest.TerminalReporter) -> None:
+        """Print a row for each cell, with -v also for each case, and warnings about the session."""
         # Also with -q: without these settings the session measures something else.
         for line in _unused_settings(self._config, self._settings.project):
             write(reporter, line, yellow=True)
@@ -87,7 +65,7 @@ class Terminal:
             self._figures(reporter)
             self._triggers(reporter)
         # Also with -qq: nothing else says why a run without failures is not green.
-        for line in undecided:
+        for line in self._results.undecided(quiet=self._config.get_verbosity() < 0):
             write(reporter, line, yellow=True)
         # Also with -q: users must know which files changed.
         for update in self._results.baselines:

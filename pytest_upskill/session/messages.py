@@ -1,4 +1,4 @@
-"""Warnings about files, grouped by cause: many files may repeat one mistake."""
+"""Lines on the terminal; warnings about files, grouped by cause: many may repeat one mistake."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_upskill.figures.wording import wrap
 from pytest_upskill.project.messages import listed, safe_line
 
 _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
@@ -19,6 +20,25 @@ _PLACE = re.compile(r"(?P<path>.*?)(?::(?P<line>\d+))?(?::\d+)?", re.DOTALL)
 """``path``, ``path:line`` or ``path:line:column``; a colon may also be part of the path."""
 
 _SHOWN_PLACES = 3
+
+
+QUIETEST = -2
+"""Verbosity of -qq, with which pytest prints no summary either."""
+
+
+def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
+    """Print a line, broken by ``lines_of``."""
+    for line in lines_of(text, reporter.config):
+        reporter.line(line, **markup)
+
+
+def lines_of(text: str, config: pytest.Config) -> list[str]:
+    """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
+    text = safe_line(text)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return [text]
+    return wrap(text, config.get_terminal_writer().fullwidth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
