@@ -222,7 +222,7 @@ def test_skills_without_cases_are_named_where_nothing_ran(
 @pytest.mark.parametrize(
     ("file", "pattern"),
     [
-        ("skills/{}/behavior-cases.json", "behavior-cases.json"),
+        ("skills/{}/my-scenarios.json", "my-scenarios.json"),
         ("evaluations/{}.json", "evaluations/*.json"),
         ("skills/{0}/{0}.scenario.yaml", "*.scenario.yaml"),
     ],

@@ -56,7 +56,7 @@ def test_a_warning_that_is_to_be_an_error_keeps_its_file_from_running(
 
     result = run_once(*OFFLINE, "-W", "error")
 
-    result.assert_outcomes(errors=1, passed=2)
+    result.assert_outcomes(errors=1, passed=3)
     result.stdout.fnmatch_lines(
         ["skills/owned/SKILL.md:2:1: owner: unknown *", "skills/owned/SKILL.md:3:1: version: *"]
     )
