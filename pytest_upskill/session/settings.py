@@ -53,7 +53,7 @@ class Settings:
         pytest.UsageError: The value of an option is invalid; the message has the cure.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config) -> None:  # noqa: PLR0915  one for each option
         self.models, self.judge = models_and_judge(config)
         self.runs: Final = positive(config, "runs")
         """Repeats of each trial."""
