@@ -151,7 +151,7 @@ class Past:
         same, *similar = _keys(request_fields(request, host.url))
         if past := self._recorded.get(same):
             known = [cost for each in past if (cost := self._cost(request, each)) is not None]
-            return Likely(fmean(known) if known else None, fmean(each.latency_s for each in past))
+            return Likely(fmean(known) if known else None, _seconds(past, typical))
         past = next((found for key in similar if (found := self._recorded.get(key))), [])
         outputs = [each.output_tokens for each in past if each.output_tokens is not None]
         inputs = [each.input_tokens for each in past if each.input_tokens is not None]
@@ -165,11 +165,16 @@ class Past:
             output_tokens=min(round(output), max_output_tokens(request)),
             cache_read_tokens=_cached_tokens(request) if host.caches_prompts else 0,
         )
-        seconds = fmean(each.latency_s for each in past) if past else typical.seconds
-        return Likely(self._cost(request, completion), seconds)
+        return Likely(self._cost(request, completion), _seconds(past, typical))
 
     def _cost(self, request: Request, completion: Completion) -> float | None:
         return self.prices.cost(request.model, completion)
+
+
+def _seconds(past: Iterable[Completion], typical: _Length) -> float:
+    """Return the mean time of answers; those of batches have none."""
+    times = [each.latency_s for each in past if each.latency_s]
+    return fmean(times) if times else typical.seconds
 
 
 def _cached_tokens(request: Request) -> int:
@@ -229,9 +234,10 @@ def forecast(
         judgements = _estimate(judge, items, hosts[judge], past, batch=in_batch)
     seconds: Counter[Host] = Counter()
     for each in (*estimates, *([judgements] if judgements else ())):
-        if each.model.is_language_model:
+        host = hosts[each.model]
+        if each.model.is_language_model and not (batch and host.may_have_batches):
             width = min(concurrency, max(1, each.answers))
-            seconds[hosts[each.model]] += each.likely.seconds / width
+            seconds[host] += each.likely.seconds / width
     return CostForecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),

@@ -102,10 +102,10 @@ class AnthropicClient:
     ) -> Mapping[str, Completion | ProviderError]:
         """Return what became of the requests of a batch that has ended."""
         sent = self._sdk.get(f"{_BATCHES}/{batch}/results", cast_to=httpx2.Response)
-        lines = await self._fetch(next(iter(requests.values())), sent)
+        lines = await self._fetch(next(iter(requests.values())), sent, is_file=True)
         return {
             line["custom_id"]: self._result(requests[line["custom_id"]], line["result"])
-            for line in (lines if isinstance(lines, list) else [lines])
+            for line in lines
             if line["custom_id"] in requests
         }
 
@@ -114,8 +114,11 @@ class AnthropicClient:
         sent = self._sdk.post(f"{_BATCHES}/{batch}/cancel", cast_to=httpx2.Response)
         await self._fetch(request, sent)
 
-    async def _fetch(self, request: Request, sent: Awaitable[httpx2.Response]) -> Any:
-        return await Call(request=request, endpoint=self._endpoint).fetch(sent, self._module)
+    async def _fetch(
+        self, request: Request, sent: Awaitable[httpx2.Response], *, is_file: bool = False
+    ) -> Any:
+        call = Call(request=request, endpoint=self._endpoint)
+        return await call.fetch(sent, self._module, is_file=is_file)
 
     def _result(self, request: Request, result: Mapping[str, Any]) -> Completion | ProviderError:
         call, kind = Call(request=request, endpoint=self._endpoint), result["type"]
@@ -125,10 +128,7 @@ class AnthropicClient:
             return call.http_error(status, result["error"], {})
         if kind != "succeeded":
             return call.not_processed(kind)
-        try:
-            return call.completion(result["message"], read_message)
-        except ProviderError as error:
-            return error
+        return call.outcome(result["message"], read_message)
 
 
 _BATCHES = "/v1/messages/batches"

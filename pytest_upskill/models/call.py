@@ -232,13 +232,25 @@ class Call:
             served_model=clean(served) if isinstance(served, str) else None,
         )
 
-    async def fetch(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Any:
+    def outcome(
+        self, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Completion]
+    ) -> Completion | ProviderError:
+        """Return the completion in the body of a reply in a batch, or why there is none."""
+        try:
+            return self.completion(body, read)
+        except ProviderError as error:
+            return error
+
+    async def fetch(
+        self, sent: Awaitable[httpx2.Response], sdk: Any, *, is_file: bool = False
+    ) -> Any:
         """Return the redacted JSON of a reply about a batch, or of each line of a file.
 
         Raises:
             ProviderError: There is no usable reply.
         """
-        body, _ = await self._reply(sent, sdk, _read_json_or_lines)
+        parse = _read_lines if is_file else httpx2.Response.json
+        body, _ = await self._reply(sent, sdk, parse)
         return body
 
     async def _reply(
@@ -386,12 +398,8 @@ class Call:
         return ProviderError(f"{self.request.model.label}: {line}", **details)
 
 
-def _read_json_or_lines(response: httpx2.Response) -> object:
-    lines = [line for line in response.text.split("\n") if line.strip()]
-    try:
-        return json.loads(response.text)
-    except ValueError:
-        return [json.loads(line) for line in lines]
+def _read_lines(response: httpx2.Response) -> object:
+    return [json.loads(line) for line in response.text.split("\n") if line.strip()]
 
 
 def _read(response: httpx2.Response, wire: Format) -> object:

@@ -37,7 +37,8 @@ _ANY_HOST = "UPSKILL_API_KEY"
 """The variable with the key for hosts that the user names by URL; its suffix may be a label."""
 _TAG = re.compile(r"\d+(\.\d+)?b(-.+)?|latest")
 """Tags of Ollama's models, which make ``mistral:7b`` look like a model of Mistral's."""
-_KEY_VARIABLES = frozenset(chain.from_iterable(host.keys for host in HOSTS))
+_AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_KEY_VARIABLES = frozenset((*_AWS, *chain.from_iterable(host.keys for host in HOSTS)))
 
 
 class KeyProblem(ValueError):  # noqa: N818  a mistake in the environment, not a failure of this program

@@ -86,7 +86,7 @@ class OpenAIClient:
         return await self._complete(request)
 
     async def _complete(self, request: Request) -> Completion:
-        dialect = self._dialects.get(request.model) or Dialect.of(request.model)
+        dialect = self._dialect(request.model)
         for _ in range(_MAX_ADAPTATIONS):
             try:
                 return await self._send(request, dialect)
@@ -96,6 +96,9 @@ class OpenAIClient:
                     raise
                 self._dialects[request.model] = dialect = adapted
         return await self._send(request, dialect)
+
+    def _dialect(self, model: Model) -> Dialect:
+        return self._dialects.get(model) or Dialect.of(model)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
         call = Call(request=request, endpoint=self._endpoint)
@@ -118,7 +121,7 @@ class OpenAIClient:
     async def submit(self, requests: Mapping[str, Request]) -> str:
         """Send requests to one model as a batch, by way of a file, and return its id."""
         first = next(iter(requests.values()))
-        dialect = self._dialects.get(first.model) or Dialect.of(first.model)
+        dialect = self._dialect(first.model)
         path = f"/v1{_FORMATS[dialect.responses][0]}"
         body_of = responses_body if dialect.responses else partial(chat_body, dialect=dialect)
         lines = (
@@ -154,8 +157,8 @@ class OpenAIClient:
         found: dict[str, Completion | ProviderError] = {}
         for name in ("output_file_id", "error_file_id"):
             if file := body.get(name):
-                lines = await self._get(f"/files/{file}/content", first)
-                for line in lines if isinstance(lines, list) else [lines]:
+                lines = await self._get(f"/files/{file}/content", first, is_file=True)
+                for line in lines:
                     if (request := requests.get(line["custom_id"])) is not None:
                         found[line["custom_id"]] = self._result(request, line)
         for name, request in requests.items():
@@ -174,29 +177,28 @@ class OpenAIClient:
         )
         await self._fetch(request, sent)
 
-    async def _get(self, path: str, request: Request) -> Any:
+    async def _get(self, path: str, request: Request, *, is_file: bool = False) -> Any:
         sent = self._sdk.get(path, cast_to=httpx2.Response, options=_BEARER_ONLY)
-        return await self._fetch(request, sent)
+        return await self._fetch(request, sent, is_file=is_file)
 
-    async def _fetch(self, request: Request, sent: Awaitable[httpx2.Response]) -> Any:
-        return await Call(request=request, endpoint=self._endpoint).fetch(sent, self._module)
+    async def _fetch(
+        self, request: Request, sent: Awaitable[httpx2.Response], *, is_file: bool = False
+    ) -> Any:
+        call = Call(request=request, endpoint=self._endpoint)
+        return await call.fetch(sent, self._module, is_file=is_file)
 
     def _result(self, request: Request, line: Mapping[str, Any]) -> Completion | ProviderError:
         call, response = Call(request=request, endpoint=self._endpoint), line.get("response")
         if not isinstance(response, Mapping):
             return call.not_processed(str(get_field(line.get("error"), "code") or "failed"))
+        dialect = self._dialect(request.model)
         if response["status_code"] != HTTPStatus.OK:
             error = call.http_error(response["status_code"], response["body"], {})
-            dialect = self._dialects.get(request.model) or Dialect.of(request.model)
             if (adapted := dialect.adapted_to(error)) != dialect:
                 self._dialects[request.model] = adapted
                 error.retryable = True
             return error
-        dialect = self._dialects.get(request.model) or Dialect.of(request.model)
-        try:
-            return call.completion(response["body"], _FORMATS[dialect.responses][2])
-        except ProviderError as error:
-            return error
+        return call.outcome(response["body"], _FORMATS[dialect.responses][2])
 
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})

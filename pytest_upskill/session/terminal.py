@@ -248,6 +248,8 @@ def _forecast_lines(
     replay = settings.cache_mode == "replay"
     lines = _request_lines(forecast, replay=replay, by_model=settings.dry_run)
     if settings.batch:
+        if config.stash[RESOURCES].batches.enabled and forecast.to_send:
+            lines[0] += ", the rest in batches: minutes, at most a day"
         lines += _not_in_batches(trials, early_stop=settings.early_stop)
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices

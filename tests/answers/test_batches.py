@@ -59,7 +59,9 @@ def test_all_answers_come_from_one_batch_of_each_model_at_half_the_price(
     assert server.direct == 0
     assert notes() == []
     assert server.billed == pytest.approx(24 * 0.5 * 200e-6)
-    result.stdout.fnmatch_lines(["requested 24 answers: $0.0024"])
+    result.stdout.fnmatch_lines(
+        ["*24 to request*, the rest in batches: minutes*", "requested 24 answers: $0.0024"]
+    )
     again.stdout.fnmatch_lines(["*replayed 24 answers: $0.0024*"])
 
 

@@ -165,6 +165,7 @@ def test_a_part_of_a_name_that_could_be_an_effort_stays_where_the_server_names_i
             "*no provider for 'opnrouter:x' (did you mean 'openrouter:'?): write a host*",
         ),
         ("user:secret@host", "*no provider for 'user:***@host': write a host*"),
+        ("acme:claude@20251001", "*no provider for 'acme:claude@20251001': write a host*"),
     ],
 )
 def test_an_unknown_host_is_refused_in_one_line(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from pytest_upskill.models import Completion, ProviderError, parse_model
+from pytest_upskill.models import Completion, ProviderError, Tool, ToolResult, Turn, parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
@@ -150,3 +151,32 @@ def test_a_call_in_a_stream_of_chat_is_put_together(loopback: Loopback) -> None:
     (call,) = ask(request_to(parse_model(f"m=x@{loopback.openai_url}"))).tool_calls
 
     assert (call.name, call.id, call.arguments) == ("skill", "c1", {"name": "csv"})
+
+
+def test_a_choice_among_skills_in_the_responses_format_goes_back_and_forth(
+    loopback: Loopback,
+) -> None:
+    call = {"type": "function_call", "id": "f", "call_id": "c1", "name": "skill", "arguments": "{}"}
+    reasoning = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"}
+
+    def answer(received: Received) -> Reply:
+        if not received.path.endswith("/responses"):
+            return Reply(status=404, text=NO_CHAT)
+        _BODY.validate_python(received.body, extra="forbid")
+        return Reply(body={"status": "completed", "output": [reasoning, call]})
+
+    loopback.answer = answer
+    tool = Tool.of_texts("skill", "Load a skill.", name="Its name.")
+    first = replace(request_to(model_at(loopback, "openai")), tools=(tool,))
+
+    completion = ask(first)
+    results = (ToolResult(call_id="c1", text="loaded"),)
+    turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
+    ask(replace(first, turns=(turn,)))
+
+    assert [each.name for each in completion.tool_calls] == ["skill"]
+    assert loopback.requests[-1].body["input"][1:] == [
+        reasoning,
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "loaded"},
+    ]
