@@ -89,9 +89,11 @@ class AgentWorkspace:
     ) -> None:
         self._task = task
         self._prepared: Files = {file.name: file for file in task.workspace}
+        # The first of several skills in one folder is the one under test.
+        by_folder = {skill.folder: skill for skill in reversed(task.installed)}
         skills = {
-            f"{HOME}/{skills_folder}/{skill.folder}/{file.name}": file.content
-            for skill in task.installed
+            f"{HOME}/{skills_folder}/{folder}/{file.name}": file.content
+            for folder, skill in by_folder.items()
             for file in skill.files
         }
         work = {f"{WORK}/{file.name}": file.content for file in task.workspace}

@@ -241,9 +241,13 @@ def is_safe_name(name: str) -> bool:
     )
 
 
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern, in which only ``*`` and ``?`` are wildcards."""
+    return fnmatchcase(name, pattern.removeprefix("./").replace("[", "[[]"))
+
+
 def _matching(pattern: str, files: Iterable[str]) -> list[str]:
-    pattern = pattern.removeprefix("./")
-    return sorted(name for name in files if fnmatchcase(name, pattern))
+    return sorted(name for name in files if matches(name, pattern))
 
 
 def _names(files: Iterable[str]) -> str:

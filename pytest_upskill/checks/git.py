@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from pytest_upskill.checks.files import GitState, Left, OfWorkspace
+from pytest_upskill.checks.files import GitState, Left, OfWorkspace, matches
 from pytest_upskill.checks.result import Check, CheckResult, about, failed, passed, quoted
 
 
@@ -43,10 +42,10 @@ class Git(OfWorkspace):
     def _fact(self, git: GitState) -> tuple[bool, str]:
         if self.branch:
             found = git.branch or "none (detached HEAD)"
-            return fnmatchcase(git.branch, self.branch), f" branch {self.branch}: it is {found}"
+            return matches(git.branch, self.branch), f" branch {self.branch}: it is {found}"
         if self.staged:
             names = ", ".join(git.staged) or "nothing"
-            holds = any(fnmatchcase(name, self.staged) for name in git.staged)
+            holds = any(matches(name, self.staged) for name in git.staged)
             return holds, f" staged {self.staged}: {names} is staged"
         dirty = (
             f"uncommitted: {', '.join(map(quoted, git.status))}" if git.status else "it is clean"

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.calls import OfCalls
-from pytest_upskill.checks.files import Left, ProcessCheck, WorkspaceFile
+from pytest_upskill.checks.files import Left, ProcessCheck, WorkspaceFile, is_of_git
 from pytest_upskill.checks.result import failed, passed
 from pytest_upskill.models import AgentRun, Completion
+from pytest_upskill.project.messages import counted
 
 _MAX_SHOWN = 64 << 10
 """Maximum characters of the changed files that a judge sees."""
@@ -24,7 +25,7 @@ _MAX_KEPT_FILES = 50
 
 def left_by(case: Case, completion: Completion) -> Left:
     """Return what is in the workspace after a run: the files of the case, with all changes."""
-    files = {file.name: file for file in case.staged}
+    files = {file.name: file for file in case.staged if not is_of_git(file.name)}
     run = completion.agent_run
     if run is None:
         return Left(files=files)
@@ -86,7 +87,7 @@ def _changes(run: AgentRun) -> Iterator[str]:
         yield f"\n\n(of the changed files, only the first {_MAX_SHOWN:,} characters are shown)"
     if run.git is not None:
         status = "\n".join(run.git.status) or "nothing is uncommitted"
-        facts = f"branch {run.git.branch}, {run.git.commits} commits\n{status}"
+        facts = f"branch {run.git.branch}, {counted(run.git.commits, 'commit')}\n{status}"
         yield f"\n\n<git>\n{facts}\nlast commit: {run.git.message}\n</git>"
 
 

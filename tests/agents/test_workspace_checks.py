@@ -16,7 +16,7 @@ from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.files import FileExists, Left, Setup, WorkspaceFile, placed
+from pytest_upskill.checks.files import FileExists, GitState, Left, Setup, WorkspaceFile, placed
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import left_by, with_changes
 from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse, parse_model
@@ -347,3 +347,49 @@ def test_files_of_a_question_are_in_the_prompt_of_a_model_and_in_the_workspace_o
     assert (text.agent_key, binary.agent_key, copied.agent_key) == (None, "setup", "workspace")
     assert binary.setup == Setup(git=True, commands=("ls",))
     assert {file.name: file.content for file in copied.staged} == {"b": b"PK\x00\xff", "c": b"1"}
+
+
+def test_a_judge_sees_diffs_of_what_was_there_and_the_state_of_git_but_nothing_of_the_setup() -> (
+    None
+):
+    edit = WorkspaceFile(name="a.py", text="@@ -1 +1 @@\n-1\n+2")
+    run = replace(
+        left(("a.py", "2"), ("new.py", "3"), ("made.txt", "by the setup")),
+        edits=(edit,),
+        deleted=("gone.txt",),
+        of_setup=("made.txt", "gone.txt"),
+        git=GitState(branch="main", commits=2, message="fix: a", status=("?? new.py",)),
+    )
+
+    shown = with_changes(replace(COMPLETION, agent_run=run))
+
+    assert shown == (
+        'Done.\n\n<file name="a.py">\n@@ -1 +1 @@\n-1\n+2\n</file>'
+        '\n\n<file name="new.py">\n3\n</file>'
+        "\n\n<git>\nbranch main, 2 commits\n?? new.py\nlast commit: fix: a\n</git>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [("[id]/page.tsx", "[id]/page.tsx"), ("./.env", ".env"), ("data (?).csv", "data (1).csv")],
+)
+def test_only_stars_and_question_marks_are_wildcards(pattern: str, name: str) -> None:
+    files = {name: WorkspaceFile(name=name, text="")}
+
+    assert FileExists(file=pattern).check_left(Left(files=files)).passed
+    assert not FileExists(file=pattern).check_left(Left(files={"i/page.tsx": files[name]})).passed
+
+
+def test_settings_of_git_that_a_case_stages_are_no_file_twice() -> None:
+    case = read({"command": "cat .git/config"}, workspace={".git/config": "[core]\n", "a": "1"})
+    (check,) = sandboxed_of(case)
+    run = replace(left(), repository=case.workspace[:1])
+    compilers = Compilers()
+
+    try:
+        results = compilers.decide(check, "", left_by(case, replace(COMPLETION, agent_run=run)))
+    finally:
+        compilers.close()
+
+    assert results[0].passed
