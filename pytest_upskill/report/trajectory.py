@@ -21,9 +21,7 @@ _FIRST_LINES, _LAST_LINES = 4, 10
 """Lines of a result on a page."""
 _SHOWN_FILES = 20
 _FILE_NAME = re.compile(r"[\w*?()\[\]@+~-]*[./][^\s:,'\"]*\w")
-_BY_PROGRAMS = re.compile(
-    r"(?:^|/)(\.git|\.venv|venv|node_modules|__pycache__|\.cache|\.\w+_cache)(?=/)"
-)
+_BY_PROGRAMS = re.compile(r"(?:^|/)(\.venv|venv|node_modules|__pycache__|\.cache|\.\w+_cache)(?=/)")
 """Folders whose files no model writes itself."""
 
 
@@ -82,18 +80,30 @@ def arguments_of(call: ToolUse) -> str:
 
 def shown_files(run: AgentRun) -> list[WorkspaceFile]:
     """Return the first files that a run changed, without those that only programs write."""
-    return [file for file in run.changed if not _BY_PROGRAMS.search(file.name)][:_SHOWN_FILES]
+    return _own_files(run)[:_SHOWN_FILES]
+
+
+def _own_files(run: AgentRun) -> list[WorkspaceFile]:
+    names = {file.name for file in run.changed} - {*run.of_setup}
+    return [
+        each for each in run.changed if each.name in names and not _BY_PROGRAMS.search(each.name)
+    ]
 
 
 def folded_files(run: AgentRun) -> list[str]:
-    """Return what else a run changed and deleted, in one line for each folder or file."""
+    """Return what else a run changed, deleted and left, in one line for each folder or file."""
     folders: Counter[str] = Counter()
-    lines = [f"deleted: {name}" for name in run.deleted if not _BY_PROGRAMS.search(name)]
+    lines = [f"not looked at: {what}" for what in run.left_out]
+    if git := run.git:
+        commits, last = counted(git.commits, "commit"), git.message.partition("\n")[0]
+        dirty = f"{len(git.status)} uncommitted" if git.status else "nothing uncommitted"
+        lines.append(f"git: branch {git.branch or 'none'}, {commits}, the last {last!r}, {dirty}")
+    lines += [f"deleted: {name}" for name in run.deleted if not _BY_PROGRAMS.search(name)]
     for name in (*(file.name for file in run.changed), *run.deleted):
         if match := _BY_PROGRAMS.search(name):
             folders[name[: match.end()]] += 1
     lines += [f"{folder}/: {counted(count, 'file')}" for folder, count in folders.items()]
-    own = sum(not _BY_PROGRAMS.search(file.name) for file in run.changed)
+    own = len(_own_files(run))
     return [*lines, f"{counted(own - _SHOWN_FILES, 'more file')}"] if own > _SHOWN_FILES else lines
 
 
