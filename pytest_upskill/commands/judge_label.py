@@ -64,7 +64,7 @@ def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> 
         say(f"  {answers[index].labels[number].statement}")
         match _pressed(next_key):
             case "q":
-                say(f"saved: {path}; the same command continues")
+                say(f"saved; the same command continues: {path}")
                 return False
             case "b":
                 at = max(0, at - 1)

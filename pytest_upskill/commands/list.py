@@ -24,7 +24,6 @@ from pytest_upskill.commands.command import (
     say,
 )
 from pytest_upskill.commands.skill_folder import own_cases
-from pytest_upskill.figures.figure import columns_of
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.runs import Series, read_history
@@ -107,14 +106,14 @@ def _latest_verdicts(case_files: Collection[Path], history: Sequence[Series]) ->
     """Yield the verdicts of the latest runs of a skill's case files."""
     project = project_folder(Path.cwd())
     for series in history:
-        if (project / series.last.path).resolve() in case_files:
-            cell, date = series.last.gate.cell, series.last.date
-            columns = columns_of(series.last.gate)
-            if not cell.chooses:
-                found = f"{series.last.gate.verdict}, lift {columns['lift [95 %]']}"
-            else:
-                found = f"recall {columns['recall [95 %]']}"
-            yield f"{series.model}: {found} on {date:%Y-%m-%d}"
+        last = series.last
+        if (project / last.cell.path).resolve() in case_files:
+            found = (
+                f"recall {last.columns['recall [95 %]']}"
+                if last.chooses
+                else (f"{last.verdict}, lift {last.columns['lift [95 %]']}")
+            )
+            yield f"{series.model}: {found} on {last.date:%Y-%m-%d}"
 
 
 def _case_lines(skill: Skill) -> Iterator[str]:

@@ -35,6 +35,8 @@ class Revision:
     """Name of the branch; "" if HEAD is detached."""
     dirty: bool
     """Whether tracked files differ from the commit, or a skill's folder has untracked ones."""
+    subject: str = ""
+    """The first line of the commit's message."""
 
 
 def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
@@ -49,7 +51,12 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         if commit is None:
             return None
         branch = _line(project, "symbolic-ref", "--short", "--quiet", "HEAD")
-        return Revision(commit=commit, branch=branch or "", dirty=_has_changes(project, folders))
+        return Revision(
+            commit=commit,
+            branch=branch or "",
+            dirty=_has_changes(project, folders),
+            subject=_line(project, "log", "-1", "--format=%s") or "",
+        )
     except GitError:
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.figure import columns_of
 from pytest_upskill.figures.gate import decide_gate, decide_gates
 from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.report.files.phrases import mean_lift
-from pytest_upskill.report.history.runs import Point, difference
+from pytest_upskill.report.history.runs import Point, difference, kept_run
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan
@@ -198,12 +196,10 @@ def test_a_regression_that_a_judge_found_is_red_and_says_what_it_rests_on(
 
 def test_the_history_shows_the_lift_that_the_verdict_is_decided_by() -> None:
     judged, corrected = cell(40, 20), cell(40, 20, labels=labels((True, True)))
-    points = [
-        Point(date=datetime(2026, 1, 1, tzinfo=UTC), revision=None, gate=gate, file="f")
-        for gate in decide_gates([judged, corrected], thresholds(), None)
-    ]
+    runs = [kept_run(reporting.report(each)) for each in (judged, corrected)]
+    points = [Point(run=run, cell=run.cells[0], file="f") for run in runs]
 
-    shown = columns_of(points[1].gate)["lift [95 %]"]
+    shown = points[1].columns["lift [95 %]"]
     assert shown.startswith("+0 [")
     assert shown.endswith(", judged +40")
     assert mean_lift(reporting.report(judged, corrected)) == pytest.approx(0.2)

@@ -8,73 +8,66 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.figures.gate import Gate
-from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse
-from pytest_upskill.project.git import Revision
+from pytest_upskill.commands.main import main
 from pytest_upskill.report.files.json import read_json, write_json
-from pytest_upskill.report.history.runs import read_history, without_answers
-from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.report.history.runs import read_history
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 from tests.report.logged_runs import Change, changed, log, only, served
-from tests.reporting import chosen, counted, report
+from tests.reporting import counted, report
 
 # Whose folder is empty, and the working directory.
 pytestmark = pytest.mark.usefixtures("pytester")
 
 
 def test_a_run_is_kept_without_answers_and_with_its_figures() -> None:
-    whole = report(counted([(5, 0), (3, 2)]))
+    cell = counted([(5, 0), (3, 2)])
+    log(cell, day=1)
 
-    kept = without_answers(whole)
-
-    text = write_json(kept)
-    assert "It is 37." not in text
-    figures = json.loads(text)["entries"][0]["figures"]
-    assert figures == json.loads(write_json(whole))["entries"][0]["figures"]
-    assert figures["lift"] == pytest.approx(0.6)
-
-
-def test_neither_an_agents_files_and_calls_nor_replies_to_queries_are_kept() -> None:
-    whole = report(counted([(1, 0)], of=1))
-    (gate,) = whole.gates
-    done = AgentRun(
-        version="1",
-        changed=(WorkspaceFile(name="secret.txt", text="SECRET-FILE"),),
-        turns=(
-            AgentTurn(
-                text="SECRET-WORD",
-                calls=(ToolUse(name="bash", input="echo SECRET-CALL", result="SECRET-RESULT"),),
-            ),
-        ),
-    )
-
-    def by_agent(trial: TrialResult) -> TrialResult:
-        runs = (replace(r, completion=replace(r.completion, agent_run=done)) for r in trial.runs)
-        return replace(trial, runs=tuple(runs))
-
-    cell = changed(gate.cell, by_agent)
-    asked = Gate(cell=chosen([5]), outcome="passed", text="")
-
-    text = write_json(without_answers(replace(whole, gates=(replace(gate, cell=cell), asked))))
-
-    assert '"name": "bash"' in text
-    assert "SECRET" not in text
-    assert "It is 37." not in text
+    (file,) = Path(".upskill/runs").iterdir()
+    assert "It is 37." not in file.read_text("utf-8")
+    figures = json.loads(write_json(report(cell)))["entries"][0]["figures"]
+    kept = only().last.figures
+    assert {name: figures[name] for name in ("verdict", "lift")} == {
+        "verdict": kept["verdict"],
+        "lift": pytest.approx(kept["lift"]),
+    }
+    assert kept["tokens.with"] == pytest.approx(figures["tokens.with"])
 
 
-def test_an_empty_answer_of_the_history_is_still_a_miss() -> None:
-    def emptied(trial: TrialResult) -> TrialResult:
-        runs = (replace(run, completion=blank(run.completion)) for run in trial.runs)
-        return replace(trial, runs=tuple(runs))
+def test_a_run_of_twenty_cells_takes_ten_kilobytes() -> None:
+    cases = [(5, 1)] * 10
+    for skills, models, most in ((4, 5, 10_000), (20, 1, 15_000)):
+        cells = [
+            counted(cases, skill=f"skill-{skill}", model=f"model-{model}")
+            for skill in range(skills)
+            for model in range(models)
+        ]
+        log(*cells, day=skills)
+        newest = max(Path(".upskill/runs").iterdir())
+        assert newest.stat().st_size < most
 
-    def blank(completion: Completion) -> Completion:
-        return replace(completion, text=" ")
 
-    kept = without_answers(report(changed(counted([(5, 0)]), emptied)))
+def test_a_merged_report_is_a_run_too() -> None:
+    Path(".upskill/runs").mkdir(parents=True)
+    Path(".upskill/runs/merged.json").write_text(write_json(report(counted([(5, 0)]))), "utf-8")
 
-    assert [trial.passes for trial in kept.gates[0].cell.trials] == [0, 0]
+    assert only().last.number("lift") == 1.0
+
+
+def test_a_run_that_is_worse_than_the_one_before_is_marked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for day, passes in ((1, 5), (2, 5), (3, 1)):
+        log(counted([(passes, 0)] * 4), day=day)
+
+    series = only()
+    assert [series.is_worse(index) for index in range(3)] == [False, False, True]
+    assert series.change == pytest.approx(-0.8)
+    assert main(["runs", "--html", "page.html"]) == 0
+    assert main(["runs"]) == 0
+    assert capsys.readouterr().out.count("WORSE") == 1
+    assert Path("page.html").read_text("utf-8").count('class="worse"') == 1
 
 
 def test_the_same_run_is_one_file_and_runs_of_other_machines_are_added() -> None:
@@ -90,9 +83,12 @@ def test_the_same_run_is_one_file_and_runs_of_other_machines_are_added() -> None
     ("change", "why"),
     [
         (lambda t: replace(t, skill_digest="new" * bool(t.skill_digest)), None),
-        (lambda t: replace(t, prompt_digest="new"), "prompts changed"),
-        (lambda t: replace(t, grader_digest="new"), "checks changed"),
-        (lambda t: replace(t, case=f"{t.case}-b"), "cases changed (+2, -2)"),
+        (lambda t: replace(t, prompt_digest="new"), "cases with another prompt: case-1, case-2"),
+        (lambda t: replace(t, grader_digest="new"), "cases with other checks: case-1, case-2"),
+        (
+            lambda t: replace(t, case=f"{t.case}-b"),
+            "cases added: case-1-b, case-2-b; cases removed: case-1, case-2",
+        ),
         (served("haiku-2"), "served model changed: haiku-1 to haiku-2"),
     ],
 )
@@ -122,8 +118,12 @@ def test_pytest_keeps_a_history_where_the_ini_file_names_a_folder(
     run_once(models, "skills", "-o", "upskill_runs_dir=", "--upskill-json=r.json")
 
     (series,) = read_history(Path("kept")).series
-    kept = sorted((p.revision for p in series.points if p.revision), key=lambda each: each.dirty)
-    assert kept == [Revision(commit=commit, branch="topic", dirty=dirty) for dirty in (False, True)]
+    kept = [point.run.revision for point in series.points]
+    assert sorted(each.dirty for each in kept if each) == [False, True]
+    assert {(each.commit, each.branch, each.subject) for each in kept if each} == {
+        (commit, "topic", series.last.subject)
+    }
+    assert series.last.subject
     assert read_json(Path("r.json").read_bytes()).sessions[0].revision is not None
     assert not Path(".upskill/runs").exists()
 
@@ -133,5 +133,5 @@ def test_without_git_a_run_has_no_revision(run_once: Run, write_skill: WriteSkil
 
     run_once("--upskill-models=offline", "--upskill-log-runs", "skills")
 
-    assert only().last.revision is None
+    assert only().last.run.revision is None
     assert only().last.commit == ""

@@ -39,7 +39,7 @@ def test_the_terminal_shows_bars_and_runs_with_breaks(capsys: pytest.CaptureFixt
 
     assert main(["runs"]) == 0
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 60
+    assert max(map(len, out.splitlines())) <= 66
     assert out.splitlines() == [
         "skill: billing",
         "",
@@ -47,9 +47,9 @@ def test_the_terminal_shows_bars_and_runs_with_breaks(capsys: pytest.CaptureFixt
         "  baseline   ████████████░░░░░░░░   60%",
         "  with skill ████████████████░░░░   80%  (+20%)",
         "",
-        "  2026-01-01  aaaaaaa   60->80%  +20 [-22,+55]  too few runs",
+        "  2026-01-01 00:00  aaaaaaa   60->80%  +20 [-22,+55]  too few runs",
         "  -- served model changed: haiku-1 to haiku-2",
-        "  2026-01-02  bbbbbbb*  60->80%  +20 [-22,+55]  too few runs",
+        "  2026-01-02 00:00  bbbbbbb*  60->80%  +20 [-22,+55]  too few runs",
         "",
         "lift: in percentage points, with its 95 % interval",
         "*: with uncommitted changes",
@@ -69,15 +69,15 @@ def test_the_history_shows_triggers_apart_from_the_lift(
 
     assert main(["runs"]) == 0
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 78
+    assert max(map(len, out.splitlines())) <= 84
     assert out.splitlines()[8:15] == [
         "  recall     ░░░░░░░░░░░░░░░░░░░░   n/a",
         "  false      █████████████░░░░░░░   67%",
         "",
-        "  2026-01-01  aaaaaaa  main            recall 90% [28,99.5]  false 20% [1,87]",
-        "  2026-01-02  aaaaaaa  topic/of-a-...  recall 100% [34,100]  false 0% [0,79]",
-        "  -- checks changed",
-        "  2026-01-03  aaaaaaa  main            recall n/a            false 67% [21,94]",
+        "  2026-01-01 00:00  aaaaaaa  main            recall 90% [28,99.5]  false 20% [1,87]",
+        "  2026-01-02 00:00  aaaaaaa  topic/of-a-...  recall 100% [34,100]  false 0% [0,79]",
+        "  -- cases with other checks: query-1, query-2, query-3",
+        "  2026-01-03 00:00  aaaaaaa  main            recall n/a            false 67% [21,94]",
     ]
     assert main(["runs", "--csv"]) == 0
     lift, first, *_ = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -96,7 +96,7 @@ def test_the_terminal_can_show_tokens_and_fewer_runs(capsys: pytest.CaptureFixtu
     assert main(["runs", "--metric", "tokens", "--last", "1"]) == 0
     out = capsys.readouterr().out
     assert "  with skill ████████████████████   910  (+122%)\n" in out
-    assert "  2026-01-03  aaaaaaa  410->910 x2.22  +100 " in out
+    assert "  2026-01-03 00:00  aaaaaaa  410->910 x2.22  +100 " in out
     assert "2026-01-02" not in out
     assert "  and 2 earlier: --last 3 shows them\n" in out
 

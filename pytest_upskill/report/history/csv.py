@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 
-from pytest_upskill.figures.figure import Scalar, figures
+from pytest_upskill.figures.figure import Scalar
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.history.runs import History, Point, Series
 
@@ -36,25 +36,26 @@ def _rows(series: Series) -> Iterator[Mapping[str, Scalar]]:
     breaks = series.breaks
     for index, point in enumerate(series.points):
         row = _origin(point) | {"break": breaks.get(index, "")}
-        for figure in figures(point.gate):
-            row |= {name.replace(".", "_"): value for name, value in figure.scalars.items()}
+        row |= {name.replace(".", "_"): value for name, value in point.figures.items()}
         yield {name: _harmless(value) for name, value in row.items()}
 
 
 def _origin(point: Point) -> dict[str, Scalar]:
     """Return what a point is about, and where it is from."""
-    cell, revision = point.gate.cell, point.revision
+    revision = point.run.revision
     return {
         "date": f"{point.date:%Y-%m-%dT%H:%M:%SZ}",
         "commit": revision.commit if revision else "",
         "branch": revision.branch if revision else "",
         "dirty": revision.dirty if revision else None,
+        "subject": point.subject,
+        "command": point.run.command,
         "file": point.file,
-        "skill": cell.skill,
-        "path": point.path,
-        "model": cell.model,
-        "resolved": cell.resolved,
-        "served": ", ".join(cell.served),
+        "skill": point.skill,
+        "path": point.cell.path,
+        "model": point.cell.model,
+        "resolved": point.resolved,
+        "served": ", ".join(point.served),
     }
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from pytest_upskill.figures.figure import columns_of
-from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.wording import money, points
 from pytest_upskill.report.files.charts import Tick
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history.runs import History, Point, Series
-from pytest_upskill.stats import Estimate
 
 WIDTH = 720
 LEFT, RIGHT = 54, 684
@@ -21,12 +19,14 @@ _RATES = (24, 144)
 """Top and bottom of rates."""
 _LIFTS = (180, 316)
 """Top and bottom of the lift."""
-_FOOT = 40
-"""Height of the part below the lowest line."""
+_FOOT = 76
+"""Height of the part below the lowest line: date, commit and subject."""
 _RADIUS = 3.5
 """Of a dot where there is room."""
-_LABELS = 9
-"""Maximum number of commits below the chart."""
+_LABELS = 6
+"""Maximum number of runs that are named below the chart."""
+_SUBJECT = 15
+"""Most characters of a commit's subject below the chart."""
 
 
 def write_history_html(history: History) -> str:
@@ -37,7 +37,8 @@ def write_history_html(history: History) -> str:
         history=history,
         chart=chart,
         sides=(LEFT, RIGHT, WIDTH),
-        columns_of=columns_of,
+        cost_of=cost_of,
+        points=points,
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )
@@ -61,8 +62,10 @@ class Mark:
     x: float
     title: str
     dots: Sequence[Dot]
-    label: str
-    """Commit or date below the chart; "" for none."""
+    labels: Sequence[str]
+    """Date, commit and subject below the chart; empty for none."""
+    worse: bool
+    """Whether it shows a regression."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +97,7 @@ def chart(series: Series) -> Chart:
     Lines are interrupted where a comparison would mislead.
     """
     bottom, ticks = _RATES[1], [(_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)]
-    if not series.last.gate.cell.chooses:
+    if not series.last.chooses:
         bottom = _LIFTS[1]
         ticks += [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
     count = len(series.points)
@@ -104,8 +107,9 @@ def chart(series: Series) -> Chart:
         Mark(
             x=LEFT + step * (index + 0.5),
             title=_title(point),
-            dots=list(_dots(point.gate)),
-            label="" if (count - 1 - index) % every else point.commit or f"{point.date:%m-%d}",
+            dots=list(_dots(point)),
+            labels=() if (count - 1 - index) % every else _labels(point),
+            worse=series.is_worse(index),
         )
         for index, point in enumerate(series.points)
     ]
@@ -130,33 +134,38 @@ def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
             yield Line(color=color, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
 
 
-def _dots(gate: Gate) -> Iterator[Dot]:
-    if gate.cell.chooses:
-        if false := gate.triggers.false_triggers:
-            yield _interval("c1", false, _rate_y, hollow=True)
-        if recall := gate.triggers.recall:
-            yield _interval("c2", recall, _rate_y)
-        return
-    if without := gate.lift.without_skill:
-        yield Dot(color="c1", hollow=True, y=_rate_y(without.pass_rate))
-    if with_ := gate.lift.with_skill:
-        yield Dot(color="c2", y=_rate_y(with_.pass_rate))
-    if deciding := gate.lift.deciding:
-        yield _interval("c0", deciding, _lift_y)
+def _dots(point: Point) -> Iterator[Dot]:
+    lift = "lift" if point.number("lift.corrected") is None else "lift.corrected"
+    for name, color, place_of in (
+        ("trigger.false_triggers", "c1", _rate_y),
+        ("trigger.recall", "c2", _rate_y),
+        ("pass_rate.without", "c1", _rate_y),
+        ("pass_rate.with", "c2", _rate_y),
+        (lift, "c0", _lift_y),
+    ):
+        value, *limits = (point.number(f"{name}{end}") for end in ("", ".low", ".high"))
+        if value is not None:
+            low, high = (None if limit is None else place_of(limit) for limit in limits)
+            yield Dot(color=color, hollow=color == "c1", y=place_of(value), low=low, high=high)
 
 
-def _interval(
-    color: str, value: Estimate, place_of: Callable[[float], float], *, hollow: bool = False
-) -> Dot:
-    y, low, high = map(place_of, (value.estimate, value.low, value.high))
-    return Dot(color=color, hollow=hollow, y=y, low=low, high=high)
+def _labels(point: Point) -> tuple[str, ...]:
+    subject = point.subject
+    short = subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}\u2026"
+    return tuple(filter(None, (f"{point.date:%Y-%m-%d}", point.commit, short)))
+
+
+def cost_of(point: Point) -> str:
+    """Return the cost of a run with the skill; "" if it is not known."""
+    cost = point.number("cost_usd.with")
+    return "" if cost is None else money(cost)
 
 
 def _title(point: Point) -> str:
-    where = filter(None, (point.commit, point.branch))
+    where = filter(None, (point.commit, point.branch, point.subject))
     when = ", ".join((f"{point.date:%Y-%m-%d %H:%M} UTC", *where))
     return f"{when}: " + ", ".join(
-        f"{head.removesuffix(' [95 %]')} {text}" for head, text in columns_of(point.gate).items()
+        f"{head.removesuffix(' [95 %]')} {text}" for head, text in point.columns.items()
     )
 
 

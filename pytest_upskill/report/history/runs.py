@@ -4,58 +4,146 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
-from pytest_upskill.checks import CheckResult
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_upskill.figures.figure import Scalar, columns_of, figures
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.models import AgentTurn, Completion, ToolUse
-from pytest_upskill.project.files import write_file
+from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import Revision
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.files.json import ReportError, read_report, write_json
-from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.report.files.json import ReportError, read_report
+from pytest_upskill.stats import CaseCounts, regression_test, significant
 
-_NOT_KEPT = "(the history keeps no answers)"
+_WORSE = 0.05
+"""Significance at which a run counts as worse than the one before."""
+
+_NAMED = 3
+_DIGITS = 4
+
+Kind = Literal["lift", "choice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCell:
+    """What a run measured of a skill on a model; heads and names are those of its kind."""
+
+    path: str
+    model: str
+    kind: Kind
+    complete: bool
+    """Whether all trials ran."""
+    columns: tuple[str, ...]
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRun:
+    """The file of a run: figures without answers, each name and each case once."""
+
+    kept: Literal[1] = 1
+    date: datetime
+    """End of the run, in UTC."""
+    command: str
+    revision: Revision | None
+    skills: dict[str, str]
+    """Names by the path of the case file from the project's folder."""
+    cases: dict[str, dict[str, str]]
+    """Digests of prompt and checks of each case, by ``kind path``."""
+    resolved: dict[str, str]
+    """Full names of models by label."""
+    served: dict[str, tuple[str, ...]]
+    """Model ids that the API returned, by label."""
+    heads: dict[str, tuple[str, ...]]
+    """Columns of a table, by kind."""
+    names: dict[str, tuple[str, ...]]
+    """Names of the figures that are known of any cell, by kind."""
+    cells: tuple[KeptCell, ...]
+
+
+_RUN = TypeAdapter(KeptRun)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Point:
     """One cell of one run."""
 
-    date: datetime
-    """End of the run, in UTC."""
-    revision: Revision | None
-    gate: Gate
+    run: KeptRun
+    cell: KeptCell
     file: str
     """Name of the file."""
+
+    @cached_property
+    def figures(self) -> Mapping[str, Scalar]:
+        """The figures by their names; an interval has ``.low`` and ``.high``."""
+        return dict(zip(self.run.names[self.cell.kind], self.cell.values, strict=True))
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The most important figures as texts, by the heads of a table."""
+        return dict(zip(self.run.heads[self.cell.kind], self.cell.columns, strict=True))
+
+    @property
+    def date(self) -> datetime:
+        """End of the run, in UTC."""
+        return self.run.date
 
     @property
     def commit(self) -> str:
         """Seven digits of the commit, with a star if there were changes; "" without git."""
-        if self.revision is None:
-            return ""
-        star = "*" if self.revision.dirty else ""
-        return f"{self.revision.commit[:7]}{star}"
-
-    @property
-    def path(self) -> str:
-        """Path of the case file from the project's folder."""
-        return self.gate.cell.case_file or self.gate.cell.path
+        revision = self.run.revision
+        return f"{revision.commit[:7]}{'*' if revision.dirty else ''}" if revision else ""
 
     @property
     def branch(self) -> str:
         """The branch; "" without git, or where no branch was checked out."""
-        return (self.revision.branch or "") if self.revision else ""
+        return self.run.revision.branch if self.run.revision else ""
 
     @property
-    def cases(self) -> Mapping[str, tuple[str, str]]:
-        """Digests of the prompt and of the checks of each case."""
-        return {
-            trial.case: (trial.prompt_digest, trial.grader_digest)
-            for trial in self.gate.cell.current_trials
-        }
+    def subject(self) -> str:
+        """The first line of the commit's message; "" without git."""
+        return self.run.revision.subject if self.run.revision else ""
+
+    @property
+    def skill(self) -> str:
+        """Name of the skill."""
+        return self.run.skills[self.cell.path]
+
+    @property
+    def resolved(self) -> str:
+        """Full name of the model."""
+        return self.run.resolved[self.cell.model]
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Model ids that the API returned."""
+        return self.run.served[self.cell.model]
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it is about how often the skill is chosen, not about its lift."""
+        return self.cell.kind == "choice"
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of the gate; "" where the model chooses."""
+        return str(self.figures.get("verdict", ""))
+
+    @property
+    def cases(self) -> Mapping[str, str]:
+        """Digests of prompt and checks, four digits each, by the case's id."""
+        return self.run.cases[f"{self.cell.kind} {self.cell.path}"]
+
+    def number(self, name: str) -> float | None:
+        """Return a figure that is a number, None if it is not known."""
+        value = self.figures.get(name)
+        return float(value) if isinstance(value, int | float) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +152,17 @@ class Series:
 
     title: str
     """Name of the skill, with its path if another skill has the same name."""
-    skill: str
-    model: str
-    """Label of the model."""
     points: Sequence[Point]
+
+    @property
+    def skill(self) -> str:
+        """Name of the skill."""
+        return self.last.skill
+
+    @property
+    def model(self) -> str:
+        """Label of the model."""
+        return self.last.cell.model
 
     @property
     def last(self) -> Point:
@@ -84,22 +179,45 @@ class Series:
             if (reason := difference(old, new))
         }
 
+    @property
+    def change(self) -> float | None:
+        """Change of the pass rate, or of the recall, since the last comparable run."""
+        if len(self.points) == 1 or len(self.points) - 1 in self.breaks:
+            return None
+        name = "trigger.recall" if self.last.chooses else "pass_rate.with"
+        now, before = self.last.number(name), self.points[-2].number(name)
+        return None if now is None or before is None else now - before
+
+    def is_worse(self, index: int) -> bool:
+        """Return whether a run shows a regression, by its gate or against the one before it."""
+        new = self.points[index]
+        if new.figures.get("regressed"):
+            return True
+        if not index or index in self.breaks:
+            return False
+        counts = [
+            int(point.number(f"{name}.with") or 0)
+            for point in (new, self.points[index - 1])
+            for name in ("passes", "runs")
+        ]
+        return all(counts[1::2]) and significant(regression_test([CaseCounts(*counts)]), _WORSE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """Everything that a folder of runs holds."""
 
-    series: Sequence[Series]
-    files: int
+    series: Sequence[Series] = ()
+    files: int = 0
     """Number of files that were read."""
-    partial: int
+    partial: int = 0
     """Number of cells left out because only some of their trials ran."""
-    unreadable: Sequence[str]
-    """A line for each file that is no report."""
+    unreadable: Sequence[str] = field(default_factory=list)
+    """A line for each file that is no run."""
 
 
 def read_history(folder: Path) -> History:
-    """Read the runs in a folder, in the order of their dates.
+    """Read the runs in a folder, in the order of their dates; merged JSON reports are runs too.
 
     Raises:
         OSError: The folder or a file cannot be read.
@@ -109,19 +227,13 @@ def read_history(folder: Path) -> History:
     files = 0
     for file in sorted(folder.glob("*.json")):
         try:
-            report = read_report(file)
+            run = _read_run(file)
         except ReportError as error:
             unreadable.append(f"{file.name}: {error}")
             continue
         files += 1
-        date, revision = report.sessions[-1].date, report.sessions[-1].revision
-        points += [
-            Point(date=date, revision=revision, gate=gate, file=file.name) for gate in report.gates
-        ]
-    cells = [point.gate.cell for point in points]
-    complete = [
-        point for point, cell in zip(points, cells, strict=True) if len(cell.trials) == cell.planned
-    ]
+        points += [Point(run=run, cell=cell, file=file.name) for cell in run.cells]
+    complete = [point for point in points if point.cell.complete]
     return History(
         series=tuple(_series(complete)),
         files=files,
@@ -130,53 +242,68 @@ def read_history(folder: Path) -> History:
     )
 
 
+def _read_run(file: Path) -> KeptRun:
+    """Read the file of a run, or a JSON report.
+
+    Raises:
+        ReportError: It is neither.
+    """
+    try:
+        return _RUN.validate_json(read_state(file))
+    except OSError as error:
+        raise ReportError(str(error.strerror)) from None
+    except ValidationError:
+        return kept_run(read_report(file))
+
+
 def difference(old: Point, new: Point) -> str | None:
     """Return why the figures of two points cannot be compared, None if they can.
 
     They can if the cases, their checks and the model that answered are the same, so that only the
     skill and chance can make a difference.
     """
-    parts = []
-    added, removed = new.cases.keys() - old.cases.keys(), old.cases.keys() - new.cases.keys()
-    if added or removed:
-        counts = []
-        if added:
-            counts.append(f"+{len(added)}")
-        if removed:
-            counts.append(f"-{len(removed)}")
-        parts.append(f"cases changed ({', '.join(counts)})")
-    both = new.cases.keys() & old.cases.keys()
-    if any(new.cases[case][0] != old.cases[case][0] for case in both):
-        parts.append("prompts changed")
-    if any(new.cases[case][1] != old.cases[case][1] for case in both):
-        parts.append("checks changed")
-    one, other = old.gate.cell, new.gate.cell
-    before, after = (each.lift.correction is not None for each in (one, other))
-    if before is not after:
-        parts.append("lift corrected by labels" if after else "lift no longer corrected")
-    if other.resolved != one.resolved:
-        parts.append(f"model changed: {one.resolved} to {other.resolved}")
-    elif other.served != one.served:
-        was, now = (", ".join(each.served) or "unknown" for each in (one, other))
-        parts.append(f"served model changed: {was} to {now}")
+    before, now = old.cases, new.cases
+    both = [case for case in now if case in before]
+    changes = {
+        "added": [case for case in now if case not in before],
+        "removed": [case for case in before if case not in now],
+        "with another prompt": [case for case in both if now[case][:4] != before[case][:4]],
+        "with other checks": [case for case in both if now[case][4:] != before[case][4:]],
+    }
+    parts = [f"cases {how}: {_named(cases)}" for how, cases in changes.items() if cases]
+    was, corrected = (each.number("lift.corrected") is not None for each in (old, new))
+    if was is not corrected:
+        parts.append("lift corrected by labels" if corrected else "lift no longer corrected")
+    if new.resolved != old.resolved:
+        parts.append(f"model changed: {old.resolved} to {new.resolved}")
+    elif new.served != old.served:
+        then, served = (", ".join(each.served) or "unknown" for each in (old, new))
+        parts.append(f"served model changed: {then} to {served}")
     return "; ".join(parts) or None
 
 
+def _named(cases: Sequence[str]) -> str:
+    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+    return ", ".join(cases[:_NAMED]) + more
+
+
 def _series(points: Iterable[Point]) -> Iterator[Series]:
-    grouped: dict[tuple[str, str, str, bool], list[Point]] = {}
+    grouped: dict[tuple[str, str, str, str], list[Point]] = {}
     paths: dict[str, set[str]] = {}
     for point in sorted(points, key=lambda point: (point.date, point.file)):
-        cell = point.gate.cell
-        key = (cell.skill, point.path, cell.model, cell.chooses)
+        key = (point.skill, point.cell.path, point.cell.model, point.cell.kind)
         grouped.setdefault(key, []).append(point)
-        paths.setdefault(cell.skill, set()).add(point.path)
-    for (skill, path, model, _), of_kind in sorted(grouped.items(), key=lambda item: item[0]):
+        paths.setdefault(point.skill, set()).add(point.cell.path)
+    # The lift of a skill comes before its choice.
+    for (skill, path, *_), of_kind in sorted(
+        grouped.items(), key=lambda item: (*item[0][:3], item[0][3] != "lift")
+    ):
         title = f"{skill} ({path})" if len(paths[skill]) > 1 else skill
-        yield Series(title=title, skill=skill, model=model, points=of_kind)
+        yield Series(title=title, points=of_kind)
 
 
 def log_run(report: Report, folder: Path) -> list[Path]:
-    """Write a report without answers into a folder, and return the path of the file.
+    """Write what a run measured into a folder, and return the path of the file.
 
     Its name is the time of the run and a digest of the content, so that the histories of several
     machines and branches can be put into one folder.
@@ -188,7 +315,7 @@ def log_run(report: Report, folder: Path) -> list[Path]:
     Raises:
         OSError: The file cannot be written.
     """
-    text = write_json(without_answers(report)).encode()
+    text = _RUN.dump_json(kept_run(report)) + b"\n"
     date = report.sessions[-1].date
     digest = hashlib.sha256(text).hexdigest()[:8]
     file = folder / f"{date:%Y%m%dT%H%M%SZ}-{digest}.json"
@@ -196,54 +323,63 @@ def log_run(report: Report, folder: Path) -> list[Path]:
     return [file]
 
 
-def without_answers(report: Report) -> Report:
-    """Return a report without the texts of models and without what quotes them.
+def kept_run(report: Report) -> KeptRun:
+    """Return what the history keeps of a report."""
+    session = report.sessions[-1]
+    names: dict[str, tuple[str, ...]] = {}
+    for kind, of_kind in groupby(sorted(report.gates, key=_kind), key=_kind):
+        rows = [_scalars(gate) for gate in of_kind]
+        names[kind] = tuple(
+            name for name in rows[0] if any(row.get(name) is not None for row in rows)
+        )
+    run = KeptRun(
+        date=session.date,
+        command=str(session.options.get("command", "pytest")),
+        revision=session.revision,
+        skills={},
+        cases={},
+        resolved={},
+        served={},
+        heads={},
+        names=names,
+        cells=tuple(_kept_cell(gate, names[_kind(gate)]) for gate in report.gates),
+    )
+    for gate in report.gates:
+        cell, kind, path = gate.cell, _kind(gate), _path(gate)
+        run.skills[path] = cell.skill
+        run.resolved[cell.model] = cell.resolved
+        run.served[cell.model] = tuple(sorted({*run.served.get(cell.model, ()), *cell.served}))
+        run.heads[kind] = tuple(columns_of(gate))
+        cases = run.cases.setdefault(f"{kind} {path}", {})
+        for trial in cell.current_trials:
+            cases[trial.case] = trial.prompt_digest[:4] + trial.grader_digest[:4]
+    return run
 
-    Figures and results stay the same.
-    """
-    return replace(report, gates=tuple(map(_gate, report.gates)))
 
-
-def _gate(gate: Gate) -> Gate:
-    return replace(gate, cell=replace(gate.cell, trials=tuple(map(_trial, gate.cell.trials))))
-
-
-def _trial(trial: TrialResult) -> TrialResult:
-    return replace(trial, runs=tuple(map(_run, trial.runs)))
-
-
-def _run(run: RunResult) -> RunResult:
-    judgement = run.judgement
-    return replace(
-        run,
-        completion=_completion(run.completion),
-        judgement=None if judgement is None else _completion(judgement),
-        checks=tuple(map(_check, run.checks)),
-        process=tuple(map(_check, run.process)),
-        left_out=0,
+def _kept_cell(gate: Gate, names: Sequence[str]) -> KeptCell:
+    scalars = _scalars(gate)
+    values = (
+        float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+        for value in map(scalars.get, names)
+    )
+    return KeptCell(
+        path=_path(gate),
+        model=gate.cell.model,
+        kind=_kind(gate),
+        complete=len(gate.cell.trials) == gate.cell.planned,
+        columns=tuple(columns_of(gate).values()),
+        values=tuple(values),
     )
 
 
-def _completion(completion: Completion) -> Completion:
-    agent_run = completion.agent_run
-    # An empty answer stays empty: it is a miss.
-    return replace(
-        completion,
-        text=_NOT_KEPT if completion.text.strip() else "",
-        reasoning=_NOT_KEPT if completion.reasoning.strip() else "",
-        tool_calls=(),
-        assistant_blocks=(),
-        request_id=None,
-        agent_run=agent_run
-        and replace(
-            agent_run, changed=(), deleted=(), read=(), turns=tuple(map(_turn, agent_run.turns))
-        ),
-    )
+def _kind(gate: Gate) -> Kind:
+    return "choice" if gate.cell.chooses else "lift"
 
 
-def _turn(turn: AgentTurn) -> AgentTurn:
-    return AgentTurn(calls=tuple(ToolUse(name=call.name, input="") for call in turn.calls))
+def _path(gate: Gate) -> str:
+    """Return the path of the case file from the project's folder."""
+    return gate.cell.case_file or gate.cell.path
 
 
-def _check(check: CheckResult) -> CheckResult:
-    return replace(check, message=check.name, detail="")
+def _scalars(gate: Gate) -> dict[str, Scalar]:
+    return {name: value for figure in figures(gate) for name, value in figure.scalars.items()}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from pytest_upskill.figures.arm import ArmFigures
-from pytest_upskill.figures.figure import columns_of
-from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import percent, points
+from pytest_upskill.figures.wording import money, percent, points
 from pytest_upskill.report.history.runs import History, Point, Series
 
 Metric = Literal["success", "tokens"]
@@ -24,11 +21,13 @@ TRIGGER_LEGEND = (
     "recall: percent of the queries that should trigger the skill,",
     "false: of those that should not; with 95 % intervals",
 )
+WORSE = "WORSE"
+"""Marks a run that is worse than the one before, or that its gate has called so."""
 STAR = "*: with uncommitted changes"
 
 
 def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Iterator[str]:
-    """Yield the lines about each skill and model: the latest run as bars, and the runs over time.
+    """Yield a matrix of skills and models, then the latest run of each as bars, and all runs.
 
     Args:
         history: The series to show.
@@ -36,6 +35,7 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
         last: Number of runs to list, the latest ones.
         blocks: Whether the terminal can show block characters.
     """
+    yield from _matrix(history.series)
     title = model = None
     for series in history.series:
         if series.title != title:
@@ -44,11 +44,11 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
         if series.model != model:
             model = series.model
             yield model
-        yield from _bars(series.last.gate, metric, blocks=blocks)
+        yield from _bars(series.last, metric, blocks=blocks)
         yield ""
         yield from _table(series, last, metric)
         yield ""
-    measures = {series.last.gate.cell.chooses for series in history.series}
+    measures = {series.last.chooses for series in history.series}
     if False in measures:
         yield LEGEND
     if True in measures:
@@ -57,19 +57,47 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
         yield STAR
 
 
-def _bars(gate: Gate, metric: Metric, *, blocks: bool) -> Iterator[str]:
+def _matrix(series: Sequence[Series]) -> Iterator[str]:
+    """Yield the latest lift of each skill on each model, its change, and the cost of a run."""
+    lifts = [each for each in series if not each.last.chooses]
+    models = list(dict.fromkeys(each.model for each in lifts))
+    cells = {(each.title, each.model): _summary(each) for each in lifts}
+    if len(cells) == 1:
+        return
+    titles = dict.fromkeys(each.title for each in lifts)
+    rows = [[title, *(cells.get((title, model), "") for model in models)] for title in titles]
+    rows.insert(0, ["lift (change)", *models])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        yield "  ".join(padded).rstrip()
+    yield ""
+
+
+def _summary(series: Series) -> str:
+    """Return ``+20 (-3) $0.0012``, and WORSE after a regression."""
+    lift, cost = series.last.number("lift"), series.last.number("cost_usd.with")
+    change = "" if series.change is None else f"({points(series.change)})"
+    worse = WORSE if series.is_worse(len(series.points) - 1) else ""
+    price = "" if cost is None else money(cost)
+    shown = "n/a" if lift is None else points(lift)
+    return " ".join(filter(None, (shown, change, price, worse)))
+
+
+def _bars(point: Point, metric: Metric, *, blocks: bool) -> Iterator[str]:
     """Yield the published picture: a bar without the skill and one with it; or two rates."""
-    if gate.cell.chooses:
+    if point.chooses:
         metric, change = "success", ""
-        rates = {"recall": gate.triggers.recall, "false": gate.triggers.false_triggers}
-        values = {name: each.estimate if each else None for name, each in rates.items()}
+        names = {"recall": "trigger.recall", "false": "trigger.false_triggers"}
+        values = {name: point.number(figure) for name, figure in names.items()}
     else:
-        lift = gate.lift
-        arms = {"baseline": lift.without_skill, "with skill": lift.with_skill}
-        values = {name: _value(arm, metric) for name, arm in arms.items()}
+        figure = "pass_rate" if metric == "success" else "tokens"
+        arms = {"baseline": "without", "with skill": "with"}
+        values = {name: point.number(f"{figure}.{arm}") for name, arm in arms.items()}
         change = _change(values["baseline"], values["with skill"], metric)
-        if change and lift.correction and metric == "success":
-            change = f"({points(lift.correction.lift)}%, judged {change[1:-1]})"
+        corrected = point.number("lift.corrected")
+        if change and corrected is not None and metric == "success":
+            change = f"({points(corrected)}%, judged {change[1:-1]})"
     most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
@@ -80,7 +108,10 @@ def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
     breaks = series.breaks
     shown = list(enumerate(series.points))[-last:]
     several = len({point.branch for point in series.points if point.branch}) > 1
-    rows = [(*_when(point, several), *_figures(point.gate, metric)) for _, point in shown]
+    rows = [
+        (*_when(point, several), *_figures(point, metric), WORSE if series.is_worse(index) else "")
+        for index, point in shown
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for (index, _), row in zip(shown, rows, strict=True):
         if why := breaks.get(index):
@@ -96,24 +127,18 @@ def _when(point: Point, several: bool) -> tuple[str, str, str]:
     """Return date, commit, and the branch where there are several."""
     branch = point.branch if several else ""
     return (
-        f"{point.date:%Y-%m-%d}",
+        f"{point.date:%Y-%m-%d %H:%M}",
         point.commit,
         branch if len(branch) <= _BRANCH else f"{branch[: _BRANCH - 3]}...",
     )
 
 
-def _figures(gate: Gate, metric: Metric) -> tuple[str, ...]:
-    columns = columns_of(gate)
-    if gate.cell.chooses:
+def _figures(point: Point, metric: Metric) -> tuple[str, ...]:
+    columns = point.columns
+    if point.chooses:
         return f"recall {columns['recall [95 %]']}", f"false {columns['false triggers']}"
     means = columns["pass rate" if metric == "success" else "tokens"]
-    return means, columns["lift [95 %]"], gate.verdict
-
-
-def _value(arm: ArmFigures | None, metric: Metric) -> float | None:
-    if arm is None:
-        return None
-    return arm.pass_rate if metric == "success" else arm.tokens
+    return means, columns["lift [95 %]"], point.verdict
 
 
 def _figure(value: float | None, metric: Metric) -> str:
