@@ -213,6 +213,7 @@ class Catalogues:
     committed: Catalogue | None = None
     root: Path | None = None
     _folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
+    _around_skills: dict[Path, Catalogue] = field(default_factory=dict, compare=False, repr=False)
     _own: dict[tuple[ListedSkill, str, int], Catalogue] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -242,11 +243,26 @@ class Catalogues:
         )
 
     def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
-        base = self.committed or self.folder(skill.folder.absolute().parent).catalogue
+        base = self.committed or self._around(skill.folder.absolute())
         key = (listed(version), skill.name, id(base))
         if key not in self._own:
             self._own[key] = replace_skill(base, listed(version), skill.name)
         return self._own[key]
+
+    def _around(self, folder: Path) -> Catalogue:
+        """Return the skills beside and below a skill."""
+        if folder not in self._around_skills:
+            is_top = self.root is not None and not folder.parent.is_relative_to(self.root)
+            beside = Catalogue.of(()) if is_top else self.folder(folder.parent).catalogue
+            below = _read_folder(folder, self.root, _BELOW).catalogue
+            both = Catalogue.of((*beside.skills, *below.skills))
+            self._around_skills[folder] = both if below.skills else beside
+        return self._around_skills[folder]
+
+
+_BESIDE = ("*/SKILL.md",)
+_BELOW = ("*/SKILL.md", "*/*/SKILL.md", ".*/skills/*/SKILL.md", "plugins/*/skills/*/SKILL.md")
+"""Where the skills of a folder, and those inside a skill, are."""
 
 
 def listed(skill: Skill | SkillVersion) -> ListedSkill:
@@ -254,10 +270,10 @@ def listed(skill: Skill | SkillVersion) -> ListedSkill:
     return ListedSkill(name=skill.name, description=skill.description)
 
 
-def _read_folder(folder: Path, root: Path | None) -> Folder:
+def _read_folder(folder: Path, root: Path | None, patterns: Iterable[str] = _BESIDE) -> Folder:
     found: list[ListedSkill] = []
     left_out: list[str] = []
-    for file in sorted(folder.glob("*/SKILL.md")):
+    for file in sorted(file for pattern in patterns for file in folder.glob(pattern)):
         if leads_out(file, root):
             left_out.append(f"{file.parent.name}: a link leads outside the project")
             continue

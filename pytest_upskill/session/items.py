@@ -33,7 +33,7 @@ from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
 from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
-from pytest_upskill.trials.trial import Trial, has_new_description, plan, unlisted_choices
+from pytest_upskill.trials.trial import Trial, has_new_description, plan
 
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers
@@ -256,14 +256,11 @@ class SkillFile(pytest.File):
         _count(self, sum(len(skill.cases) for skill in skills))
         for skill, folder in zip(skills, node_id_names(skills), strict=True):
             self._warn([*skill.warnings, *skill.hints])
-            name = shown(self.path, self.config)
             catalogues = catalogues_of(self.config)
             chooses = any(case.trigger for case in skill.cases)
             if chooses and (ambiguous := catalogues.why_ambiguous(skill)):
                 place = shown(skill.folder / "SKILL.md", self.config)
                 raise self.CollectError(f"{place}: name: {ambiguous}")
-            unlisted = unlisted_choices(skill, catalogues)
-            self._warn(safe_line(f"{name}:{line}") for line in unlisted)
             if skill.shares_file:
                 yield SkillCases.from_parent(self, name=folder, skill=skill)
             else:

@@ -29,7 +29,7 @@ from pytest_upskill.session.items import ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
-from pytest_upskill.trials.trial import unlisted_choices
+from pytest_upskill.trials.trial import why_unlisted
 
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code
@@ -114,10 +114,13 @@ class LintItem(ItemOutsidePackages):
         catalogues = catalogues_of(self.config)
         place = f"{shown(skill.folder / 'SKILL.md', self.config)}:1"
         path = shown(self.path, self.config)
-        yield from (safe_line(f"{path}:{each}") for each in unlisted_choices(skill, catalogues))
+        catalogue = catalogues.of(skill)
+        for case in skill.cases:
+            if unlisted := why_unlisted(case, catalogue):
+                yield safe_line(f"{path}:{case.line}: {case.id}: {unlisted}")
         if skill.hidden:
             return
-        for what in description_findings(listed(skill), catalogues.of(skill)):
+        for what in description_findings(listed(skill), catalogue):
             self.config.stash[GROUPED_WARNINGS].note(place, what)
         if ambiguous := catalogues.why_ambiguous(skill):
             yield f"{place}: name: {ambiguous}"

@@ -204,22 +204,15 @@ def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
     return replace(trial, draw=counts[prompt] - 1) if counts[prompt] > 1 else trial
 
 
-def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
-    """Yield a line for each case that expects a skill that is not in the catalogue.
-
-    Args:
-        skill: The skill and its cases.
-        catalogues: What an agent would see.
-    """
-    for case in skill.cases:
-        trigger = case.trigger
-        if trigger is None or trigger.should or not trigger.others:
-            continue
-        if not any(map(catalogues.of(skill).named, trigger.others)):
-            yield (
-                f"{case.line}: {case.id}: the catalogue has no skill "
-                f"{' or '.join(map(repr, trigger.others))}, so any choice but {skill.name} is right"
-            )
+def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
+    """Return why the catalogue cannot test which skill a case expects, None if it can."""
+    trigger = case.trigger
+    if trigger is None or trigger.should or not trigger.others:
+        return None
+    if any(map(catalogue.named, trigger.others)):
+        return None
+    names = " or ".join(map(repr, trigger.others))
+    return f"expects {names}, which is not in the catalogue: the skills beside this one, or below"
 
 
 def request(trial: Trial, run: int) -> Request:
@@ -273,8 +266,7 @@ def _least_tokens(text: str) -> int:
 def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
     """Return a case without its checks: where a model only chooses, there is no answer.
 
-    Nor has it skills that cannot be chosen: where another is expected that is not in the
-    catalogue, all that can be seen is that this one is not chosen.
+    Nor has it skills that cannot be chosen; if no other is expected, it is skipped.
 
     Args:
         case: The case.
@@ -291,7 +283,7 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
         workspace=case.workspace if workspace else (),
         setup=case.setup if workspace else NO_SETUP,
         max_turns=None,
-        skip=None,
+        skip=why_unlisted(case, catalogue),
     )
 
 

@@ -147,3 +147,17 @@ def test_a_file_may_lie_with_the_cases_of_all_skills(folder: Path, name: str) ->
     (case,) = skill.cases
     assert given(case) == {name: "1,2"}
     assert case.skip == "files: '../README.md' leads outside the skill's folder"
+
+
+def test_a_prompt_that_is_the_name_of_a_file_is_what_the_file_says(folder: Path) -> None:
+    (folder / "evals" / "prompts").mkdir(parents=True)
+    (folder / "evals" / "prompts" / "a.md").write_text("Say hi\n", "utf-8")
+    cases = [
+        {"prompt": "evals/prompts/a.md", "assertions": ["Says hi"]},
+        {"prompt": "evals/prompts/b.md", "assertions": ["Says hi"]},
+    ]
+    (folder / "evals" / "evals.json").write_text(json.dumps(cases), "utf-8")
+
+    (skill,) = load_skills(folder / "evals" / "evals.json")
+
+    assert [case.input for case in skill.cases] == ["Say hi", "evals/prompts/b.md"]

@@ -162,7 +162,7 @@ def test_offline_chooses_by_words_in_common_and_fails_nothing(
     result.stdout.fnmatch_lines(["billing on offline: chose no skill instead of billing (1 run)"])
 
 
-def test_if_the_expected_skill_is_not_listed_only_this_skill_is_wrong(
+def test_a_query_for_a_skill_that_is_not_listed_is_skipped(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill(name="parcels")
@@ -171,13 +171,21 @@ def test_if_the_expected_skill_is_not_listed_only_this_skill_is_wrong(
         {"id": "named", "input": "Facts about parcels.", "expected_skill": "post:Parcels"},
     )
 
-    result = run_once("-W", "default", "--upskill-models", "offline", "skills/billing")
+    result = run_once("--upskill-models", "offline", "-rs", "skills/billing")
 
-    result.assert_outcomes(passed=2, warnings=1)
-    result.stdout.fnmatch_lines(
-        ["skills/billing/skill_meta.json ++ *",
-         "*typo: the catalogue has no skill 'parcel', so any choice but billing is right"]
-    )  # fmt: skip
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*expects 'parcel', which is not in the catalogue*"])
+
+
+def test_skills_inside_a_skill_are_in_its_catalogue(run_once: Run, write_skill: WriteSkill) -> None:
+    folder = write_skill({"id": "inner", "input": "Send parcels.", "expected_skill": "parcels"})
+    inner = write_skill(name="parcels")
+    (folder / "skills").mkdir()
+    inner.rename(folder / "skills" / "parcels")
+
+    result = run_once("--upskill-models", "offline", "-v", "skills/billing/skill_meta.json")
+
+    result.assert_outcomes(passed=1)
 
 
 def test_a_hidden_skill_is_skipped_with_the_reason(run_once: Run, write_skill: WriteSkill) -> None:

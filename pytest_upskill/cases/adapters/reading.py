@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -34,6 +35,8 @@ from pytest_upskill.checks.result import Check
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
 
+_NO_SKILL = "no skill near this file is called {!r}"
+
 _UNREADABLE = "cannot be read"
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
@@ -41,6 +44,11 @@ _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|soluti
 
 _OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
 """Keys of the skill's own files."""
+
+_OTHER_KIND = (AttributeError, LookupError, TypeError, ValueError)
+"""What an adapter may raise for a value of a kind that its tool never writes there."""
+
+_PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
 
 _EXPECTATION = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
@@ -100,7 +108,9 @@ class Reading:
             for draft in drafts
         ]
         if self.adapter.every:
-            unknown = any(each.unread or each.draft.skips for each in self.entries)
+            unknown = any(
+                each.unread or each.draft.skips or each.draft.left_out for each in self.entries
+            )
             return bool(asked) and all(asked) and not unknown
         return any(asked)
 
@@ -139,7 +149,11 @@ def read_document(
         document: The document.
         beside: Keys that other files add to each case.
     """
-    entries = [_read(adapter, document, entry, beside) for entry in adapter.find(document.value)]
+    try:
+        found = [each for each in adapter.find(document.value) if each.path in document.offsets]
+    except _OTHER_KIND:
+        found = []
+    entries = [_read(adapter, document, entry, beside) for entry in found]
     return Reading(adapter=adapter, document=document, entries=entries)
 
 
@@ -163,7 +177,11 @@ def _read(
         for key, value in (shape.model_extra or {}).items()
         if value and _EXPECTATION.search(key) and (*entry.path, key) in document.offsets
     ]
-    return ReadEntry(entry=entry, draft=shape.draft(), unread=unread)
+    try:
+        return ReadEntry(entry=entry, draft=shape.draft(), unread=unread)
+    except _OTHER_KIND:
+        what = f"a value is of another kind than in the files of {adapter.tool}"
+        return ReadEntry(entry=entry, problems=[document.problem(entry.path, what)])
 
 
 def _no_hint(_path: JsonPath) -> str:
@@ -238,11 +256,12 @@ def _owner_of(
     if draft.skills:
         (name,) = draft.skills
         owner = find(name)
-        reason = None if owner else f"skill: no skill near this file is called {name!r}"
+        reason = None if owner else f"skill: {_NO_SKILL.format(name)}"
         return owner or file_owner, reason
     expected = draft.choice.expected if draft.choice else ()
     found = next(filter(None, map(find, expected)), None)
-    return found, None if found else NAMES_NONE
+    reason = _NO_SKILL.format(expected[0]) if expected else NAMES_NONE
+    return found, None if found else reason
 
 
 def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: str | None) -> Case:
@@ -277,7 +296,7 @@ def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: s
     skips += [*why_no_files, *why_no_workspace]
     case = replace(
         case,
-        input="\n\n".join(filter(None, (draft.context, draft.prompt))),
+        input="\n\n".join(filter(None, (draft.context, _prompt(draft, owner)))),
         checks=tuple(kept),
         files=files,
         process=draft.process,
@@ -325,6 +344,16 @@ def _trigger(choice: Choice, owner: Owner | None, find: FindOwner) -> Trigger | 
         # It names no skill because none should be chosen: it tests any skill of the file.
         return Trigger(should=False, nothing=True)
     return trigger
+
+
+def _prompt(draft: Draft, owner: Owner | None) -> str:
+    """Return the prompt, from its file if the case names one."""
+    if owner and _PROMPT_FILE.fullmatch(draft.prompt):
+        with suppress(Unreadable, OSError):
+            (file,) = owner.read_files(draft.prompt)
+            if not file.binary and file.text.strip():
+                return file.text.strip()
+    return draft.prompt
 
 
 def _input_files(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:

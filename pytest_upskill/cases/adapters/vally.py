@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape
-from pytest_upskill.cases.adapters.choice import Choice, plain_name
+from pytest_upskill.cases.adapters.choice import Choice, names_in, plain_name
 from pytest_upskill.cases.adapters.fields import Name, NeedsAgent, Prompt
 from pytest_upskill.cases.adapters.graders import (
     BUDGET,
@@ -49,7 +49,7 @@ class _VallyGrader(Grader):
                 return Draft(checks=file_exists(self.config.get("path")))
             case "skill-invocation":
                 required, disallowed = (
-                    tuple(self.config.get(key) or ()) for key in ("required", "disallowed")
+                    tuple(names_in(self.config.get(key))) for key in ("required", "disallowed")
                 )
                 return Draft(choice=Choice(expected=required, forbidden=disallowed))
             case "prompt":

@@ -24,7 +24,7 @@ from pytest_upskill.cases.adapters.adapter import (
     Shape,
     keys,
 )
-from pytest_upskill.cases.adapters.choice import Choice
+from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.fields import Name, Prompt, Should, Skill, Tags
 from pytest_upskill.cases.adapters.graders import (
     NOT_CHECKED,
@@ -63,7 +63,9 @@ class _WazaGrader(Grader):
                 gone = ("file: must_not_exist",) if self.config.get("must_not_exist") else ()
                 return Draft(checks=tuple(self._of_files()), left_out=gone)
             case "skill_invocation":
-                return Draft(choice=Choice(expected=tuple(self.config.get("required_skills", ()))))
+                return Draft(
+                    choice=Choice(expected=tuple(names_in(self.config.get("required_skills"))))
+                )
             case "code" if lengths := self._lengths():
                 return Draft(checks=lengths)
             case "prompt" | "llm":
