@@ -6,6 +6,7 @@ is read without following links.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -155,7 +156,8 @@ class AgentWorkspace:
             for file in changed
             if file.name not in of_setup and (before := self._prepared.get(file.name))
         ]
-        git = _git_state(self.shell.run(_GIT_STATE)) if left.repository else None
+        has_git = os.path.lexists(self.shell.folder / ".git")
+        git = _git_state(self.shell.run(_GIT_STATE)) if has_git else None
 
         def redacted(files: Iterable[WorkspaceFile]) -> tuple[WorkspaceFile, ...]:
             return tuple(replace(file, text=redact(file.text)) for file in files)

@@ -53,7 +53,8 @@ class RunsCommand(Key):
         if outcome.ended == "exited" and outcome.returncode == self.exit_code:
             yield passed(self.name, f" {quoted(self.command)}: {ended}")
         else:
-            what = f" {quoted(self.command)}: {ended}, not {self.exit_code}: {last}"
+            lacks = ", without .git, which is too large" * bool(left.git and not left.repository)
+            what = f" {quoted(self.command)}: {ended}, not {self.exit_code}{lacks}: {last}"
             yield failed(
                 self.name, what.removesuffix(": "), detail=outcome.output[-_MAX_DETAIL:].strip()
             )

@@ -61,9 +61,10 @@ class StrangersFolder(pytest.File):
 
 def is_of_strangers(folder: Path, parent: pytest.Collector) -> bool:
     """Return whether the Python files of a folder are not collected."""
-    if isinstance(parent, StrangersFolder) or _is_named_as(folder):
+    root = parent.config.rootpath
+    if isinstance(parent, StrangersFolder) or _is_named_as(folder, root):
         return True
-    if folder == parent.config.rootpath:
+    if folder == root:
         return False
     discovery = discovery_of(parent.config)
     files = (file for file in folder.iterdir() if file.suffix in CASE_SUFFIXES)
@@ -99,7 +100,7 @@ def initial_arguments(arguments: Iterable[str], start: Path, root: Path) -> list
         folder = path if path.is_dir() else path.parent
         own = next(each for each in (folder, *folder.parents) if not _is_below(each, root))
         below = own.glob("test*") if own == path else ()
-        for each in (own, *(sub for sub in below if sub.is_dir() and not _is_named_as(sub))):
+        for each in (own, *(sub for sub in below if sub.is_dir() and not _is_named_as(sub, root))):
             files = (above / "conftest.py" for above in (each, *each.parents))
             loaded += [str(file) for file in files if file.is_file()][:1]
     # Without any, pytest would take the folder in which it was started.
@@ -109,12 +110,15 @@ def initial_arguments(arguments: Iterable[str], start: Path, root: Path) -> list
 def _is_below(folder: Path, root: Path) -> bool:
     """Return whether a folder, or one between it and the rootdir, is one of strangers."""
     above = (each for each in (folder, *folder.parents) if each.is_relative_to(root))
-    return _is_named_as(folder) or any(map(_is_named_as, above))
+    return _is_named_as(folder, root) or any(_is_named_as(each, root) for each in above)
 
 
-def _is_named_as(folder: Path) -> bool:
-    """Return whether a folder, or a file in it, has a name of skills and evals."""
-    if folder.name in _FOLDERS_OF_EVALS:
-        return True
+def _is_named_as(folder: Path, root: Path) -> bool:
+    """Return whether a folder, or a file in it, has a name of skills and evals.
+
+    The rootdir is the user's own, whatever it is called, unless it is a skill.
+    """
     names = {*os.listdir(folder)} if folder.is_dir() else set()  # noqa: PTH208  names
-    return "SKILL.md" in names or not CASE_FILES.isdisjoint(names)
+    if "SKILL.md" in names or folder == root:
+        return "SKILL.md" in names
+    return folder.name in _FOLDERS_OF_EVALS or not CASE_FILES.isdisjoint(names)

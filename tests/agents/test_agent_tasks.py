@@ -214,6 +214,23 @@ def test_settings_of_a_repository_run_nothing_outside_the_sandbox(
     assert not [*tmp_path.rglob("escaped")]
 
 
+@pytest.mark.needs("git")
+def test_the_state_of_a_repository_that_is_too_large_to_record_is_checked(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    said = run_case(
+        run_once,
+        write_skill,
+        loopback,
+        bash("head -c 2000000 /dev/urandom > a; git add a; git commit -qm 'feat: a'; rm a"),
+        git=True,
+        expected={"git": {"message": {"contains": "feat: a"}}, "command": "git log"},
+    )
+
+    assert "command 'git log': exit status 128, not 0, without .git, which is too large: " in said
+    assert "1 of 2 checks passed" in said
+
+
 @pytest.mark.parametrize(
     ("expected", "reason"),
     [

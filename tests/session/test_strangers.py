@@ -85,3 +85,15 @@ def test_without_models_pytest_collects_as_ever(run: Run, marks: Path) -> None:
 
     assert result.parseoutcomes()["passed"] >= 3
     assert [*marks.iterdir()] != []
+
+
+def test_the_rootdir_is_the_users_own_whatever_it_is_called(run: Run, tmp_path: Path) -> None:
+    evals = tmp_path / "evals"
+    evals.mkdir()
+    (evals / "pytest.ini").write_text("[pytest]", "utf-8")
+    (evals / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef own(): pass\n", "utf-8")
+    (evals / "test_own.py").write_text("def test_own(own): pass\n", "utf-8")
+
+    result = run("--upskill-models=offline", str(evals))
+
+    result.assert_outcomes(passed=1)
