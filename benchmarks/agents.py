@@ -34,7 +34,7 @@ from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Retries
-from pytest_upskill.models import Request, RunLimits, parse_model
+from pytest_upskill.models import AGENTS, Request, RunLimits, parse_model
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
@@ -78,7 +78,7 @@ def boxed(bench: Bench) -> Iterator[Row]:
 
 async def _in_turn(cli: Cli, model: str, url: str, repeats: int) -> tuple[float, float, float]:
     """Return the medians of a run in the box and of the bare program, and the first run."""
-    at = f"{url}/v1" if cli.wire == "responses" else url
+    at = f"{url}/v1" if AGENTS[cli.name][0] == "responses" else url
     request = self_test_request(_request(f"{model}@{at}"))
     client = _client(cli, at)
     times: tuple[list[float], list[float]] = [], []
@@ -286,7 +286,7 @@ def _upstream(cli: Cli, url: str) -> Upstream:
     endpoint = Endpoint(wire="anthropic", url=url, key_variable="UPSKILL_API_KEY", key="not-a-key")
     slots = Pace(8, timeout=60.0)
     retries = Retries(pace=slots, host=endpoint.host, activity=InFlight())
-    return Upstream(endpoint, cli.wire, timeout=60.0, retries=retries)
+    return Upstream(endpoint, AGENTS[cli.name][0], timeout=60.0, retries=retries)
 
 
 def _client(cli: Cli, url: str) -> CliClient:

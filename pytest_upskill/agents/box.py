@@ -49,7 +49,7 @@ WRITABLE: Mapping[str, str] = {
 """What the program may write: folders of the run, and where it sees them."""
 BASE_URL = "http://127.0.0.1:8787"
 _PORT = "8787"
-_AGENT, _RUN, _PACKAGES = "/opt/agent", "/run/upskill", "/opt/python"
+_AGENT, _NODE, _RUN, _PACKAGES = "/opt/agent", "/opt/node", "/run/upskill", "/opt/python"
 _USER = 1000
 """The user in a user namespace."""
 _ETC: Mapping[str, str] = {
@@ -178,7 +178,8 @@ class Box:
         writable = [self.root / folder for folder in WRITABLE]
         as_own_user = own_user_command(self.root, writable) if self.has_own_user else []
         relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
-        program = ("--", str(self._program), *self.launch.arguments)
+        node = [] if self.installed.node is None else [f"{_NODE}/node"]
+        program = ("--", *node, str(self._program), *self.launch.arguments)
         return [*command, "--chdir", _WORK, "--", *as_own_user, *relay, *program]
 
     def _mounts(self) -> list[str]:
@@ -188,6 +189,8 @@ class Box:
             options += ["--ro-bind", str(root / "etc" / name), f"/etc/{name}"]
         options += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
         options += ["--ro-bind", str(folder), f"{_AGENT}/{folder.name}"]
+        if self.installed.node is not None:
+            options += ["--ro-bind", str(self.installed.node), f"{_NODE}/node"]
         for path in (
             *(each for each in PYTHON_FOLDERS if not each.is_relative_to("/usr")),
             *tools(),

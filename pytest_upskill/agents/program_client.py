@@ -61,14 +61,15 @@ def make_program_client(
     Raises:
         ProviderError: The program is not installed.
     """
-    cli = PROGRAMS[model.agent]
+    cli, wire = PROGRAMS[model.agent], model.agent_format
+    assert wire is not None
     try:
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
     upstream = Upstream(
         endpoint,
-        cli.wire,
+        wire,
         timeout=timeout,
         retries=Retries(
             pace=Pace(max_in_flight, timeout=timeout), host=endpoint.host, activity=activity
@@ -166,7 +167,7 @@ class CliClient:
             ProviderError: The program cannot be started.
         """
         cli, request = self.cli, self_test_request(request)
-        script = self.upstream.scripted(Script(cli.wire, cli.self_test_calls(SKILL)))
+        script = self.upstream.scripted(Script(self.upstream.wire, cli.self_test_calls(SKILL)))
         try:
             return self_test_problem(await self._run(request, script, _reserve_nothing))
         except _NotStartedError:

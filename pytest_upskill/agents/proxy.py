@@ -84,7 +84,7 @@ class Proxy:
         )
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._request = request
-        self._wire = cli.wire
+        self._wire = upstream.wire
         self._upstream = upstream
         self._reserve = reserve
         self._server: asyncio.Server | None = None

@@ -62,7 +62,7 @@ class Upstream:
         script: Script | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._wire = wire
+        self.wire = wire
         self._timeout = timeout
         # A base URL may end in /v1 or not, as for Anthropic's SDK.
         url = f"{endpoint.url.removesuffix('/v1')}/v1" if wire == "messages" else endpoint.url
@@ -80,7 +80,7 @@ class Upstream:
     def scripted(self, script: Script) -> Upstream:
         """Return an upstream like this one whose requests a script answers."""
         return Upstream(
-            self._endpoint, self._wire, timeout=self._timeout, retries=self._retries, script=script
+            self._endpoint, self.wire, timeout=self._timeout, retries=self._retries, script=script
         )
 
     async def exchange(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_upskill.models.hosts import BY_PREFIX, PLATFORMS
-from pytest_upskill.models.model import AGENTS, Model, ModelError, server
+from pytest_upskill.models.model import AGENTS, FORMATS, Model, ModelError, server
 from pytest_upskill.models.parameters import OTHER_NAMES
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN, split_userinfo, without_credentials
@@ -134,21 +134,22 @@ def _parse_agent(
     """Read the model of an agent, ``AGENT:[host:]model[@base_url]``."""
     if not model_spec:
         raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:haiku")
-    wire = AGENTS[agent]
+    vendors = [FORMATS[each] for each in AGENTS[agent]]
     head = model_spec.partition(":")[0]
-    if wire and _BASE_URL.search(model_spec) and _known_prefix(head, with_url=True) is None:
-        # The agent speaks one wire format only, so its server must speak it too.
-        model_spec = f"{wire}:{model_spec}"
+    if vendors and _BASE_URL.search(model_spec) and _known_prefix(head, with_url=True) is None:
+        # Its server must speak a format of the agent.
+        model_spec = f"{vendors[0]}:{model_spec}"
     model = parse_model(model_spec, aliases=aliases, default_base_url=default_base_url)
     if model.agent:
         raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
-    host = BY_PREFIX.get(model.provider)
-    if wire and (host is None or host.wire != wire or host.prefix in PLATFORMS):
+    of_agent = replace(model, agent=agent, label=label or f"{agent}-{model.label}")
+    if vendors and of_agent.agent_format is None:
         raise ModelError(
-            f"{agent} speaks the wire format of {wire} only, and {model.resolved!r} does not: "
+            f"{agent} speaks the wire format of {' and '.join(vendors)} only, and "
+            f"{model.resolved!r} does not: "
             f"write loop:{without_credentials(model_spec)} for an agent on this model"
         )
-    return replace(model, agent=agent, label=label or f"{agent}-{model.label}")
+    return of_agent
 
 
 def _split_list(spec: str) -> list[str]:

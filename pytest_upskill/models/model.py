@@ -10,13 +10,26 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from pytest_upskill.models.hosts import BY_NETLOC, BY_PREFIX, KnownHost, WireFormat
+from pytest_upskill.models.hosts import BY_NETLOC, BY_PREFIX, PLATFORMS, KnownHost
 from pytest_upskill.models.parameters import Parameters
+from pytest_upskill.models.streams import AgentFormat
 
-AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
-    {"loop": None, "claude-code": "anthropic", "codex": "openai"}
+FORMATS: Mapping[AgentFormat, str] = MappingProxyType(
+    {"messages": "anthropic", "responses": "openai"}
 )
-"""The wire format that each agent speaks; None for ``loop``, our own, which speaks any."""
+"""The formats of programs that are agents, each with the vendor whose format it is."""
+
+AGENTS: Mapping[str, tuple[AgentFormat, ...]] = MappingProxyType(
+    {
+        "loop": (),
+        "claude-code": ("messages",),
+        "codex": ("responses",),
+        "pi": ("messages", "responses"),
+        "opencode": ("messages", "responses"),
+        "copilot": ("messages", "responses"),
+    }
+)
+"""The formats that each agent speaks, the usual one first; none for ``loop``, our own."""
 
 
 class ModelError(ValueError):
@@ -67,7 +80,16 @@ class Model:
     @property
     def runs_program(self) -> bool:
         """Whether its agent is an installed program, unlike ``loop``."""
-        return AGENTS.get(self.agent) is not None
+        return bool(AGENTS.get(self.agent))
+
+    @property
+    def agent_format(self) -> AgentFormat | None:
+        """The format in which its agent's program speaks to its host; None if they share none."""
+        host = BY_PREFIX.get(self.provider)
+        if host is None or host.prefix in PLATFORMS:
+            return None
+        shared = (each for each in AGENTS[self.agent] if BY_PREFIX[FORMATS[each]].wire == host.wire)
+        return next(shared, None)
 
     @property
     def resolved(self) -> str:

@@ -1,24 +1,28 @@
-"""The real Claude Code and Codex, in the sandbox, against a script instead of a model."""
+"""The real programs, in the sandbox, against a script instead of a model.
+
+The suite tries the small ones; with ``UPSKILL_TESTS_ALL_AGENTS`` it tries all, and each of them in
+all ways to read a skill, at its limits, and in each format that it speaks.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from pytest_upskill.agents.program_client import CliClient
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.prices import Prices
+from pytest_upskill.agents.programs.registry import PROGRAMS
+from pytest_upskill.answers.budget import Budget, BudgetError
+from pytest_upskill.answers.prices import OwnPrice, Prices
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import AgentTask, Completion, Request, parse_model
+from pytest_upskill.models import AgentTask, Completion, Model, Request, parse_model
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.trials.conversation import first_request
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
@@ -31,16 +35,29 @@ SKILL = (
     WorkspaceFile(name="SKILL.md", text=TEXT.format("The first line is BRACKENFOLD INVOICE.")),
     WorkspaceFile(name="scripts/total.py", text="import sys\nprint(sum(map(int, sys.argv[1:])))\n"),
 )
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d\S*")
-PROGRAMS = [
-    pytest.param(ClaudeCode, "claude-code:haiku", "Bash", marks=pytest.mark.needs("claude")),
-    pytest.param(Codex, "codex:gpt-5-codex", "exec_command", marks=pytest.mark.needs("codex")),
-]
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d\S*|\d{10,}")
+SMALL = ("claude-code:haiku", "codex:gpt-5-codex", "pi:haiku")
+ALL = (*SMALL, "pi:gpt-5", "opencode:haiku", "opencode:gpt-5", "copilot:haiku", "copilot:gpt-5")
+TRIES_ALL = "UPSKILL_TESTS_ALL_AGENTS" in os.environ
 
 
-def shell(cli: Cli, tool: str, command: str) -> tuple[str, dict[str, Any]]:
-    key = "cmd" if cli.wire == "responses" else "command"
-    return tool, {key: command, **({} if key == "cmd" else {"description": "total"})}
+@pytest.fixture(
+    params=[
+        pytest.param(spec, marks=pytest.mark.needs(PROGRAMS[parse_model(spec).agent].command))
+        for spec in (ALL if TRIES_ALL else SMALL)
+    ]
+)
+def model(request: pytest.FixtureRequest) -> Model:
+    return parse_model(request.param)
+
+
+def cli_of(model: Model) -> Cli:
+    return PROGRAMS[model.agent]
+
+
+def step(cli: Cli, command: str) -> Step:
+    call = cli.shell_call(command)
+    return str(call["name"]), call["input"]
 
 
 def lines_of(body: object) -> Iterator[str]:
@@ -55,20 +72,19 @@ def lines_of(body: object) -> Iterator[str]:
             yield from lines_of(part)
 
 
-@pytest.mark.parametrize(("adapter", "model", "tool"), PROGRAMS)
 def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alone(
-    adapter: type[Cli], model: str, tool: str
+    model: Model,
 ) -> None:
-    cli = adapter()
+    cli = cli_of(model)
     load, _ = cli.self_test_calls(NAME)
     total = f"python3 ~/{cli.skills_folder}/{NAME}/scripts/total.py 100 250 > total.txt"
     loaded = str(load["name"]), load["input"]
-    steps: list[Step] = [loaded, shell(cli, tool, total), "The total is 350."]
+    steps: list[Step] = [loaded, step(cli, total), "The total is 350."]
 
     async def both() -> tuple[Completion, Recorded, Recorded]:
-        first, second = Recorded(steps, cli.wire), Recorded(["I do not know."], cli.wire)
-        done = await _client(cli, first).complete(_request(model, NAME, SKILL))
-        await _client(cli, second).complete(_request(model, "", ()))
+        first, second = recorded(model, steps), recorded(model, ["I do not know."])
+        done = await client_of(model, first).complete(request_of(model, NAME, SKILL))
+        await client_of(model, second).complete(request_of(model, "", ()))
         return done, first, second
 
     completion, first, second = asyncio.run(both())
@@ -77,37 +93,92 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
     assert (run.offered, run.called, run.loaded, run.broken) == (True, True, True, "")
     assert [(file.name, file.text) for file in run.changed] == [("total.txt", "350\n")]
     assert (completion.text, len(run.turns)) == ("The total is 350.", 3)
-    offered, not_offered = (list(lines_of(each.bodies[0])) for each in (first, second))
-    assert [line for line in not_offered if line not in offered] == []
+    assert completion.input_tokens is not None
+    asked = [next(each for each in of.bodies if each.get("tools")) for of in (first, second)]
+    offered, not_offered = ([*lines_of(body)] for body in asked)
     more = [line for line in offered if line not in not_offered]
     assert any(NAME in line for line in more)
     assert len("".join(more)) < 4000
+    assert len("".join(line for line in not_offered if line not in offered)) < 200
     for body in first.bodies:
         assert "web_search" not in json.dumps(body.get("tools"))
 
 
-@pytest.mark.parametrize(("adapter", "model", "tool"), PROGRAMS)
-def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(
-    adapter: type[Cli], model: str, tool: str
-) -> None:
-    cli = adapter()
+def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(model: Model) -> None:
+    cli = cli_of(model)
     own = ListedSkill(name="travel", description="How to book: trains. Use when asked to travel.")
     other = ListedSkill(name=NAME, description="Invoices of Brackenfold.")
     asked = first_request(
-        model=parse_model(model), catalogue=Catalogue.of([own, other]), own=own, query="Bill it.",
+        model=model, catalogue=Catalogue.of([own, other]), own=own, query="Bill it.",
         max_tokens=4096, run=0,
     )  # fmt: skip
     load, *_ = cli.self_test_calls(NAME)
-    steps: list[Step] = [shell(cli, tool, "ls"), (str(load["name"]), load["input"])]
-    upstream = Recorded(steps, cli.wire)
+    upstream = recorded(model, [step(cli, "ls"), (str(load["name"]), load["input"])])
 
-    run = run_of(asyncio.run(_client(cli, upstream).complete(asked)))
+    run = run_of(asyncio.run(client_of(model, upstream).complete(asked)))
 
     assert (run.taken, len(run.turns), run.offered, run.broken) == (NAME, 2, True, "")
-    assert "How to book: trains." in json.dumps(upstream.bodies[0])
+    assert "How to book: trains." in json.dumps(upstream.bodies)
 
 
-def _client(cli: Cli, upstream: Recorded) -> CliClient:
+in_the_matrix = pytest.mark.skipif(not TRIES_ALL, reason="takes minutes")
+FOLDER = "~/{folder}/{name}"
+
+
+@in_the_matrix
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"cat $(realpath --relative-to=. {FOLDER})/SKILL.md",
+        f"cat $(realpath {FOLDER})/SKILL.md",
+        f"cat {FOLDER}/SKILL.md",
+        f"cd {FOLDER} && cat SKILL.md",
+        f"head -n 6 {FOLDER}/SKILL.md",
+        f"sed -n '6p' {FOLDER}/SKILL.md",
+        f"rg -n BRACKENFOLD {FOLDER}",
+        f"cd {FOLDER} && python3 -c 'print(open(\"SKILL.md\").read())'",
+        "cat ~/{folder}/bracken*/SKILL.md",
+        "find ~/{folder}/bracken* -name SKILL.md | xargs cat",
+        f"S={FOLDER}; cat $S/SKILL.md",
+        "ln -s ~/{folder} r0; cat r0/{name}/SKILL.md",
+    ],
+)
+def test_the_skill_is_read_in_whatever_way(model: Model, command: str) -> None:
+    cli = cli_of(model)
+    read = step(cli, command.format(folder=cli.skills_folder, name=NAME))
+    upstream = recorded(model, [read, "Done."])
+
+    run = run_of(asyncio.run(client_of(model, upstream).complete(request_of(model, NAME, SKILL))))
+
+    assert (run.called, run.loaded, run.broken) == (True, True, "")
+    assert "BRACKENFOLD INVOICE" in run.calls[0].result
+
+
+@in_the_matrix
+def test_a_run_ends_at_the_limit_of_turns_and_at_that_of_cost(model: Model) -> None:
+    cli = cli_of(model)
+    asked = request_of(model, NAME, SKILL)
+    assert asked.task is not None
+    asked = replace(asked, task=replace(asked.task, max_turns=2))
+    client = client_of(model, recorded(model, [step(cli, "true")] * 9))
+
+    run = run_of(asyncio.run(client.complete(asked)))
+
+    assert run.limit == "it needs more than 2 turns"
+    prices = Prices({model.label: OwnPrice(input=0.0, output=1_000.0, cached=0.0)})
+    client = client_of(model, recorded(model, [step(cli, "true")] * 9))
+    client.budget = Budget(0.5, prices)
+    with pytest.raises(BudgetError, match=r"\$0\.5"):
+        asyncio.run(client.complete(asked))
+
+
+def recorded(model: Model, steps: list[Step]) -> Recorded:
+    assert model.agent_format is not None
+    return Recorded(steps, model.agent_format)
+
+
+def client_of(model: Model, upstream: Recorded) -> CliClient:
+    cli = cli_of(model)
     return CliClient(
         cli=cli,
         installed=cli.find(),
@@ -118,9 +189,9 @@ def _client(cli: Cli, upstream: Recorded) -> CliClient:
     )
 
 
-def _request(model: str, name: str, skill: tuple[WorkspaceFile, ...]) -> Request:
+def request_of(model: Model, name: str, skill: tuple[WorkspaceFile, ...]) -> Request:
     return Request(
-        model=parse_model(model),
+        model=model,
         frame="",
         skill="",
         user="What is the total of 100 and 250?",

@@ -17,16 +17,16 @@ from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, Launch
 from pytest_upskill.agents.programs.codex import Codex
+from pytest_upskill.agents.programs.pi import Pi
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.lint import LARGE, SMALL, without_description
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import AgentTask, Completion, Request, ToolCall, parse_model
+from pytest_upskill.models import AGENTS, AgentTask, Completion, Request, ToolCall, parse_model
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.trials.conversation import TOOLS, choice_of, first_request
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
-from tests.agents.pi import Pi
 
 pytestmark = needs_bubblewrap
 
@@ -90,7 +90,7 @@ CODEX = Program(
 PI = Program(
     cli=Pi,
     version="0.74.2",
-    model="claude-code:claude-haiku-4-5",  # Whatever it is called: pi is no agent of ours.
+    model="pi:claude-haiku-4-5",
     entry=(
         r"  <skill>\n    <name>(?P<name>.*)</name>\n    <description>(?P<text>.*)</description>\n"
         r"    <location>/home/agent/\.agents/skills/(?P=name)/SKILL\.md</location>\n  </skill>"
@@ -151,7 +151,7 @@ def test_pi_lists_every_description_whole_in_the_system_prompt_as_we_do() -> Non
     assert (shown.place, shown.others) == ("system[0].text", ())
     assert "For &lt;tags&gt;, commas &amp; &quot;marks&quot;.</description>" in shown.first
     assert shown.texts == {skill.name: skill.description.strip() for skill in OURS.skills}
-    chosen_by(bodies[0], "read", "path")
+    chosen_by(bodies[0], "bash", "command")
 
 
 def test_our_catalogue_lists_every_description_whole_in_its_own_order() -> None:
@@ -185,7 +185,7 @@ def conversation(program: Program) -> list[Mapping[str, Any]]:
         version_differs(f"{cli.name} {program.version} was compared, not {installed.version}")
     call = cli.self_test_calls(PARCELS.name)[0]
     steps: list[Step] = [(str(call["name"]), call["input"]), "Sent."]
-    upstream = Recorded(steps, cli.wire)
+    upstream = Recorded(steps, AGENTS[cli.name][0])
     client = Furnished(
         cli=cli,
         installed=installed,

@@ -31,7 +31,7 @@ def test_every_built_in_language_has_its_compiler_or_runner() -> None:
 
 
 def test_every_agent_that_is_a_program_has_its_adapter() -> None:
-    programs = {agent for agent, wire in AGENTS.items() if wire is not None}
+    programs = {agent for agent, formats in AGENTS.items() if formats}
 
     assert programs == PROGRAMS.keys()
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pytest_upskill.agents.programs.cli import Cli, Launch
 from pytest_upskill.models import Request
 
@@ -16,9 +13,9 @@ class ClaudeCode(Cli):
 
     name = "claude-code"
     tested_version = "2.1.330"
-    wire = "messages"
     skills_folder = ".claude/skills"
     skill_tool = ("Skill", "skill")
+    shell = ("Bash", "command")
     command = "claude"
     package = "@anthropic-ai/claude-code"
     folder = "claude"
@@ -46,11 +43,3 @@ class ClaudeCode(Cli):
                 "IS_SANDBOX": "1",
             },
         )
-
-    def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
-        """See `Cli.self_test_calls`."""
-        write = {"command": "printf done > done.txt", "description": "write"}
-        return [
-            {"name": "Skill", "input": {"skill": skill}},
-            {"name": "Bash", "input": write},
-        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_upskill.models import Request
-from pytest_upskill.models.streams import AgentFormat
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _VERSION_TIMEOUT_S = 30
@@ -37,6 +37,8 @@ class Installed:
     folder: Path
     """The folder that the program needs to read; the executable itself if it needs none."""
     version: str
+    node: Path | None = None
+    """The Node that runs the program; None for an executable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +59,19 @@ class Cli(ABC):
     """The prefix of models that use the program."""
     tested_version: ClassVar[str]
     """The version that the adapter was written for."""
-    wire: ClassVar[AgentFormat]
-    skills_folder: ClassVar[str]
+    skills_folder: ClassVar[str] = ".agents/skills"
     """The folder, below the home folder, where the program looks for skills."""
     skill_tool: ClassVar[tuple[str, str]] = ("", "")
     """Its tool that loads a skill, and the argument with the name; "" if the model reads files."""
+    shell: ClassVar[tuple[str, str]] = ("bash", "command")
+    """Its tool that runs a command, and the argument with the command."""
     command: ClassVar[str]
     """The name of the program on PATH."""
     package: ClassVar[str]
-    """Its npm package, whose command wraps an executable in another package for each machine."""
-    folder: ClassVar[str]
+    """Its npm package, which is a script of Node, or wraps an executable in another package."""
+    native: ClassVar[str] = ""
+    """The beginning of the name of that other package for each machine; "" if it is ``package``."""
+    folder: ClassVar[str] = ""
     """Glob pattern of the folder that the executable needs, in the package of this machine."""
     executable: ClassVar[str] = ""
     """The executable in that folder; "" if the pattern matches the executable itself."""
@@ -81,24 +86,42 @@ class Cli(ABC):
             f"{self.name} needs the program {self.command!r} on PATH: npm install -g {self.package}"
         )
         command = shutil.which(self.command)
-        if command is None:
+        if not command:
             raise NoAgentError(missing)
         wrapper = Path(os.path.realpath(command))
-        folder = next(self._native_folders(wrapper.parent.parent), None)
+        folder = next(self._native_folders(wrapper), None)
         program = wrapper if folder is None else (folder / self.executable).resolve()
+        if _is_of_node(program):
+            return self._script(program, missing)
         version = _VERSION.search(_version_output(program))
         if version is None:
             raise NoAgentError(f"{missing}; {command} does not print its version")
         return Installed(program=program, folder=folder or wrapper, version=version[0])
 
-    def _native_folders(self, package: Path) -> Iterator[Path]:
+    def _native_folders(self, wrapper: Path) -> Iterator[Path]:
         """Yield the folders of executables for this machine, next to the npm package or in it."""
-        scope, _, name = self.package.partition("/")
-        name += f"-linux-{_MACHINES.get(platform.machine(), '')}"
-        for native in (package.parent / name, package / "node_modules" / scope / name):
-            for folder in sorted(native.glob(self.folder)):
+        native = f"{self.native or self.package}-linux-{_MACHINES.get(platform.machine(), '')}"
+        for package in (
+            *wrapper.parents[1:4],
+            *(each / "node_modules" for each in wrapper.parents),
+        ):
+            for folder in sorted((package / native).glob(self.folder)) if self.folder else ():
                 if (folder / self.executable).is_file():
                     yield folder.resolve()
+
+    def _script(self, program: Path, missing: str) -> Installed:
+        """Return a script of Node with all packages that it may import.
+
+        Raises:
+            NoAgentError: There is no Node, or it is not that of the package.
+        """
+        node = shutil.which("node")
+        folder = next((each for each in program.parents if each.name == "node_modules"), None)
+        if node is None or folder is None:
+            raise NoAgentError(f"{missing}; {program} needs node on PATH, and its npm package")
+        package = json.loads((folder / self.package / "package.json").read_text("utf-8"))
+        real_node = Path(os.path.realpath(node))
+        return Installed(program=program, folder=folder, version=package["version"], node=real_node)
 
     @abstractmethod
     def launch(self, request: Request, base_url: str) -> Launch:
@@ -109,12 +132,26 @@ class Cli(ABC):
             base_url: The address of the proxy in the sandbox, without a path.
         """
 
-    @abstractmethod
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         """Return calls (``name`` and ``input``) that load the skill, then write ``done.txt``.
 
         The scripted model of the self-test makes them.
         """
+        tool, argument = self.skill_tool
+        read = self.shell_call(f"cat ~/{self.skills_folder}/{skill}/SKILL.md")
+        load = {"name": tool, "input": {argument: skill}} if tool else read
+        return [load, self.shell_call("printf done > done.txt")]
+
+    def shell_call(self, command: str) -> Mapping[str, Any]:
+        """Return a call that runs a command."""
+        tool, argument = self.shell
+        # Some programs demand a description, and the others ignore it.
+        return {"name": tool, "input": {argument: command, "description": "as asked"}}
+
+
+def _is_of_node(program: Path) -> bool:
+    with program.open("rb") as file:
+        return b"node" in file.readline(100) and program.suffix in {".js", ".mjs", ".cjs"}
 
 
 @lru_cache  # A session asks more than once, and it takes a quarter of a second.

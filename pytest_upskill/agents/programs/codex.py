@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from pytest_upskill.agents.programs.cli import Cli, Launch
 from pytest_upskill.models import Request
@@ -47,8 +45,7 @@ class Codex(Cli):
 
     name = "codex"
     tested_version = "0.169.0"
-    wire = "responses"
-    skills_folder = ".agents/skills"
+    shell = ("exec_command", "cmd")
     command = "codex"
     package = "@openai/codex"
     folder = "vendor/*"
@@ -67,11 +64,3 @@ class Codex(Cli):
             environment={"UPSKILL_NO_KEY": "the-key-is-outside-the-sandbox"},
             home={".codex/config.toml": configuration},
         )
-
-    def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
-        """See `Cli.self_test_calls`."""
-        read = {"cmd": f"cat ~/{self.skills_folder}/{skill}/SKILL.md"}
-        return [
-            {"name": "exec_command", "input": read},
-            {"name": "exec_command", "input": {"cmd": "printf done > done.txt"}},
-        ]

@@ -8,9 +8,14 @@ from types import MappingProxyType
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, NoAgentError
 from pytest_upskill.agents.programs.codex import Codex
+from pytest_upskill.agents.programs.copilot import Copilot
+from pytest_upskill.agents.programs.opencode import OpenCode
+from pytest_upskill.agents.programs.pi import Pi
 from pytest_upskill.models import Model
 
-PROGRAMS: Mapping[str, Cli] = MappingProxyType({cli.name: cli for cli in (ClaudeCode(), Codex())})
+PROGRAMS: Mapping[str, Cli] = MappingProxyType(
+    {cli.name: cli for cli in (ClaudeCode(), Codex(), Pi(), OpenCode(), Copilot())}
+)
 """The adapter of each program, by the prefix of models that use it."""
 
 
