@@ -15,6 +15,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import h11
 import httpx2
@@ -31,6 +32,7 @@ from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import Completion, ProviderError, Request, RunLimits, clean
 from pytest_upskill.models.anthropic import read_message
+from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.responses import read_response
 from pytest_upskill.models.streams import AgentFormat, ReplyReader
 
@@ -51,7 +53,10 @@ _CHUNK = 1 << 16
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
     "responses": read_response,
+    "generateContent": read_generated,
 }
+_GENERATING = ("generateContent", "streamGenerateContent")
+"""What Gemini's program asks of a model, as the end of the URL."""
 
 
 class Proxy:
@@ -147,7 +152,8 @@ class Proxy:
 
     async def _respond(self, request: AgentRequest, response: AgentResponse) -> None:
         """Check a request of the agent, and forward it unless the run ends before it."""
-        if request.method != "POST" or not request.path.endswith(f"/{self._wire}"):
+        route = self._route(request.path)
+        if request.method != "POST" or not route:
             status = HTTPStatus.OK if request.method == "HEAD" else HTTPStatus.NOT_FOUND
             # Some programs probe the host with HEAD, and read only the status.
             await response.error(status, "there is no such route here")
@@ -158,10 +164,24 @@ class Proxy:
         except (ValueError, TypeError, RecursionError) as error:
             await response.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
-        await self._forward(body, request.headers, response)
+        await self._forward(route, body, request.headers, response)
+
+    def _route(self, path: str) -> str:
+        """Return the part of the host's URL for a path of the agent's; "" if it is not allowed."""
+        if self._wire != "generateContent":
+            return self._wire if path.endswith(f"/{self._wire}") else ""
+        verb = path.rpartition(":")[2]
+        # The model is that of the run, whichever the agent names.
+        route = f"models/{quote(self._request.model.name, safe='')}:{verb}"
+        query = "?alt=sse" if verb.startswith("stream") else ""
+        return route + query if verb in _GENERATING else ""
 
     async def _forward(
-        self, agent_body: Mapping[str, Any], headers: Mapping[str, str], response: AgentResponse
+        self,
+        route: str,
+        agent_body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        response: AgentResponse,
     ) -> None:
         """Send what is allowed of a request to the host, and tally and settle the exchange."""
         try:
@@ -184,7 +204,8 @@ class Proxy:
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
-            completion = await self._exchange(content, headers, response)
+            built = self._upstream.build(route, content, headers)
+            completion = await self._exchange(built, response)
         except ProviderError as error:
             billable = error.billable
             await self._fail(error, response)
@@ -218,9 +239,7 @@ class Proxy:
             self.tally.note_request([*sent_to_model(body)])
         return body, content, prompt_tokens
 
-    async def _exchange(
-        self, content: bytes, headers: Mapping[str, str], response: AgentResponse
-    ) -> Completion:
+    async def _exchange(self, built: httpx2.Request, response: AgentResponse) -> Completion:
         """Send a request to the host, and pass the reply to the agent while it arrives."""
 
         async def receive(reply: httpx2.Response) -> Completion:
@@ -234,7 +253,7 @@ class Proxy:
                     is_agent_reading = await _try_send(response.send(chunk))
             return self._read_reply(self._upstream.redact(reader.body()))
 
-        completion = await self._upstream.exchange(self._request, content, headers, receive)
+        completion = await self._upstream.exchange(self._request, built, receive)
         await _try_send(response.end())
         return completion
 
@@ -247,7 +266,7 @@ class Proxy:
         label = self._request.model.label
         if body.get("error"):
             raise ProviderError(f"{label}: {_error_text(body['error'])}", status=200)
-        served = body.get("model")
+        served = body.get("model") or body.get("modelVersion")
         try:
             completion = _READERS[self._wire](body)
         except (ValueError, LookupError, TypeError, AttributeError) as error:

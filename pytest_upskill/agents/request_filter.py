@@ -38,96 +38,63 @@ class _Rules:
     """Fields of a tool that are passed on."""
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
     {
         "messages": _Rules(
-            fields=frozenset(
-                {
-                    "messages",
-                    "output_config",
-                    "stop_sequences",
-                    "stream",
-                    "system",
-                    "temperature",
-                    "thinking",
-                    "tool_choice",
-                    "top_k",
-                    "top_p",
-                }
+            fields=_words(
+                "messages output_config stop_sequences stream system temperature "
+                "thinking tool_choice top_k top_p"
             ),
             limit_field="max_tokens",
             conversation_field="messages",
-            part_types=frozenset(
-                {
-                    "text",
-                    "image",
-                    "document",
-                    "tool_use",
-                    "tool_result",
-                    "thinking",
-                    "redacted_thinking",
-                }
+            part_types=_words(
+                "text image document tool_use tool_result thinking redacted_thinking"
             ),
             tool_types=frozenset({"", "custom"}),
-            tool_fields=frozenset(
-                {
-                    "name",
-                    "description",
-                    "input_schema",
-                    "type",
-                    "cache_control",
-                    "strict",
-                    "eager_input_streaming",
-                }
+            tool_fields=_words(
+                "name description input_schema type cache_control strict eager_input_streaming"
             ),
         ),
         "responses": _Rules(
-            fields=frozenset(
-                {
-                    "input",
-                    "instructions",
-                    "parallel_tool_calls",
-                    "prompt_cache_key",
-                    "reasoning",
-                    "stream",
-                    "temperature",
-                    "text",
-                    "tool_choice",
-                    "top_p",
-                    "truncation",
-                }
+            fields=_words(
+                "input instructions parallel_tool_calls prompt_cache_key reasoning "
+                "stream temperature text tool_choice top_p truncation"
             ),
             limit_field="max_output_tokens",
             conversation_field="input",
-            part_types=frozenset(
-                {
-                    "message",
-                    "text",
-                    "input_text",
-                    "output_text",
-                    "summary_text",
-                    "reasoning_text",
-                    "refusal",
-                    "input_image",
-                    "function_call",
-                    "function_call_output",
-                    "custom_tool_call",
-                    "custom_tool_call_output",
-                    "local_shell_call",
-                    "local_shell_call_output",
-                    "reasoning",
-                }
+            part_types=_words(
+                "message text input_text output_text summary_text reasoning_text "
+                "refusal input_image function_call function_call_output "
+                "custom_tool_call custom_tool_call_output local_shell_call "
+                "local_shell_call_output reasoning"
             ),
-            tool_types=frozenset({"function", "custom", "local_shell"}),
-            tool_fields=frozenset(
-                {"name", "description", "parameters", "type", "strict", "format"}
+            tool_types=_words("function custom local_shell"),
+            tool_fields=_words("name description parameters type strict format"),
+        ),
+        "generateContent": _Rules(
+            fields=_words("contents systemInstruction toolConfig"),
+            limit_field="maxOutputTokens",
+            conversation_field="contents",
+            part_types=_words(
+                "functionCall functionResponse inlineData text thought thoughtSignature"
             ),
+            tool_types=frozenset(),
+            tool_fields=_words("functionDeclarations"),
         ),
     }
 )
+_GENERATION_FIELDS = _words(
+    "frequencyPenalty presencePenalty responseJsonSchema responseMimeType responseSchema seed "
+    "stopSequences temperature thinkingConfig topK topP"
+)
+"""Fields of Gemini's ``generationConfig``; ``candidateCount`` would bill several answers."""
 
 
-_INSTRUCTIONS = ("system", "instructions")
+_INSTRUCTIONS = ("system", "instructions", "systemInstruction")
 """Fields that hold a text, or parts like those of a conversation."""
 _PARTS_FIELDS = frozenset({"content", "output", "summary"})
 """Fields of a part that may hold parts."""
@@ -139,11 +106,12 @@ _NO_DOCUMENT = {
 """What stands for a PDF, of which a page has thousands of tokens, however few bytes."""
 _MAX_IMAGES = 100
 _MAX_IMAGE_TOKENS: Mapping[AgentFormat, int] = MappingProxyType(
-    {"messages": 5_000, "responses": 50_000}
+    {"messages": 5_000, "responses": 50_000, "generateContent": 5_000}
 )
 """Upper bound of the tokens of an image of any size, by rules that the vendors publish: 4,784 at
-Anthropic; at OpenAI 48,169, which gpt-4o-mini counts for eight tiles."""
+Anthropic; at OpenAI 48,169, which gpt-4o-mini counts for eight tiles; at Google 16 tiles of 258."""
 _IMAGES = ("image", "input_image")
+_IMAGE_FIELDS = ("image_url", "inlineData")
 
 
 def filter_request(
@@ -161,6 +129,8 @@ def filter_request(
         RefusedBody: The conversation contains a part that is not allowed, and whose omission would
             change its meaning.
     """
+    if wire == "generateContent":
+        return _generate_content(body, max_tokens)
     rules = _RULES[wire]
     allowed = {name: value for name, value in body.items() if name in rules.fields}
     try:
@@ -188,8 +158,59 @@ def left_out_of(wire: AgentFormat, body: _Body, allowed: _Body) -> Iterator[str]
     yield from body.keys() - allowed.keys()
     rules, tools = _RULES[wire], body.get("tools")
     for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, Mapping) and str(tool.get("type") or "") not in rules.tool_types:
+        if not isinstance(tool, Mapping):
+            continue
+        if wire == "generateContent":
+            yield from (f"tool {name}" for name in tool.keys() - rules.tool_fields)
+        elif str(tool.get("type") or "") not in rules.tool_types:
             yield f"tool {tool.get('name') or tool.get('type')}"
+
+
+def _generate_content(body: _Body, max_tokens: int) -> dict[str, Any]:
+    """See `filter_request`; the model is part of the URL."""
+    rules = _RULES["generateContent"]
+    allowed = {name: value for name, value in body.items() if name in rules.fields}
+    for field in ("contents", "systemInstruction"):
+        listed = allowed[field] if isinstance(allowed.get(field), list) else None
+        if listed is not None:
+            allowed[field] = [_with_allowed_parts(each) for each in listed]
+        elif field in allowed:
+            allowed[field] = _with_allowed_parts(allowed[field])
+    given = body.get("generationConfig")
+    given = given if isinstance(given, Mapping) else {}
+    requested = given.get(rules.limit_field)
+    if isinstance(requested, int) and requested > 0:
+        max_tokens = min(requested, max_tokens)
+    config = {name: value for name, value in given.items() if name in _GENERATION_FIELDS}
+    allowed["generationConfig"] = {**config, rules.limit_field: max_tokens}
+    tools = body.get("tools")
+    own = [
+        {name: tool[name] for name in rules.tool_fields}
+        for tool in (tools if isinstance(tools, list) else ())
+        if isinstance(tool, Mapping) and rules.tool_fields <= tool.keys()
+    ]
+    return {**allowed, "tools": own} if own else allowed
+
+
+def _with_allowed_parts(content: Any) -> Any:
+    """Return a content of Gemini's with its parts; raise RefusedBody for one with a file's URL."""
+    parts = content.get("parts") if isinstance(content, Mapping) else None
+    if not isinstance(parts, list):
+        return content
+    return {**content, "parts": [_allowed_part(part) for part in parts]}
+
+
+def _allowed_part(part: Any) -> dict[str, Any]:
+    for name in part if isinstance(part, Mapping) else (type(part).__name__,):
+        if name not in _RULES["generateContent"].part_types:
+            raise RefusedBody(f"contents: {name[:60]} is not allowed")
+    data = part.get("inlineData", {"mimeType": "image/"})
+    kind = data.get("mimeType") if isinstance(data, Mapping) else None
+    if not str(kind).startswith("image/"):
+        return {"text": _NO_DOCUMENT["text"]}
+    response = part.get("functionResponse")
+    # A tool may return a file as well.
+    return {**part, "functionResponse": _with_allowed_parts(response)} if response else dict(part)
 
 
 def max_prompt_tokens(wire: AgentFormat, body: _Body, size: int) -> int:
@@ -210,7 +231,7 @@ def max_prompt_tokens(wire: AgentFormat, body: _Body, size: int) -> int:
         if isinstance(part, list):
             pending += part
         elif isinstance(part, Mapping):
-            images += part.get("type") in _IMAGES or "image_url" in part
+            images += part.get("type") in _IMAGES or not part.keys().isdisjoint(_IMAGE_FIELDS)
             pending += part.values()
     if images > _MAX_IMAGES:
         raise RefusedBody(f"more than {_MAX_IMAGES} images")

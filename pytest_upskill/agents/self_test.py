@@ -71,7 +71,7 @@ class Script:
             ProviderError: The request is not for a streamed reply.
         """
         body = json.loads(request.content)
-        if not body.get("stream"):
+        if not (body.get("stream") or request.url.path.endswith(":streamGenerateContent")):
             raise ProviderError("it requests a complete reply instead of a streamed one")
         call: Mapping[str, Any] | None = None
         if not body.get("tools"):
@@ -80,9 +80,11 @@ class Script:
             call, text = self._calls.pop(0), ""
         else:
             text = self._text
-        events = _EVENTS[self._wire](str(body["model"]), call, text)
+        events = _EVENTS[self._wire](str(body.get("model")), call, text)
         stream = "".join(
-            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+            (f"event: {event['type']}\n" if "type" in event else "")
+            + f"data: {json.dumps(event)}\n\n"
+            for event in events
         )
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, text=stream)
 
@@ -133,7 +135,21 @@ def response_events(model: str, call: Mapping[str, Any] | None, text: str) -> It
     }
 
 
+def generated_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
+    """Yield the event of a reply in Gemini's own API."""
+    part: _Event = {"text": text}
+    if call is not None:
+        part = {"functionCall": {"name": call["name"], "args": call["input"]}}
+    content = {"role": "model", "parts": [part]}
+    yield {
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+        "modelVersion": model,
+    }
+
+
 _EVENTS: Mapping[AgentFormat, Callable[[str, Mapping[str, Any] | None, str], Iterator[_Event]]] = {
     "messages": message_events,
     "responses": response_events,
+    "generateContent": generated_events,
 }

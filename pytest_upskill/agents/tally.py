@@ -276,9 +276,12 @@ def sent_to_model(body: object) -> Iterator[tuple[str, str]]:
         elif isinstance(part, list):
             pending += reversed(part)
         elif isinstance(part, Mapping) and not _is_written_by_model(part):
+            part = part.get("functionResponse") or part
+            # Gemini's own API gives calls no ids: their results have the name.
             call_id = part.get("tool_use_id") or part.get("call_id")
+            call_id = call_id or ("response" in part and part.get("name"))
             if call_id:
-                result = part.get("output") or part.get("content")
+                result = part.get("output") or part.get("content") or part.get("response")
                 yield str(call_id), "\n".join(text for _, text in sent_to_model(result))
             else:
                 pending += reversed([*part.values()])
@@ -286,4 +289,6 @@ def sent_to_model(body: object) -> Iterator[tuple[str, str]]:
 
 def _is_written_by_model(part: Mapping[str, object]) -> bool:
     kind = str(part.get("type"))
-    return part.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call")
+    return (
+        part.get("role") in {"assistant", "model"} or kind == "reasoning" or kind.endswith("_call")
+    )

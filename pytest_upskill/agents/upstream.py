@@ -64,9 +64,7 @@ class Upstream:
         self._endpoint = endpoint
         self.wire = wire
         self._timeout = timeout
-        # A base URL may end in /v1 or not, as for Anthropic's SDK.
-        url = f"{endpoint.url.removesuffix('/v1')}/v1" if wire == "messages" else endpoint.url
-        self._url = f"{url}/{wire}"
+        self._url = _base_url(endpoint.url, wire)
         self._retries = retries
         self._http = httpx2.AsyncClient(
             timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S), pool=None),
@@ -83,22 +81,32 @@ class Upstream:
             self._endpoint, self.wire, timeout=self._timeout, retries=self._retries, script=script
         )
 
+    def build(self, route: str, content: bytes, agent_headers: Mapping[str, str]) -> httpx2.Request:
+        """Return the request to send.
+
+        Args:
+            route: The part of the URL after the base URL.
+            content: The body, as JSON.
+            agent_headers: The headers of the agent's request.
+        """
+        url, headers = f"{self._url}/{route}", self._headers(agent_headers)
+        return self._http.build_request("POST", url, content=content, headers=headers)
+
     async def exchange(
-        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
+        self, request: Request, built: httpx2.Request, receive: Receive
     ) -> Completion:
         """Send a request, and pass its reply to a receiver.
 
         Args:
             request: The request of the run.
-            content: The body to send, as JSON.
-            headers: The headers of the agent's request.
+            built: What to send.
             receive: Called with the first reply of status 200.
 
         Raises:
             ProviderError: There is no usable reply, or it broke off.
         """
         call = Call(request=request, endpoint=self._endpoint)
-        send_once = partial(self._exchange_once, call, content, self._headers(headers), receive)
+        send_once = partial(self._exchange_once, call, built, receive)
         return await self._retries.send(request, send_once, has_own_timeout=True)
 
     def redact(self, value: Any) -> Any:
@@ -110,7 +118,7 @@ class Upstream:
         await self._http.aclose()
 
     async def _exchange_once(
-        self, call: Call, content: bytes, headers: Mapping[str, str], receive: Receive
+        self, call: Call, built: httpx2.Request, receive: Receive
     ) -> Completion:
         """Send a request once.
 
@@ -120,7 +128,7 @@ class Upstream:
         label = call.request.model.label
         try:
             with self._retries.activity.doing(ASKING):
-                response = await self._send(content, headers)
+                response = await self._http.send(built, stream=True)
         except httpx2.TransportError as error:
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
             raise ProviderError(
@@ -145,10 +153,6 @@ class Upstream:
             response.status_code, self.redact(error_body), self.redact(reply_headers)
         )
 
-    async def _send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
-        request = self._http.build_request("POST", self._url, content=content, headers=headers)
-        return await self._http.send(request, stream=True)
-
     def _describe_error(self, error: httpx2.HTTPError) -> str:
         return self._endpoint.redact(str(error) or type(error).__name__)
 
@@ -164,9 +168,19 @@ class Upstream:
         if key and key != NO_KEY:
             if self._endpoint.key_variable == "ANTHROPIC_API_KEY":
                 headers["x-api-key"] = key
+            elif self.wire == "generateContent":
+                headers["x-goog-api-key"] = key
             else:
                 headers["authorization"] = f"{self._endpoint.scheme} {key}"
         return headers | dict(self._endpoint.headers)
+
+
+def _base_url(url: str, wire: AgentFormat) -> str:
+    """Return the URL to which routes are added; the user's may end in a version or not."""
+    if wire == "generateContent":
+        # The vendor's own is that of its chat completions.
+        return f"{url.removesuffix('/openai').removesuffix('/v1beta')}/v1beta"
+    return f"{url.removesuffix('/v1')}/v1" if wire == "messages" else url
 
 
 async def _error_body(response: httpx2.Response) -> object:

@@ -15,7 +15,7 @@ from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.models.streams import AgentFormat
 
 FORMATS: Mapping[AgentFormat, str] = MappingProxyType(
-    {"messages": "anthropic", "responses": "openai"}
+    {"messages": "anthropic", "responses": "openai", "generateContent": "gemini"}
 )
 """The formats of programs that are agents, each with the vendor whose format it is."""
 
@@ -27,6 +27,7 @@ AGENTS: Mapping[str, tuple[AgentFormat, ...]] = MappingProxyType(
         "pi": ("messages", "responses"),
         "opencode": ("messages", "responses"),
         "copilot": ("messages", "responses"),
+        "gemini-cli": ("generateContent",),
     }
 )
 """The formats that each agent speaks, the usual one first; none for ``loop``, our own."""
@@ -88,8 +89,12 @@ class Model:
         host = BY_PREFIX.get(self.provider)
         if host is None or host.prefix in PLATFORMS:
             return None
-        shared = (each for each in AGENTS[self.agent] if BY_PREFIX[FORMATS[each]].wire == host.wire)
-        return next(shared, None)
+        for spoken in AGENTS[self.agent]:
+            vendor = BY_PREFIX[FORMATS[spoken]]
+            # Many speak the formats of Anthropic and OpenAI, and only Google its own.
+            if host == vendor or (host.wire == vendor.wire and spoken != "generateContent"):
+                return spoken
+        return None
 
     @property
     def resolved(self) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-AgentFormat = Literal["messages", "responses"]
-"""A wire format between a program that is an agent and its model; also the last part of the URL."""
+AgentFormat = Literal["messages", "responses", "generateContent"]
+"""A wire format between a program that is an agent and its model, by the last part of its URL."""
 
 Format = AgentFormat | Literal["chat"]
 
@@ -175,6 +175,20 @@ def _add_call(calls: list[_Body], part: _Body) -> None:
         call["function"][name] += function.get(name) or ""
 
 
+def _add_to_generated(body: _Body, event: _Body) -> None:
+    """Add an event of Gemini's API, which is a whole reply with some of the parts."""
+    (candidate, *_) = event.get("candidates") or [{}]
+    (whole,) = body.setdefault("candidates", [{"content": {"parts": []}}])
+    whole["content"]["parts"] += (candidate.get("content") or {}).get("parts") or []
+    whole |= {name: value for name, value in candidate.items() if name != "content"}
+    body.update({name: value for name, value in event.items() if name != "candidates"})
+
+
 _ADD_EVENT: Mapping[Format, Callable[[_Body, _Body], None]] = MappingProxyType(
-    {"messages": _add_to_message, "responses": _add_to_response, "chat": _add_to_chat}
+    {
+        "messages": _add_to_message,
+        "responses": _add_to_response,
+        "chat": _add_to_chat,
+        "generateContent": _add_to_generated,
+    }
 )

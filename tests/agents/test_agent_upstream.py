@@ -59,7 +59,8 @@ def send(
         )
         content = json.dumps(BODY).encode()
         try:
-            one = (upstream.exchange(asked, content, given or {}, receive) for _ in range(times))
+            built = upstream.build("messages", content, given or {})
+            one = (upstream.exchange(asked, built, receive) for _ in range(times))
             return (await asyncio.gather(*one))[0].text
         finally:
             await upstream.aclose()

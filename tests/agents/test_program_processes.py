@@ -18,8 +18,11 @@ import httpx2
 import pytest
 
 from pytest_upskill.agents.box import written_so_far
+from pytest_upskill.agents.program_client import _reserve_nothing
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.programs.gemini_cli import GeminiCli
 from pytest_upskill.agents.proxy import Proxy, _json_object
+from pytest_upskill.agents.self_test import Script
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.checks.files import WorkspaceFile
@@ -256,3 +259,36 @@ def test_a_sandbox_that_has_written_nothing_yet_is_not_waited_for() -> None:
 
     os.close(readable)
     os.close(written)
+
+
+@pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent", "countTokens"])
+def test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url(
+    verb: str, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    reply = Script("generateContent", [], "Done.")
+
+    def record(request: httpx2.Request) -> httpx2.Response:
+        asked.append(f"{request.url.path}?{request.url.query.decode()}")
+        return reply(httpx2.Request("POST", "http://script/:streamGenerateContent", content=b"{}"))
+
+    async def post() -> bytes:
+        upstream = Upstream(**scripted_host(record), wire="generateContent")
+        proxy = Proxy(agent_request(), GeminiCli(), upstream, _reserve_nothing, RunLimits())
+        await proxy.start(tmp_path / "proxy")
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy")
+        path = f"/v1beta/models/gemini-ultra:{verb}?alt=sse"
+        writer.write(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}".encode())
+        status = await reader.readline()
+        await proxy.finish()
+        writer.close()
+        await proxy.aclose()
+        return status
+
+    status = asyncio.run(post())
+
+    model = agent_request().model.name
+    query = "alt=sse" if verb.startswith("stream") else ""
+    expected = [f"/v1beta/models/{model}:{verb}?{query}"] if verb != "countTokens" else []
+    assert asked == expected
+    assert (b" 200 " in status) == bool(expected)

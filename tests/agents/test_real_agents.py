@@ -36,7 +36,7 @@ SKILL = (
     WorkspaceFile(name="scripts/total.py", text="import sys\nprint(sum(map(int, sys.argv[1:])))\n"),
 )
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d\S*|\d{10,}")
-SMALL = ("claude-code:haiku", "codex:gpt-5-codex", "pi:haiku")
+SMALL = ("claude-code:haiku", "codex:gpt-5-codex", "pi:haiku", "gemini-cli:gemini:gemini-3.5-flash")
 ALL = (*SMALL, "pi:gpt-5", "opencode:haiku", "opencode:gpt-5", "copilot:haiku", "copilot:gpt-5")
 TRIES_ALL = "UPSKILL_TESTS_ALL_AGENTS" in os.environ
 
@@ -99,7 +99,8 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
     more = [line for line in offered if line not in not_offered]
     assert any(NAME in line for line in more)
     assert len("".join(more)) < 4000
-    assert len("".join(line for line in not_offered if line not in offered)) < 200
+    # Where a skill is installed, Gemini CLI names it in the description of a tool too.
+    assert len("".join(line for line in not_offered if line not in offered)) < 500
     for body in first.bodies:
         assert "web_search" not in json.dumps(body.get("tools"))
 

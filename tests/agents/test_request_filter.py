@@ -10,7 +10,11 @@ from pytest_upskill.agents.request_filter import RefusedBody, filter_request, ma
 from pytest_upskill.models.streams import AgentFormat
 
 TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}
-ITEMS: dict[AgentFormat, str] = {"messages": "messages", "responses": "input"}
+ITEMS: dict[AgentFormat, str] = {
+    "messages": "messages",
+    "responses": "input",
+    "generateContent": "contents",
+}
 
 
 def rebuilt(wire: AgentFormat, **body: Any) -> dict[str, Any]:
@@ -41,6 +45,8 @@ def test_the_model_is_pinned_and_the_output_limit_clamped(wire: AgentFormat, lim
         ("responses", "conversation", "conv_1"),
         ("responses", "service_tier", "priority"),
         ("responses", "n", 3),
+        ("generateContent", "cachedContent", "cachedContents/1"),
+        ("generateContent", "serviceTier", "priority"),
     ],
 )
 def test_what_costs_more_or_acts_at_the_host_is_dropped(
@@ -56,10 +62,14 @@ def test_what_costs_more_or_acts_at_the_host_is_dropped(
         ("messages", {"type": "mcp_toolset", "mcp_server_name": "x"}),
         ("responses", {"type": "mcp", "server_url": "https://example.org"}),
         ("responses", {"type": "code_interpreter", "container": "auto"}),
+        ("generateContent", {"googleSearch": {}}),
+        ("generateContent", {"urlContext": {}}),
     ],
 )
 def test_a_tool_of_the_host_is_dropped(wire: AgentFormat, tool: dict[str, Any]) -> None:
-    own = {"type": "function", "name": "Bash"} if wire == "responses" else TOOL
+    own: dict[str, Any] = {"type": "function", "name": "Bash"} if wire == "responses" else TOOL
+    if wire == "generateContent":
+        own = {"functionDeclarations": [{"name": "run_shell_command"}]}
 
     assert rebuilt(wire, tools=[tool, own])["tools"] == [own]
 
@@ -214,3 +224,31 @@ def test_thinking_fits_below_the_clamped_output_limit(budget: int, kept: int | N
     body = rebuilt("messages", thinking={"type": "enabled", "budget_tokens": budget})
 
     assert body.get("thinking", {}).get("budget_tokens") == kept
+
+
+def test_a_request_of_gemini_has_one_answer_of_limited_length_and_no_files_of_the_host() -> None:
+    config = {"candidateCount": 8, "maxOutputTokens": 64000, "temperature": 1}
+    said = {
+        "role": "user",
+        "parts": [{"text": "Why?"}, inline("image/png"), inline("application/pdf")],
+    }
+
+    body = rebuilt("generateContent", contents=[said], generationConfig=config)
+
+    assert body["generationConfig"] == {"maxOutputTokens": 100, "temperature": 1}
+    first, image, document = body["contents"][0]["parts"]
+    assert (first, image) == ({"text": "Why?"}, inline("image/png"))
+    assert document.keys() == {"text"}
+    assert max_prompt_tokens("generateContent", body, 1000) == 6000
+    stored = {"fileData": {"fileUri": "https://example.org/a"}}
+    returned = {"functionResponse": {"name": "read", "response": {}, "parts": [stored]}}
+    refused: list[Any] = [stored, returned, {"executableCode": {}}, "text"]
+    for part in refused:
+        with pytest.raises(RefusedBody, match="is not allowed"):
+            rebuilt("generateContent", contents=[{"parts": [part]}])
+        with pytest.raises(RefusedBody, match="is not allowed"):
+            rebuilt("generateContent", systemInstruction={"parts": [part]})
+
+
+def inline(kind: str) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": kind, "data": "AAAA"}}
