@@ -2,7 +2,9 @@
 
 Skills, teachers and students with known pass rates are drawn, and sessions are decided by the rules
 of ``pytest_upskill.teacher``: the best of four candidates by 12 train cases with 3 runs each, then
-one look at 8 held-out cases with 10 fresh runs of both versions.
+one look at 8 held-out cases with 10 fresh runs of both versions. For descriptions, the best of four
+by 30 train queries with 3 runs each, then one look at 20 held-out queries with 3 fresh runs; half
+of the queries are for the skill, and a right choice is a pass.
 
     python benchmarks/simulate_refine.py            # a minute
     python benchmarks/simulate_refine.py --full     # the figures of docs/teacher.md
@@ -14,11 +16,13 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pool
+from multiprocessing.pool import Pool as PoolType
 
 from pytest_upskill.stats import CaseCounts
+from pytest_upskill.teacher.confirmation import QUERY_RUNS
 from pytest_upskill.teacher.holdout import decide_acceptance, draw_passes, improved_rates
 from pytest_upskill.teacher.search import TRAIN_RUNS
 
@@ -38,7 +42,8 @@ class Setting:
     """One row of the table."""
 
     teacher: str
-    """``null`` changes nothing, ``memorises`` helps train cases only, ``true +30`` all."""
+    """``null`` changes nothing, ``memorises`` helps train cases only, ``true +30`` all; of
+    descriptions, ``restores`` brings a lost "when" back, and ``loses`` drops it."""
     spread: str
     looks: int
     students: int = 1
@@ -103,6 +108,75 @@ def history(arguments: tuple[Setting, int]) -> bool:
     return any(session(chance, setting, holdout, look) for look in looks)
 
 
+QUERIES, HELD_OUT_QUERIES = 30, 20
+RECALL, LOST_RECALL, RIGHTLY_NOT = 0.9, 0.4, 0.95
+"""Mean rates of right choices: of queries for the skill, also without a "when", and of others."""
+
+
+def choices(chance: random.Random, spread: str, queries: int, recall: float) -> list[float]:
+    """Draw how often the skill is rightly chosen, and rightly not."""
+    half = queries // 2
+    return [*draw(chance, spread, half, recall), *draw(chance, spread, half, RIGHTLY_NOT)]
+
+
+def description(arguments: tuple[Setting, int]) -> bool:
+    """Return whether any session on one hold-out of queries accepts a description.
+
+    The teacher writes one that is no other, one that restores a lost "when", or one that loses it;
+    that is found if it is not accepted and called worse.
+    """
+    setting, seed = arguments
+    chance = random.Random(f"{setting} {seed}")
+    before = LOST_RECALL if setting.teacher == "restores" else RECALL
+    after = {"null": before, "restores": RECALL, "loses": LOST_RECALL}[setting.teacher]
+    level = SPREADS[setting.spread]
+    train, holdout = (
+        [
+            (improved(chance, rate, after, before, level) if index < n // 2 else rate, rate)
+            for index, rate in enumerate(choices(chance, setting.spread, n, before))
+        ]
+        for n in (QUERIES, HELD_OUT_QUERIES)
+    )
+    for look in range(1, setting.looks + 1):
+        current = sum(draw_passes(chance, old, TRAIN_RUNS) for _, old in train)
+        best = max(
+            sum(draw_passes(chance, new, TRAIN_RUNS) for new, _ in train) for _ in range(CANDIDATES)
+        )
+        if best <= current and setting.teacher != "loses":
+            continue
+        counts = [
+            CaseCounts(
+                draw_passes(chance, new, QUERY_RUNS),
+                QUERY_RUNS,
+                draw_passes(chance, old, QUERY_RUNS),
+                QUERY_RUNS,
+            )
+            for new, old in holdout
+        ]
+        decided = decide_acceptance({"s": counts}, look=look)
+        if decided.worse if setting.teacher == "loses" else decided.accepted:
+            return True
+    return False
+
+
+def improved(
+    chance: random.Random, rate: float, after: float, before: float, concentration: float
+) -> float:
+    """Return the rate of a query with another description, whose mean rate is different."""
+    if after == before:
+        return rate
+    return chance.betavariate(after * concentration, (1 - after) * concentration)
+
+
+def description_settings() -> list[Setting]:
+    """Return the rows about descriptions."""
+    spreads = ("U-shaped", "humped")
+    return [
+        *(Setting("null", spread, looks) for spread in spreads for looks in (1, 5, 20)),
+        *(Setting(teacher, spread, 1) for teacher in ("restores", "loses") for spread in spreads),
+    ]
+
+
 def settings() -> list[Setting]:
     """Return the rows of the table."""
     return [
@@ -121,16 +195,30 @@ def main() -> None:
     options = parser.parse_args()
     count = 2000 if options.full else options.sessions
     print(f"{TRAIN} train cases x {TRAIN_RUNS}, {HELD_OUT} held out x {RUNS}, {count} histories")
-    print(f"{'teacher':10}  {'pass rates':10}  {'looks':>5}  {'students':>8}  accepted")
     with Pool() as pool:
-        for setting in settings():
-            jobs = [(setting, seed) for seed in range(count)]
-            accepted = sum(pool.imap_unordered(history, jobs, chunksize=25))
-            print(
-                f"{setting.teacher:10}  {setting.spread:10}  {setting.looks:5}  "
-                f"{setting.students:8}  {accepted / count:8.1%}",
-                flush=True,
-            )
+        print_table(pool, history, settings(), count)
+        print(
+            f"\n{QUERIES} train queries x {TRAIN_RUNS}, {HELD_OUT_QUERIES} held out x {QUERY_RUNS}"
+        )
+        print_table(pool, description, description_settings(), count)
+
+
+def print_table(
+    pool: PoolType,
+    simulated: Callable[[tuple[Setting, int]], bool],
+    rows: Sequence[Setting],
+    count: int,
+) -> None:
+    """Print how often each row's histories accept a version, or find that it is worse."""
+    print(f"{'teacher':10}  {'pass rates':10}  {'looks':>5}  {'students':>8}  accepted")
+    for setting in rows:
+        jobs = [(setting, seed) for seed in range(count)]
+        accepted = sum(pool.imap_unordered(simulated, jobs, chunksize=25))
+        print(
+            f"{setting.teacher:10}  {setting.spread:10}  {setting.looks:5}  "
+            f"{setting.students:8}  {accepted / count:8.1%}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -23,12 +23,11 @@ from pytest_upskill.teacher.engine import (
     validate_as,
 )
 from pytest_upskill.teacher.files import SAVED, Drafts
-from pytest_upskill.teacher.sources import MATERIAL, Source, marked, source_of
+from pytest_upskill.teacher.sources import Source, marked_sources, prompt, source_of
 from pytest_upskill.teacher.versions import (
     MAX_SKILL_TOKENS,
     Wishes,
     check_name,
-    draft_prompt,
     read_draft,
 )
 from pytest_upskill.trials.trial import Trial
@@ -38,18 +37,6 @@ _DRAFTS = 2
 
 _INTERVIEW = "interview.md"
 _MOST_QUESTIONS = 3
-_ASK = f"""\
-You will write an agent skill: a text that a smaller model reads before it answers, for the task \
-below. There is no source. Ask its author at most {_MOST_QUESTIONS} short questions whose answers \
-would change the skill most: facts that only the author knows, the expected form of results, when \
-the skill is to be used, and pitfalls. Ask none that you can answer yourself.
-
-Reply with one fenced JSON block:
-
-```json
-{{"questions": ["…?"]}}
-```
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +154,15 @@ def request_draft(engine: Engine, new: NewSkill, drafts: Drafts) -> WrittenDraft
 def _question(
     engine: Engine, new: NewSkill, sources: Sequence[Source], *, refused: str, run: int = 0
 ) -> Trial:
-    prompt = draft_prompt(new.wishes.task, sources, name=new.name, refused=refused)
-    return engine.question(new.longest(), "draft", prompt, run=run)
+    asked = prompt(
+        "draft",
+        task=new.wishes.task,
+        name=new.name,
+        limit=f"{MAX_SKILL_TOKENS:,}",
+        sources=marked_sources(sources),
+        refused=refused,
+    )
+    return engine.question(new.longest(), "draft", asked, run=run)
 
 
 def _is_asked(engine: Engine, new: NewSkill) -> bool:
@@ -178,8 +172,7 @@ def _is_asked(engine: Engine, new: NewSkill) -> bool:
 
 
 def _interview(engine: Engine, new: NewSkill) -> Trial:
-    prompt = _ASK + "\n" + MATERIAL + marked("task", new.wishes.task)
-    return engine.question(new.longest(), "interview", prompt)
+    return engine.question(new.longest(), "interview", prompt("interview", task=new.wishes.task))
 
 
 def _answers_of_author(engine: Engine, new: NewSkill, drafts: Drafts) -> list[Source]:

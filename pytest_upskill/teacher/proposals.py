@@ -21,7 +21,7 @@ from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
-from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
+from pytest_upskill.teacher.sources import Source, marked_sources, prompt
 
 BATCH = 6
 """Number of proposals in one request: more would be cut, or get careless."""
@@ -38,49 +38,6 @@ _KEYS = "; ".join(
     for key, (_, makes) in keys_of(Expected).items()
     if makes.kind.for_teacher
 )
-_PROPOSE = f"""\
-You write test cases for an agent skill: a text that helps a model with this task:
-
-TASK
-
-Below are the sources of the knowledge that the skill will hold. The model that is tested does not \
-see them. Propose COUNT cases on different points: questions as a user would ask them, in their \
-situation and words, self-contained, which somebody who does not know the sources gets wrong, and \
-whose answers code can check. Do not give the answer, or the words that are looked for, away in \
-the question, and do not copy sentences of the sources into it. `expected` holds checks, all of \
-which must hold: {_KEYS}. At least one must fail for an empty answer. Accept every right answer, \
-however it is worded, and no wrong one: prefer a regex of what must be said to a sentence, and \
-`run` or `compile` for code.
-
-Reply with one fenced JSON block:
-
-```json
-{{"proposals": [{{"id": "short-name", "input": "the question", "expected": {{"regex": "(?i)0x5A"}},
-  "quote": "the passage of a source that holds the answer, verbatim",
-  "reference": "a right answer", "alternatives": ["another right answer, reworded", "a third"],
-  "wrong": ["a plausible wrong answer", "another"]}}]}}
-```
-"""
-_QUERIES = """\
-You write requests to an agent that can read skills, to test whether it reads the right one. The \
-skill is for this task:
-
-TASK
-
-Write COUNT requests as people really type them: concrete, with file names, values and a little \
-context; long and short ones, some casual, a few with typing mistakes. Half of them are for the \
-skill: different intents and wordings, also such that name neither the skill nor its subject, but \
-need it. The other half are near misses: they share words or subject with the skill, but need \
-something else. No request that anybody would tell apart at a glance. Do not repeat sentences of \
-the description, and never name the skill.
-
-Reply with one fenced JSON block:
-
-```json
-{"queries": [{"query": "the request", "for_skill": true}, {"query": "a near miss", \
-"for_skill": false}]}
-```
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +83,15 @@ def propose_prompt(
         count: How many proposals to ask for.
         queries: Whether to ask for requests to an agent that chooses among skills.
     """
-    ask = (_QUERIES if queries else _PROPOSE).replace("COUNT", str(count)).replace("TASK", task)
-    parts = [ask + "\n" + MATERIAL + marked_sources(sources)]
-    if known:
-        listed = "\n".join(f"- {question}" for question in known)
-        parts.append("There are these already:\n" + marked("questions", listed))
-    if reasons := [f"- {reason}" for reason in dropped][-_SHOWN_DROPS:]:
-        parts.append("Earlier proposals of yours were dropped. Avoid that:\n" + "\n".join(reasons))
-    return "\n\n".join(parts)
+    return prompt(
+        "queries" if queries else "proposals",
+        task=task,
+        count=count,
+        keys=_KEYS,
+        sources=marked_sources(sources),
+        known="\n".join(f"- {question}" for question in known),
+        dropped=[*dropped][-_SHOWN_DROPS:],
+    )
 
 
 def read_entries(reply: str, key: str = "proposals") -> list[Any]:

@@ -118,16 +118,10 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
         examples = _examples(best.results, task)
         if best.passes == best.runs:
             break
-        limit = token_limit(task.text)
-        prompt = refine_prompt(
-            best.text,
-            examples,
-            refused,
-            limit=limit,
-            wishes=task.wishes,
-            description=task.description,
+        asked = refine_prompt(
+            best.text, examples, refused, wishes=task.wishes, description=task.description
         )
-        question = engine.question(task.skill, f"edit-{step}", prompt, run=step)
+        question = engine.question(task.skill, f"edit-{step}", asked, run=step)
         entry: dict[str, Any] = {"number": step, "from": best.number}
         log.append(entry)
         reply = engine.ask(question, f"candidate {step}")

@@ -19,62 +19,14 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts
 from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
-from pytest_upskill.teacher.sources import MATERIAL, Source, marked, marked_sources
+from pytest_upskill.teacher.sources import Source, marked_sources, prompt
 
 MAX_SKILL_TOKENS = 5000
 """Size of a SKILL.md that the specification recommends at most."""
 
-_REFERENCE_TOKENS = 2000
-"""Size above which a draft should have references."""
-
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _REFERENCE = re.compile(r"references/[a-z0-9][a-z0-9_-]{0,60}\.md")
 _FENCE = r"^(?P<mark>`{3,}|~{3,})"
-
-_STYLE = """\
-- Write what a capable model does not know by itself or gets wrong: facts, names, values, orders \
-of steps, pitfalls. Leave out what every model knows: each token is paid for in every use.
-- Say why as well as what. A reader that knows the reason for a rule applies it where the rule is \
-silent; capitals, ALWAYS and NEVER are no reasons.
-- Write instructions in the imperative, under headings, what is needed most often first.
-- Write what will still be true next year: no dates, no "currently" or "new", nothing about how \
-the skill was made, and nothing about tests.
-- Take facts from the sources, if there are any, and invent none. No URL that is not in the \
-sources, and no command that runs on loading.
-"""
-_DESCRIPTION = f"""\
-- The description alone decides whether the skill is read, beside many others. In the third person \
-("Decodes …", not "I can" or "You can"), say what the skill does, then "Use when …" with the \
-words, file types and situations of real requests, also of those that do not name the subject, and \
-what similar requests it is not for. At most {MAX_DESCRIPTION:,} characters, best about 60 words.
-"""
-_WRITE = f"""\
-You write an agent skill: a SKILL.md that a smaller model reads before it answers, for this task:
-
-TASK
-
-NAMED
-{_DESCRIPTION}{_STYLE}\
-- Show one worked example: a realistic request, and the complete right result.
-- At most {MAX_SKILL_TOKENS:,} tokens. Above {_REFERENCE_TOKENS:,}, put details that only some \
-requests need into files in references/, and say in SKILL.md which of them to read, and when.
-
-Reply with the SKILL.md in one fenced block, and each reference in a block with its path:
-
-````markdown
----
-name: lower-case-words
-description: Does … Use when …
----
-
-# Title
-…
-````
-
-````markdown references/details.md
-…
-````
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,24 +68,6 @@ def check_name(name: str) -> None:
             f"--output: {name!r} cannot be the name of a skill: end with lower-case words and "
             "hyphens, as in skills/csv-files"
         )
-
-
-def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refused: str = "") -> str:
-    """Return the prompt for a skill; the teacher sees task and sources, but no cases.
-
-    Args:
-        task: What the skill is for.
-        sources: The sources of its knowledge.
-        name: The name that it must have; "" for any.
-        refused: Why an earlier draft was refused; "" for the first.
-    """
-    named = f"Its name is {name}.\n\n" if name else ""
-    parts = [_WRITE.replace("NAMED\n", named).replace("TASK", task)]
-    if shown := marked_sources(sources):
-        parts.append(MATERIAL + shown)
-    if refused:
-        parts.append(f"An earlier draft of yours was refused: {refused}")
-    return "\n\n".join(parts)
 
 
 def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
@@ -201,42 +135,6 @@ def _draft_problems(
         yield from refused_parts(part, known=known)
 
 
-_SHOWN_ANSWER = 1500
-_REFINE = f"""\
-You improve the SKILL.md of an agent skill: a text that a smaller model reads before it answers. \
-Below are the SKILL.md and questions with answers of the smaller model that has read it: some that \
-it got wrong, and some that it got right and must keep getting right. You are not told how answers \
-are graded. Find out what knowledge or guidance the text lacks, and mend the cause in general: \
-other questions of the same kind, which you do not see, decide whether your version is kept.
-
-{_STYLE}
-Reply with one fenced JSON block:
-
-```json
-{{"edits": [{{"find": "text that occurs exactly once below the frontmatter", "replace": "new"}}]}}
-```
-
-Edits are made in order. To add text, find a line and replace it by itself and what is new. They \
-are refused if `find` does not occur exactly once, if the frontmatter changes, if they copy a \
-question or add a URL, a program or a command. The text has SIZE tokens and may have LIMIT, but \
-growth must pay: a version that gains little may grow little. Keep what helps, cut what does not.
-"""
-_DESCRIBE = f"""\
-You improve the description of an agent skill. An agent sees the names and descriptions of many \
-skills, and decides by them alone which one to read for a request. Below are the skill and \
-requests with what an agent chose: some that it got wrong, and some that it got right and must \
-keep getting right. Other requests, which you do not see, decide whether your description is kept: \
-describe kinds of requests, and do not list these.
-
-{_DESCRIPTION}
-Reply with one fenced JSON block:
-
-```json
-{{"description": "Does … Use when …"}}
-```
-"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """A train case with an answer of a student."""
@@ -287,22 +185,12 @@ class Wishes:
         """The texts whose URLs a new version may repeat."""
         return "\n".join((self.task, *(source.text for source in self.sources)))
 
-    def lines(self) -> Iterator[str]:
-        """Yield the parts of a prompt that say what is wanted."""
-        if self.task:
-            yield f"The author asks for this: {self.task}"
-        if self.comments:
-            yield "The author's comments:\n" + marked("comments", self.comments)
-        if self.sources:
-            yield "Sources of new knowledge:\n" + marked_sources(self.sources)
-
 
 def refine_prompt(
     text: str,
     examples: Sequence[Example],
     refused: Sequence[str],
     *,
-    limit: int,
     wishes: Wishes,
     description: bool = False,
 ) -> str:
@@ -315,25 +203,19 @@ def refine_prompt(
         text: The ``SKILL.md``.
         examples: What a student got wrong, then what it got right.
         refused: Why earlier edits were refused or did not help.
-        limit: Most tokens of the new text.
         wishes: What the author wants.
         description: Whether only the description is to be improved.
     """
-    ask = _DESCRIBE if description else _REFINE.replace("LIMIT", f"{limit:,}")
-    ask = ask.replace("SIZE", f"{estimate_tokens(text):,}")
-    parts = [ask + "\n" + MATERIAL + marked("skill", text), *wishes.lines()]
-    for example in examples:
-        asked = f"\n({example.wanted})" if example.wanted else ""
-        verdict = "rightly" if example.passed else "wrongly"
-        parts.append(marked("question", example.question) + asked)
-        parts.append(f"was answered {verdict}\n" + marked("answer", example.answer[:_SHOWN_ANSWER]))
-        if example.quote and not example.passed:
-            parts.append("although a source says\n" + marked("quote", example.quote))
-    if refused:
-        parts.append(
-            "Earlier replies of yours were not kept:\n" + "\n".join(f"- {line}" for line in refused)
-        )
-    return "\n\n".join(parts)
+    return prompt(
+        "description" if description else "edits",
+        text=text,
+        examples=examples,
+        refused=refused,
+        size=f"{estimate_tokens(text):,}",
+        limit=f"{token_limit(text):,}",
+        wishes=wishes,
+        sources=marked_sources(wishes.sources),
+    )
 
 
 def new_version(text: str, reply: str, *, description: bool = False) -> str:
