@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from pytest_upskill.cases.adapters.adapter import Draft, Shape
 from pytest_upskill.cases.adapters.patterns import python_pattern
+from pytest_upskill.checks.calls import CallOf, ToolCalled
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.files import FileExists, InFile, is_safe_name
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
@@ -15,9 +18,25 @@ from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRe
 
 NOT_CHECKED = "what an agent does on its way is not checked"
 
+SHELL = ("bash",)
+"""The shell of any agent."""
+
 BUDGET = "a budget is not a check of the answer"
 
+BY_NAME = "an argument is not searched for by its name"
+
 RUBRIC = "The answer passes this rubric: "
+
+_NAMES = re.compile(r"(?:\(\?i\))?(\^?)\(?(?:\?:)?([\w:|-]+)\)?(\$?)")
+_ALIASES = {
+    "create": ("write", "write_file"),
+    "create_file": ("write", "write_file"),
+    "view": ("read", "read_file"),
+    "task": ("agent",),
+    "powershell": SHELL,
+    "pwsh": SHELL,
+}
+"""Names of the same tools in other agents, by name in Copilot."""
 
 _LEADING_FLAGS = re.compile(r"^\(\?([a-z]+)\)(.*)", re.DOTALL)
 
@@ -89,6 +108,52 @@ def in_file(file: object, checks: Sequence[Check]) -> tuple[InFile, ...]:
 def file_exists(files: object) -> tuple[FileExists, ...]:
     """Make checks that an agent leaves files."""
     return tuple(FileExists(file=file_name(name)) for name in texts_in(files))
+
+
+def files_gone(files: object) -> tuple[RunsCommand, ...]:
+    """Make checks that an agent leaves no files of some names."""
+    found = (file_name(name).removeprefix("**/") for name in texts_in(files))
+    return tuple(
+        RunsCommand(command=f'test -z "$(find . -type f -path {quote("./" + n)})"') for n in found
+    )
+
+
+def called(
+    names: Sequence[str], pattern: str = "", *, least: int = 1, most: int | None = None
+) -> ToolCalled:
+    """Make a check of how often a tool is called with what matches a pattern."""
+    return ToolCalled(calls=(call_of(names, pattern),), least=least, most=most)
+
+
+def not_called(names: Sequence[str], pattern: str = "") -> ToolCalled:
+    """Make a check that a tool is not called with what matches a pattern."""
+    return called(names, pattern, least=0, most=0)
+
+
+def call_of(names: Sequence[str], pattern: str = "") -> CallOf:
+    """Return which calls are meant by names of tools and a pattern of JavaScript or Go.
+
+    Raises:
+        ValueError: The pattern is of more than one argument.
+    """
+    if '"' in pattern:
+        raise ValueError("its pattern is of a call as JSON, and each argument is searched alone")
+    return CallOf(names=tuple(names), pattern=python_pattern(pattern) if pattern else "")
+
+
+def tools_named(pattern: str) -> tuple[str, ...]:
+    """Return the names of the tools that a pattern of Copilot's tools means, in any agent.
+
+    Raises:
+        ValueError: It is more than a choice of names.
+    """
+    found = _NAMES.fullmatch(pattern)
+    if not found:
+        raise ValueError(f"{pattern!r} is no choice of names of tools")
+    names = found[2].split("|")
+    same = [other for name in names for other in _ALIASES.get(name.casefold(), ())]
+    parts = [f"{'' if found[1] else '*'}{n}{'' if found[3] else '*'}" for n in names]
+    return tuple(dict.fromkeys((*names, *same, *parts)))
 
 
 def file_name(file: Any) -> str:

@@ -20,7 +20,10 @@ from pytest_upskill.cases.adapters.graders import (
     NOT_CHECKED,
     RUBRIC,
     Grader,
+    call_of,
+    called,
     file_exists,
+    files_gone,
     in_file,
     judged,
     patterns,
@@ -30,6 +33,7 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.source.text import parse_markdown
 from pytest_upskill.cases.source.yaml import parse_yaml
+from pytest_upskill.checks.calls import CallOf, ToolOrder
 
 _ABSENT = frozenset({"not_contains", "count:0"})
 
@@ -45,7 +49,10 @@ class _PluginGrader(Grader):
     focus: Any = "last_message"
     tool: str = ""
     input_match: str = ""
+    min: int | None = None
     max: int | None = None
+    before: Any = None
+    after: Any = None
     path: Any = None
     exists: bool = True
 
@@ -61,8 +68,14 @@ class _PluginGrader(Grader):
                 return Draft(checks=judged(self.criteria, prefix=RUBRIC))
             case "llm":
                 raise ValueError("its judge looks at more than the answer")
-            case "file_exists" if self.exists:
-                return Draft(checks=file_exists(self.path))
+            case "file_exists":
+                return Draft(checks=(file_exists if self.exists else files_gone)(self.path))
+            case "tool_used":
+                least = int(self.max is None) if self.min is None else self.min
+                used = called((self.tool,), self.input_match, least=least, most=self.max)
+                return Draft(checks=(used,))
+            case "tool_order":
+                return Draft(checks=(ToolOrder(calls=(_call(self.before), _call(self.after))),))
             case "baseline":
                 raise ValueError("the answer is not compared with another")
         raise ValueError(NOT_CHECKED)
@@ -82,6 +95,11 @@ class _PluginGrader(Grader):
         if self.max != 0:
             return Draft(choice=Choice(expected=names) if names else _SHOULD)
         return Draft(skills=names[:1], choice=Choice(forbidden=names) if names else _SHOULD_NOT)
+
+
+def _call(value: Any) -> CallOf:
+    given = value if isinstance(value, dict) else {"tool": value}
+    return call_of((str(given.get("tool")),), str(given.get("input_match") or ""))
 
 
 _SHOULD, _SHOULD_NOT = (Choice(should=frozenset({each})) for each in (True, False))
@@ -144,7 +162,8 @@ def _beside(path: Path) -> Mapping[str, Any]:
             value = parse_markdown(read_text(file)).value
             body, kind = value.pop("body"), value.get("type")
             stands_for = {_BODIES[kind]: body} if body and kind in _BODIES else {}
-            graders.append({"name": file.stem, **stands_for, **value})
+            if kind:
+                graders.append({"name": file.stem, **stands_for, **value})
     return {**given, "graders": graders}
 
 

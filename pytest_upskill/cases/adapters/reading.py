@@ -28,6 +28,7 @@ from pytest_upskill.cases.source.document import (
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
@@ -312,6 +313,8 @@ def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: s
 
 def _is_negative(check: AnyCheck) -> bool:
     inner = check.check if isinstance(check, InFile) else check
+    if isinstance(inner, ToolCalled):
+        return not inner.least
     return isinstance(inner, Check) and inner.is_negative
 
 

@@ -20,6 +20,7 @@ from pytest_upskill.cases.adapters.fields import MaxTurns, Name, NeedsAgent, Pro
 from pytest_upskill.cases.adapters.graders import (
     NOT_CHECKED,
     file_exists,
+    files_gone,
     in_file,
     judged,
     literals,
@@ -55,8 +56,10 @@ class _Expect(Shape):
         for each in self.file_contains:
             found = literals(each.get("content"), ignore_case=False)
             checks += in_file(each.get("path"), found)
-        unread = ("files_not_exist", "golden_file")
-        left_out = tuple(f"{key}: {NOT_CHECKED}" for key in unread if getattr(self, key))
+        if self.files_not_exist:
+            checks += files_gone(self.files_not_exist)
+        why = "the answer is not compared with a file"
+        left_out = (f"golden_file: {why}",) if self.golden_file else ()
         return Draft(checks=tuple(checks), left_out=left_out)
 
 

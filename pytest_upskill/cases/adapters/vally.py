@@ -7,8 +7,9 @@ azure-functions-skills.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from shlex import join
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -18,15 +19,22 @@ from pytest_upskill.cases.adapters.choice import Choice, names_in, plain_name
 from pytest_upskill.cases.adapters.fields import Name, NeedsAgent, Prompt
 from pytest_upskill.cases.adapters.graders import (
     BUDGET,
+    BY_NAME,
     NOT_CHECKED,
     RUBRIC,
+    SHELL,
     Grader,
+    called,
     file_exists,
+    files_gone,
     in_file,
     judged,
     literals,
+    not_called,
     patterns,
+    tools_named,
 )
+from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.result import Check
 
 _OF_TEXT = ("contains", "not-contains", "matches", "not-matches")
@@ -34,9 +42,11 @@ _HEALTH = ("completed", "exit-success", "error-count")
 """Graders of the agent's session: trouble in one is missing data here."""
 _BUDGETS = ("wall-time", "tool-call-count", "token-usage", "turn-count")
 
+_Config = dict[str, Any]
+
 
 class _VallyGrader(Grader):
-    config: dict[str, Any] = Field(default_factory=dict)
+    config: _Config = Field(default_factory=dict)
 
     def read(self) -> Draft:
         source, _, kind = self.type.partition("-")
@@ -44,23 +54,11 @@ class _VallyGrader(Grader):
             found = self._of_text(kind)
             of_file = source == "file"
             return Draft(checks=in_file(self.config.get("path"), found) if of_file else (*found,))
-        match self.type:
-            case "file-exists":
-                return Draft(checks=file_exists(self.config.get("path")))
-            case "skill-invocation":
-                required, disallowed = (
-                    tuple(names_in(self.config.get(key))) for key in ("required", "disallowed")
-                )
-                return Draft(choice=Choice(expected=required, forbidden=disallowed))
-            case "prompt":
-                # Without a rubric of its own, it has that of the stimulus.
-                rubric = self.config.get("prompt")
-                return Draft(checks=judged(rubric, prefix=RUBRIC)) if rubric else NOTHING
-            case health if health in _HEALTH:
-                return NOTHING
-            case budget if budget in _BUDGETS:
-                raise ValueError(BUDGET)
-        raise ValueError(NOT_CHECKED)
+        if self.type in _READERS:
+            return _READERS[self.type](self.config)
+        if self.type in _HEALTH:
+            return NOTHING
+        raise ValueError(BUDGET if self.type in _BUDGETS else NOT_CHECKED)
 
     def _of_text(self, kind: str) -> Sequence[Check]:
         negate = kind.startswith("not-") != bool(self.config.get("negate"))
@@ -68,6 +66,47 @@ class _VallyGrader(Grader):
             return patterns(self.config.get("pattern"), negate=negate)
         text = self.config.get("substring", self.config.get("content"))
         return literals(text, ignore_case=not self.config.get("case_sensitive"), negate=negate)
+
+
+def _judged(config: _Config) -> Draft:
+    # Without a rubric of its own, it has that of the stimulus.
+    rubric = config.get("prompt")
+    return Draft(checks=judged(rubric, prefix=RUBRIC)) if rubric else NOTHING
+
+
+def _invoked(config: _Config) -> Draft:
+    required, disallowed = (tuple(names_in(config.get(key))) for key in ("required", "disallowed"))
+    return Draft(choice=Choice(expected=required, forbidden=disallowed))
+
+
+def _command(config: _Config) -> Draft:
+    command = join(map(str, (config.get("command"), *config.get("args", ()))))
+    return Draft(
+        checks=(RunsCommand(command=command, exit_code=config.get("expected_exit_code", 0)),)
+    )
+
+
+def _called(config: _Config) -> Draft:
+    total = NOTHING
+    for key, make in (("required", called), ("disallowed", not_called)):
+        for each in config.get(key) or ():
+            if {"args", "path"} & each.keys():
+                total += Draft(left_out=(f"tool-calls: {BY_NAME}",))
+                continue
+            names = tools_named(each["name"]) if "name" in each else SHELL
+            total += Draft(checks=(make(names, str(each.get("command", ""))),))
+    return total
+
+
+_READERS: Mapping[str, Callable[[_Config], Draft]] = {
+    "file-exists": lambda config: Draft(checks=file_exists(config.get("path"))),
+    "file-not-exists": lambda config: Draft(checks=files_gone(config.get("path"))),
+    "prompt": _judged,
+    "run-command": _command,
+    "shell-command-invoked": _called,
+    "skill-invocation": _invoked,
+    "tool-calls": _called,
+}
 
 
 def _rubric(value: object) -> Draft:

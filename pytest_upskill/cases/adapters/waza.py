@@ -8,7 +8,7 @@ dskst/ddd-skills, mizchi/skills, akunzai/agent-skills and AzureCosmosDB/cosmosdb
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,14 +27,20 @@ from pytest_upskill.cases.adapters.adapter import (
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.fields import Name, Prompt, Should, Skill, Tags
 from pytest_upskill.cases.adapters.graders import (
+    BUDGET,
+    BY_NAME,
     NOT_CHECKED,
     RUBRIC,
     Grader,
+    called,
     file_exists,
+    files_gone,
     in_file,
     judged,
     literals,
+    not_called,
     patterns,
+    tools_named,
 )
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
@@ -59,13 +65,6 @@ class _WazaGrader(Grader):
         match self.type:
             case "text" | "regex" | "keyword":
                 return Draft(checks=tuple(self._of_text()))
-            case "file":
-                gone = ("file: must_not_exist",) if self.config.get("must_not_exist") else ()
-                return Draft(checks=tuple(self._of_files()), left_out=gone)
-            case "skill_invocation":
-                return Draft(
-                    choice=Choice(expected=tuple(names_in(self.config.get("required_skills"))))
-                )
             case "code" if lengths := self._lengths():
                 return Draft(checks=lengths)
             case "prompt" | "llm":
@@ -73,6 +72,20 @@ class _WazaGrader(Grader):
                 return Draft(checks=judged(rubric, prefix=RUBRIC))
             case "trigger":  # of the words of the prompt, not of an agent's choice
                 return NOTHING
+        return self._of_agent()
+
+    def _of_agent(self) -> Draft:
+        match self.type:
+            case "file":
+                return Draft(checks=tuple(self._of_files()))
+            case "skill_invocation":
+                return Draft(
+                    choice=Choice(expected=tuple(names_in(self.config.get("required_skills"))))
+                )
+            case "behavior":
+                return Draft(checks=tuple(self._behavior()), left_out=self._budgets())
+            case "tool_constraint":
+                return self._constraint()
         raise ValueError(_NOT_EVALUATED.get(self.type, NOT_CHECKED))
 
     def _of_text(self) -> list[AnyCheck]:
@@ -102,11 +115,36 @@ class _WazaGrader(Grader):
         found: list[AnyCheck] = []
         if names := self.config.get("must_exist"):
             found += file_exists(names)
+        if names := self.config.get("must_not_exist"):
+            found += files_gone(names)
         for each in self.config.get("content_patterns") or ():
             for key, negate in (("must_match", False), ("must_not_match", True)):
                 if each.get(key):
                     found += in_file(each.get("path"), patterns(each[key], negate=negate))
         return found
+
+    def _behavior(self) -> Iterator[AnyCheck]:
+        for name in self.config.get("required_tools") or ():
+            yield called((str(name),))
+        for name in self.config.get("forbidden_tools") or ():
+            yield not_called((str(name),))
+
+    def _budgets(self) -> tuple[str, ...]:
+        budgets = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
+        return tuple(f"{key}: {BUDGET}" for key in budgets if self.config.get(key))
+
+    def _constraint(self) -> Draft:
+        total = Draft(left_out=self._budgets())
+        for key, make in (("expect_tools", called), ("reject_tools", not_called)):
+            for each in self.config.get(key) or ():
+                spec = each if isinstance(each, dict) else {"tool": str(each)}
+                if {"skill_pattern", "path_pattern"} & spec.keys():
+                    total += Draft(left_out=(f"{self.type}: {BY_NAME}",))
+                    continue
+                command = spec.get("command_pattern")
+                names = tools_named(spec.get("tool", ""))
+                total += Draft(checks=(make(names, f"(?i){command}" if command else ""),))
+        return total
 
 
 def Literals(*, negate: bool = False, any_of: bool = False) -> Reads:  # noqa: N802  like a type

@@ -19,8 +19,9 @@ Which column has missing values?
     "counts/graders/column.md": "---\ntype: regex\nflags: i\n---\n\\bPRICE\\b\n",
     "counts/graders/no-size.md": "---\ntype: regex\npattern: size\nmatch: not_contains\n---\n",
     "counts/graders/own-words.md": "---\ntype: regex\narm: with-only\n---\nnever said\n",
-    "counts/graders/short.md": "---\ntype: tool_order\nbefore: Read\nafter: Edit\n---\n",
     "counts/graders/README.md": "Notes without frontmatter.\n",
+    "calls/prompt.md": "Which column has missing values?\n",
+    "calls/graders/order.md": "---\ntype: tool_order\nbefore: Read\nafter: Edit\n---\n",
     "judged/case.yaml": "schema_version: '1.1'\nname: judged\n",
     "judged/prompt.md": "Which column has missing values?\n",
     "judged/graders/rubric.md": "---\ntype: llm\n---\nPASS if it names the column.\n",
@@ -35,6 +36,8 @@ def test_graders_of_the_answer_are_checks_and_indicators_are_left_out(measured: 
         "counts without_skill": "fail",
         "judged with_skill": "skip",
         "judged without_skill": "skip",
+        "calls with_skill": "skip",  # needs an agent
+        "calls without_skill": "skip",
         "indicator with_skill": "skip",
         "indicator without_skill": "skip",
     }
