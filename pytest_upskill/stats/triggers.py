@@ -1,7 +1,8 @@
 """How often a skill is chosen: the statistics of trigger trials, in which the query is the unit.
 
 Runs of the same query are alike, so they say little about other queries. Every rate here is a mean
-over queries of the rate over their runs, and its interval counts queries, not runs.
+over queries of the rate over their runs, and its interval counts queries: an effective number, as
+alike as these are.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import variance
 
 from pytest_upskill.stats.counts import Interval
-from pytest_upskill.stats.intervals import wilson_interval
+from pytest_upskill.stats.intervals import student_t_quantile, wilson_interval
 
 MARGIN = 0.1
 """Half the width, as a fraction, at which the interval of a rate counts as narrow enough."""
 
 _MOST_QUERIES = 1000
+_LEAST_QUERIES = 5
+"""Fewer show too little of their variance to have an effective number."""
+_MOST_EFFECTIVE = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,13 @@ def query_rate(queries: Sequence[QueryCounts]) -> float | None:
 
 
 def query_interval(queries: Sequence[QueryCounts], level: float = 0.95) -> Interval | None:
-    """Return Wilson's score interval of ``query_rate`` for n = number of queries.
+    """Return Wilson's score interval of ``query_rate`` for an effective number of queries.
 
-    It is about queries like these, of which these are a sample. A query's rate is from 0 to 1, so
-    the variance of a mean p over queries is at most ``p (1 - p) / n``, that of n single runs of n
-    queries: more runs of a query never narrow the interval, and it is conservative where queries
-    are triggered in some of their runs only.
+    It is about queries like these, of which these are a sample. The effective number is that of
+    single runs with the variance of the mean over queries, ``p (1 - p) / var``, times the squared
+    ratio of the quantiles of Student's t for the runs and for the queries (Korn & Graubard 1998,
+    Surv Methodol 24:193-201). It is at least n, as a query's rate is from 0 to 1, and at most
+    2.5 n: with more, intervals of queries that are nearly sure cover too seldom.
 
     Args:
         queries: Counts per query; queries without a valid run are left out.
@@ -74,8 +80,21 @@ def query_interval(queries: Sequence[QueryCounts], level: float = 0.95) -> Inter
     Returns:
         The interval within 0..1, or None without a valid run.
     """
-    rate = query_rate(queries)
-    return None if rate is None else wilson_interval(rate, len(_valid(queries)), level)
+    rate, valid = query_rate(queries), _valid(queries)
+    return None if rate is None else wilson_interval(rate, _effective(valid, rate, level), level)
+
+
+def _effective(queries: Sequence[QueryCounts], rate: float, level: float) -> float:
+    """Return the effective number of queries."""
+    number = len(queries)
+    if number < _LEAST_QUERIES or not 0 < rate < 1:
+        return number
+    spread = variance(float(query.rate) for query in queries) / number
+    tail = (1 + level) / 2
+    runs = sum(query.runs for query in queries)
+    ratio = student_t_quantile(tail, runs - 1) / student_t_quantile(tail, number - 1)
+    effective = ratio**2 * rate * (1 - rate) / spread if spread else runs
+    return max(number, min(effective, _MOST_EFFECTIVE * number, runs))
 
 
 def trigger_precision(

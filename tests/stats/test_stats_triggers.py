@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import variance
+
 import pytest
 
 from pytest_upskill.stats import (
@@ -12,6 +14,7 @@ from pytest_upskill.stats import (
     query_rate,
     trigger_precision,
 )
+from pytest_upskill.stats.intervals import wilson_interval
 
 
 def test_every_query_has_the_same_weight_whatever_its_number_of_runs() -> None:
@@ -27,10 +30,25 @@ def test_a_query_without_a_valid_run_is_left_out() -> None:
     assert query_interval([]) is None
 
 
-def test_the_interval_counts_queries_and_not_runs() -> None:
-    once, often = [QueryCounts(1, 1)] * 9 + [QueryCounts(0, 1)], [QueryCounts(9, 10)] * 10
+def test_the_interval_counts_queries_and_not_runs_unless_the_queries_are_alike() -> None:
+    sure = [QueryCounts(1, 1)] * 9 + [QueryCounts(0, 1)]
+    unlike, alike = [QueryCounts(10, 10)] * 9 + [QueryCounts(0, 10)], [QueryCounts(9, 10)] * 10
 
-    assert query_interval(once) == query_interval(often) == pass_rate_interval(9, 10)
+    assert query_interval(sure) == query_interval(unlike) == pass_rate_interval(9, 10)
+    assert query_interval(alike) == wilson_interval(0.9, 25)
+    # Too few queries do not show how alike they are.
+    assert query_interval(alike[:4]) == wilson_interval(0.9, 4)
+
+
+def test_the_effective_number_of_queries_is_korns_and_graubards() -> None:
+    queries = [QueryCounts(hits, 5) for hits in (3, 4, 5, 2, 5, 4)]
+    between = variance([0.6, 0.8, 1, 0.4, 1, 0.8]) / 6
+    rate = 23 / 30
+
+    # Quantiles of Student's t: for 29 and 5 degrees of freedom.
+    effective = rate * (1 - rate) / between * (2.04523 / 2.570582) ** 2
+    assert 6 < effective < 15
+    assert query_interval(queries) == pytest.approx(wilson_interval(rate, effective), abs=1e-6)
 
 
 def test_precision_weighs_wanted_and_unwanted_triggers_by_query() -> None:
