@@ -242,8 +242,12 @@ def is_safe_name(name: str) -> bool:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern, in which only ``*`` and ``?`` are wildcards."""
-    return fnmatchcase(name, pattern.removeprefix("./").replace("[", "[[]"))
+    """Return whether a name matches a pattern, in which only ``*`` and ``?`` are wildcards.
+
+    As in a shell, ``**/`` stands for any folders, also for none.
+    """
+    pattern = pattern.removeprefix("./").replace("[", "[[]")
+    return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.replace("**/", ""))
 
 
 def _matching(pattern: str, files: Iterable[str]) -> list[str]:

@@ -60,6 +60,8 @@ def left(*files: tuple[str, str], **more: Any) -> AgentRun:
     ("expected", "name", "text"),
     [
         ({"file_exists": "out/*.csv"}, "out/sum.csv", ""),
+        ({"file_exists": "**/*.csv"}, "sum.csv", ""),
+        ({"file_exists": "**/*.csv"}, "a/b/sum.csv", ""),
         ({"file_contains": {"sum.txt": ["total", "350"]}}, "sum.txt", "TOTAL 350"),
         ({"file": {"sum.json": {"json": {"total": 350}}}}, "sum.json", '{"total": 350}'),
         ({"file": {"sum.txt": {"regex": "^350$", "not_contains": "USD"}}}, "sum.txt", "350"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_upskill.cases.adapters.adapter import Draft, Shape
 from pytest_upskill.cases.adapters.patterns import python_pattern
@@ -44,6 +44,8 @@ _LEADING_FLAGS = re.compile(r"^\(\?([a-z]+)\)(.*)", re.DOTALL)
 class Grader(Shape):
     """A grader of a tool; one that nothing here can decide is left out of its case."""
 
+    measured: ClassVar[str] = ""
+    """Which graders are read, and which are left out, for the documentation."""
     type: str = ""
 
     def read(self) -> Draft:
@@ -112,7 +114,7 @@ def file_exists(files: object) -> tuple[FileExists, ...]:
 
 def files_gone(files: object) -> tuple[RunsCommand, ...]:
     """Make checks that an agent leaves no files of some names."""
-    found = (file_name(name).removeprefix("**/") for name in texts_in(files))
+    found = (file_name(name).removeprefix("**/").replace("[", "\\[") for name in texts_in(files))
     return tuple(
         RunsCommand(command=f'test -z "$(find . -type f -path {quote("./" + n)})"') for n in found
     )

@@ -39,6 +39,10 @@ _ABSENT = frozenset({"not_contains", "count:0"})
 
 
 class _PluginGrader(Grader):
+    measured = (
+        "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
+        "left out: graders of one arm, of the trace, `baseline`, `count:N`"
+    )
     name: str = ""
     arm: str = ""
     pattern: Any = None

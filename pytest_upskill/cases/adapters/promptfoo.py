@@ -47,6 +47,10 @@ _SCRIPTS = frozenset({"javascript", "python", "ruby", "webhook"})
 class Assertion(Grader):
     """An assertion; a type that begins with ``not-`` is the opposite."""
 
+    measured = (
+        "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric` and "
+        "the like are for a judge; left out: scripts, costs, similarity, traces"
+    )
     value: Any = None
     assert_: tuple[Assertion, ...] = ()
     threshold: Any = None
@@ -113,7 +117,7 @@ def _why_not(kind: str) -> str:
 
 
 def _unrendered(value: object) -> Draft:
-    return Draft(skips=(str(value),))
+    return Draft(lacks=(str(value),))
 
 
 class Test(Shape):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -38,6 +38,7 @@ class _Input(Shape):
 
 
 class _Expect(Shape):
+    measured: ClassVar[str] = "texts and files that must be there, or must not"
     must_contain: list[str] = Field(default_factory=list)
     must_not_contain: list[str] = Field(default_factory=list)
     files_exist: list[str] = Field(default_factory=list)

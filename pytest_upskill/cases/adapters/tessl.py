@@ -58,5 +58,5 @@ ADAPTER = Adapter(
     shape=Scenario,
     is_folder=True,
     beside=_beside,
-    example="Which column has missing values?\\n",
+    example="Which column has missing values?\n",
 )

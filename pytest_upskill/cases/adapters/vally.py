@@ -46,6 +46,10 @@ _Config = dict[str, Any]
 
 
 class _VallyGrader(Grader):
+    measured = (
+        "graders of the answer, files, commands and calls; `prompt` is for a judge, "
+        "`skill-invocation` a trigger; left out: budgets, arguments by name"
+    )
     config: _Config = Field(default_factory=dict)
 
     def read(self) -> Draft:

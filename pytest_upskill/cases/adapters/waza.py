@@ -58,6 +58,10 @@ _NOT_EVALUATED = {
 
 
 class _WazaGrader(Grader):
+    measured = (
+        "`text`, `keyword`, `file`, `behavior`, `tool_constraint`, `skill_invocation`, `prompt`, "
+        "and `code` about lengths; left out: other `code`, `program`, budgets"
+    )
     config: dict[str, Any] = Field(default_factory=dict)
     rubric: str = ""
 

@@ -42,6 +42,8 @@ def rows(shape: type[Shape], above: str = "") -> Iterator[tuple[str, str]]:
             if isinstance(mark, Reads):
                 yield ", ".join(f"`{name}`" for name in names), mark.meaning
         for inner in shapes_in(field.annotation):
+            if measured := getattr(inner, "measured", ""):
+                yield ", ".join(f"`{name}`" for name in names), measured
             if inner is not shape:
                 yield from rows(inner, f"{names[0]}.")
 
