@@ -28,7 +28,7 @@ from pytest_upskill.models import AgentRun, AgentTask, ProviderError
 from pytest_upskill.project.files import open_regular
 from pytest_upskill.sandbox.disk_usage import entries_below
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import HOME, WORK, Shell
 from pytest_upskill.sandbox.workspace import Workspace
 
@@ -59,12 +59,12 @@ git read-tree HEAD
 git checkout-index -a -q || :
 """
 _GIT_STATE = """
-[ -e .git ] || exit 1
+exec 2> /dev/null
 git symbolic-ref -q --short HEAD || echo
-git rev-list --count HEAD 2> "$TMPDIR/error" || echo 0
+git rev-list --count HEAD || echo 0
 git -c core.quotePath=false status --porcelain || exit 1
 echo
-git log -1 --format=%B 2> "$TMPDIR/error" || :
+git log -1 --format=%B || :
 """
 
 _MAX_ENTRIES = 20_000
@@ -139,9 +139,6 @@ class AgentWorkspace:
         Args:
             run: The record without it.
             redact: Hides the key: an agent may write what the host has sent before it is redacted.
-
-        Raises:
-            OSError, SandboxError: The sandbox cannot start git.
         """
         try:
             left = read_left(self.shell.folder)
@@ -156,8 +153,7 @@ class AgentWorkspace:
             for file in changed
             if file.name not in of_setup and (before := self._prepared.get(file.name))
         ]
-        has_git = os.path.lexists(self.shell.folder / ".git")
-        git = _git_state(self.shell.run(_GIT_STATE)) if has_git else None
+        git = self._git_state()
 
         def redacted(files: Iterable[WorkspaceFile]) -> tuple[WorkspaceFile, ...]:
             return tuple(replace(file, text=redact(file.text)) for file in files)
@@ -174,6 +170,23 @@ class AgentWorkspace:
             git=git and replace(git, message=redact(git.message)),
             repository=redacted(left.repository.values()),
             left_out=left.left_out,
+        )
+
+    def _git_state(self) -> GitState | None:
+        """Return the state of the repository, None if there is none that git can read."""
+        outcome = None
+        if os.path.lexists(self.shell.folder / ".git"):
+            with suppress(SandboxError):
+                outcome = self.shell.run(_GIT_STATE)
+        if outcome is None or not outcome.succeeded:
+            return None
+        head, _, message = outcome.output.partition("\n\n")
+        branch, commits, *status = f"{head}\n".split("\n")
+        return GitState(
+            branch=branch,
+            commits=int(commits) if commits.isdecimal() else 0,
+            status=tuple(filter(None, status)),
+            message=message.strip(),
         )
 
 
@@ -200,20 +213,6 @@ def _check_setup(command: str, outcome: Outcome, seconds: float) -> None:
 def _setup_error(what: str) -> ProviderError:
     """Return the error of a case, which says nothing about its model."""
     return ProviderError(f"setup: {what}", of_request=True, billable=False)
-
-
-def _git_state(outcome: Outcome) -> GitState | None:
-    """Return the state of a repository from the output of `_GIT_STATE`, None if it has none."""
-    if not outcome.succeeded:
-        return None
-    branch, commits, *lines = outcome.output.split("\n")
-    end = lines.index("")
-    return GitState(
-        branch=branch,
-        commits=int(commits),
-        status=tuple(lines[:end]),
-        message="\n".join(lines[end + 1 :]).strip(),
-    )
 
 
 class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error of this program

@@ -179,7 +179,7 @@ def test_a_workspace_has_the_history_of_a_bundle(
         run_once,
         write_skill,
         loopback,
-        bash("cat a.txt b.txt; git checkout -q old; git add b.txt"),
+        bash("cat a.txt b.txt; git checkout -q old; git add b.txt; git config core.pager false"),
         workspace={"b.txt": "new\n"},
         git="history.bundle",
         expected={
