@@ -108,6 +108,23 @@ def test_a_key_may_say_what_is_looked_for() -> None:
     }
 
 
+def test_alternatives_are_a_pattern_in_every_key() -> None:
+    case = read_one(
+        must_have=["refund|money back"],
+        must_not=["sorry|apolog"],
+        assertions=["Returns str | None", "| a | b |"],
+    )
+
+    assert set(case.checks) == {
+        Regex(pattern="(?i)refund|money back"),
+        NotRegex(pattern="(?i)sorry|apolog"),
+        *(
+            Judge(statement=text, number=n)
+            for n, text in ((1, "Returns str | None"), (2, "| a | b |"))
+        ),
+    }
+
+
 def test_a_key_may_say_how_to_read_its_words() -> None:
     case = read_one(
         must_include=["a greeting"],

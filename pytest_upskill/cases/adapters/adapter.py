@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import core_schema
 
 from pytest_upskill.cases.adapters.choice import Choice
@@ -73,7 +74,7 @@ class Draft:
     """Why something that it gives cannot be had, such as further turns."""
 
     def __add__(self, other: Draft) -> Draft:
-        return Draft(**{each.name: _added(self, other, each.name) for each in fields(Draft)})
+        return merged([self, other])
 
     @property
     def expects(self) -> bool:
@@ -85,16 +86,26 @@ class Draft:
 
 NOTHING = Draft()
 
+_FIELDS = tuple(each.name for each in fields(Draft))
 
-def _added(one: Draft, other: Draft, name: str) -> Any:
-    first, second = getattr(one, name), getattr(other, name)
-    match first:
-        case tuple():
-            return first + second
-        case Choice() if second is not None:
-            return first | second
-        case _:
-            return first or second
+
+def merged(parts: Iterable[Draft]) -> Draft:
+    """Return the sum of some parts: lists are joined; of other values the first counts."""
+    total: dict[str, Any] = {}
+    for part in parts:
+        for name in _FIELDS:
+            value = getattr(part, name)
+            if value in (None, "", (), False):
+                continue
+            first = total.get(name)
+            match first:
+                case None:
+                    total[name] = value
+                case tuple():
+                    total[name] = first + value
+                case Choice():
+                    total[name] = first | value
+    return Draft(**total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,31 +171,32 @@ class Shape(BaseModel):
 
     def draft(self) -> Draft:
         """Return what the object says about a case."""
-        total = NOTHING
+        return merged(self._drafts())
+
+    def _drafts(self) -> Iterator[Draft]:
         for name, field in type(self).model_fields.items():
-            for part in _parts(getattr(self, name)):
-                if part is NOTHING:
-                    continue
-                assert isinstance(field.validation_alias, AliasChoices)
-                key = next(filter(self._given.__contains__, field.validation_alias.choices), name)
-                left_out, skips, lacks = (
-                    tuple(f"{key}: {reason}" for reason in reasons)
-                    for reasons in (part.left_out, part.skips, part.lacks)
-                )
-                total += replace(part, left_out=left_out, skips=skips, lacks=lacks)
-            for shape in _shapes(getattr(self, name)):
-                total += shape.draft()
-        return total
+            value = getattr(self, name)
+            for part in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(part, Shape):
+                    yield part.draft()
+                elif isinstance(part, Draft) and (part.left_out or part.skips or part.lacks):
+                    yield _with_key(part, self._key(name, field))
+                elif isinstance(part, Draft) and part is not NOTHING:
+                    yield part
+
+    def _key(self, name: str, field: FieldInfo) -> str:
+        """Return the key of a field in the file."""
+        assert isinstance(field.validation_alias, AliasChoices)
+        return str(next(filter(self._given.__contains__, field.validation_alias.choices), name))
 
 
-def _parts(value: object) -> Iterator[Draft]:
-    listed = value if isinstance(value, tuple | list) else (value,)
-    return (part for part in listed if isinstance(part, Draft))
-
-
-def _shapes(value: object) -> Iterator[Shape]:
-    listed = value if isinstance(value, tuple | list) else (value,)
-    return (part for part in listed if isinstance(part, Shape))
+def _with_key(part: Draft, key: str) -> Draft:
+    """Return a part whose reasons begin with its key."""
+    left_out, skips, lacks = (
+        tuple(f"{key}: {reason}" for reason in reasons)
+        for reasons in (part.left_out, part.skips, part.lacks)
+    )
+    return replace(part, left_out=left_out, skips=skips, lacks=lacks)
 
 
 class Entry(NamedTuple):

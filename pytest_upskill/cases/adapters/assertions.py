@@ -191,7 +191,15 @@ def _checks_of_text(text: str) -> Sequence[AnyCheck]:
         kind = _plain(match[1])
         if kind in MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
             return _checks_of_kind({"value": match[2]}, kind)
+    if pattern := alternatives(text):
+        return [Regex(pattern=pattern)]
     return _statements([text], _SUBJECT if _WORD.fullmatch(text) else "")
+
+
+def alternatives(text: str) -> str:
+    """Return the pattern of a text such as ``refund|money back``, "" for any other text."""
+    is_pattern = _ALTERNATIVES.fullmatch(text) and not pattern_problem(text)
+    return f"(?i){text}" if is_pattern else ""
 
 
 def _nested_checks(check: Mapping[str, Any]) -> Sequence[AnyCheck]:
@@ -332,6 +340,8 @@ _WORD = re.compile("[!-~]+")
 _SUBJECT = "The answer has this: "
 """Prefix that makes a statement of a single word."""
 _TYPED_TEXT = re.compile(r"([a-z_-]+):(\S.*)", re.DOTALL)
+_ALTERNATIVES = re.compile(r"[^|\s](?:[^|]{0,40}[^|\s])?(?:\|[^|\s](?:[^|]{0,40}[^|\s])?)+")
+"""A pattern of alternatives, ``a|b c``, which is no table and no type such as ``str | None``."""
 _FORMULA = re.compile(r"[\w.]+( ([<>]=?|[!=]=) [\w.]+)+")
 
 _JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", "qualitative"})

@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pytest_upskill.cases.adapters.adapter import NOTHING, Draft, Reads
-from pytest_upskill.cases.adapters.assertions import as_list, check, part_of, statements
+from pytest_upskill.cases.adapters.adapter import NOTHING, Draft, Reads, merged
+from pytest_upskill.cases.adapters.assertions import (
+    alternatives,
+    as_list,
+    check,
+    part_of,
+    statements,
+)
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of, names_in
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks.calls import CallOf, ToolCalled
@@ -201,8 +207,8 @@ Assertions = Annotated[
 
 
 def Stated(prefix: str) -> Reads:  # noqa: N802  like a type
-    """Mark a field of texts that become statements with a prefix."""
-    return Reads(lambda texts: statements(texts, prefix=prefix), f"“{prefix.strip()} …”")
+    """Mark a field of texts that become statements with a prefix, or of patterns."""
+    return _texts(prefix, "regex")
 
 
 _DENIED = re.compile(
@@ -214,12 +220,20 @@ _DENIED = re.compile(
 
 def NotStated(prefix: str) -> Reads:  # noqa: N802  like a type
     """Mark a field of texts that an answer must not satisfy; some deny it themselves."""
+    return _texts(prefix, "not_regex", is_stated=lambda text: _DENIED.match(text) is not None)
 
+
+def _texts(prefix: str, kind: str, is_stated: Callable[[str], bool] = lambda _text: False) -> Reads:
     def read(text: object) -> Draft:
-        is_denied = isinstance(text, str) and _DENIED.match(text)
-        return statements(text, prefix="" if is_denied else prefix)
+        if not isinstance(text, str):
+            return NOTHING
+        if pattern := alternatives(text.strip()):
+            return check(kind, pattern)
+        return statements(text, prefix="" if is_stated(text) else prefix)
 
-    return Reads(lambda texts: sum(map(read, as_list(texts)), NOTHING), f"“{prefix.strip()} …”")
+    return Reads(
+        lambda texts: merged(map(read, as_list(texts))), f"“{prefix.strip()} …”, or a pattern `a|b`"
+    )
 
 
 def Searched(kind: str) -> Reads:  # noqa: N802  like a type

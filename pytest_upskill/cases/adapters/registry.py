@@ -5,7 +5,9 @@ The same answer hides a file from models and agents; see `case_files.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path, PurePath
 
 from pytest_upskill.cases.adapters import (
@@ -21,7 +23,7 @@ from pytest_upskill.cases.adapters import (
     waza,
     yao,
 )
-from pytest_upskill.cases.adapters.adapter import Adapter
+from pytest_upskill.cases.adapters.adapter import Adapter, pattern_of
 from pytest_upskill.cases.adapters.reading import Reading, read_document
 from pytest_upskill.cases.source.document import BadFile, Document, Problem
 from pytest_upskill.cases.source.json import parse_json, parse_json_lines
@@ -56,13 +58,20 @@ PARSERS: Mapping[str, Callable[[str], Document]] = {
 def adapters_at(path: PurePath) -> list[Adapter]:
     """Return the adapters that have a place for a file."""
     name = path.as_posix()
+    if not _places(ADAPTERS).search(name):  # as of most files
+        return []
     return [adapter for adapter in ADAPTERS if adapter.is_place(name)]
+
+
+@cache
+def _places(adapters: tuple[Adapter, ...]) -> re.Pattern[str]:
+    return pattern_of(place for adapter in adapters for place in adapter.places)
 
 
 def is_certain(path: PurePath) -> bool:
     """Return whether only case files have the name of a file."""
     name = path.as_posix()
-    return any(adapter.is_certain_place(name) for adapter in ADAPTERS)
+    return any(adapter.is_certain_place(name) for adapter in adapters_at(path))
 
 
 def is_folder_of_cases(path: PurePath) -> bool:
