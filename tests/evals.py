@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.choice import plain_name
 from pytest_upskill.cases.adapters.reading import FileCases, Owner, read_cases
-from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.skill import Case, plain_name
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import Judge

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_upskill.cases.adapters.choice import plain_name
-from pytest_upskill.cases.skill import Skill, SkillVersion
+from pytest_upskill.cases.skill import Skill, SkillVersion, plain_name
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
@@ -146,7 +145,7 @@ class CatalogueError(Exception):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
     format: int
     skills: list[ListedSkill]
 

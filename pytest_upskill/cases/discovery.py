@@ -10,15 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.choice import plain_name
-from pytest_upskill.cases.adapters.reading import Reading
-from pytest_upskill.cases.case_files import CASE_FILE_PATTERNS, CASE_FOLDERS, CASE_SUBFOLDERS
+from pytest_upskill.cases.case_files import (
+    CASE_FILE_PATTERNS,
+    CASE_FOLDERS,
+    CASE_SUBFOLDERS,
+)
+from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text, start_of
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
+
+if TYPE_CHECKING:
+    from pytest_upskill.cases.adapters.reading import Reading
 
 _PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
 _HOMES = (".", *_PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
@@ -74,8 +80,10 @@ class CaseDiscovery:
         | certain for an adapter; one of `patterns`| yes             | if an adapter fits |
         | another place of an adapter              | if it fits      | no              |
         """
-        if path.name == CASE_FILE:
-            return path.is_file()
+        if path.name in {CASE_FILE, "SKILL.md"}:
+            return path.name == CASE_FILE and path.is_file()
+        from pytest_upskill.cases.adapters import registry
+
         is_certain = self._is_listed(path) or registry.is_certain(path)
         if not (is_certain or registry.adapters_at(path)) or not path.is_file():
             return False
@@ -96,6 +104,8 @@ class CaseDiscovery:
         return any(map(path.match, self.patterns))
 
     def _reading(self, path: Path) -> Reading | None:
+        from pytest_upskill.cases.adapters import registry
+
         return registry.read(path, read_text(path))
 
     def owning_skill(self, case_file: Path) -> Path | None:
@@ -173,6 +183,8 @@ class CaseDiscovery:
         if reading and (reading.skill or any(each.draft.skills for each in reading.entries)):
             return None
         skills = list(self._search.skills_below(top))
+        from pytest_upskill.cases.adapters import registry
+
         if not is_in_case_folder:
             if not registry.is_certain(case_file):
                 return None
@@ -182,6 +194,8 @@ class CaseDiscovery:
 
     def _skills_with_cases_in(self, top: Path) -> set[Path]:
         """Return the skills to which the case files in and below a folder belong."""
+        from pytest_upskill.cases.adapters import registry
+
         if top not in self._skills_with_cases:
             files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
             if (top / "SKILL.md").exists():
@@ -277,6 +291,8 @@ def _is_name_of(skill: Path, name: str) -> bool:
 
 def _enclosing_skill(case_file: Path) -> Path | None:
     """Return the skill whose folder contains the file, if the file is in a place for cases."""
+    from pytest_upskill.cases.adapters import registry
+
     for folder in case_file.parents[:_MOST_ABOVE]:
         if (folder / "SKILL.md").exists():
             below = case_file.parent.relative_to(folder).as_posix()

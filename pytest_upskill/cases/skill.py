@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,16 @@ MAX_PROMPT_BYTES, MAX_PROMPT_FILES = 256 << 10, 100
 """Maximum of a case's files that a prompt can hold; an agent finds more."""
 
 
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
 PLACEHOLDER = "Replace this with "
 """How the questions begin that ``pytest-upskill init`` writes, to be replaced."""
+
+
+def plain_name(name: str) -> str:
+    """Normalize the name of a skill: drop path and namespace, lower-case it, join with hyphens."""
+    last = name.strip().removesuffix("/SKILL.md").rstrip("/").rpartition("/")[2]
+    return _NOT_IN_NAMES.sub("-", last.rpartition(":")[2].lower()).strip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

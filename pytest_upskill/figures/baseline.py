@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -83,7 +84,10 @@ class Baseline:
     """Cases in the order of their ids."""
 
 
-_BASELINE = TypeAdapter(Baseline)
+@cache
+def _baseline() -> TypeAdapter[Baseline]:
+    """Return what reads and writes a baseline; slow to make, and most sessions have none."""
+    return TypeAdapter(Baseline)
 
 
 def read_baseline(file: Path) -> Baseline | None:
@@ -100,7 +104,7 @@ def read_baseline(file: Path) -> Baseline | None:
                 f"{file}: format {newer} is newer than this pytest-upskill reads ({FORMAT}): "
                 "pip install -U pytest-upskill"
             )
-        return _BASELINE.validate_json(text)
+        return _baseline().validate_json(text)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -133,7 +137,7 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
 
 def _text(baseline: Baseline) -> str:
     """Return JSON with a line for each field and case, which keeps diffs and conflicts small."""
-    head = _BASELINE.dump_python(baseline, mode="json", exclude_none=True)
+    head = _baseline().dump_python(baseline, mode="json", exclude_none=True)
     cases = ",\n".join(f"  {_json(case)}" for case in head.pop("cases"))
     lines = (f" {_json(name)}: {_json(value)},\n" for name, value in head.items())
     return "{\n" + "".join(lines) + ' "cases": [\n' + cases + "\n ]\n}\n"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.cases.skill import Trigger
+from pytest_upskill.cases.skill import Trigger, plain_name
 
 CONTRADICTION = "it says both that the skill should be chosen and that it should not"
 
@@ -34,8 +34,6 @@ _NOT = re.compile(
 
 _BLANKS_OF_SENTENCE = 4
 """Fewest blanks of a text that is a sentence, not a name."""
-
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,12 +207,6 @@ def names_in(value: object) -> Iterator[str]:
 def is_sentence(text: str) -> bool:
     """Return whether a text has too many words for the name of a skill."""
     return text.count(" ") >= _BLANKS_OF_SENTENCE
-
-
-def plain_name(name: str) -> str:
-    """Normalize the name of a skill: drop path and namespace, lower-case it, join with hyphens."""
-    last = name.strip().removesuffix("/SKILL.md").rstrip("/").rpartition("/")[2]
-    return _NOT_IN_NAMES.sub("-", last.rpartition(":")[2].lower()).strip("-")
 
 
 def normalize(kind: str) -> str:

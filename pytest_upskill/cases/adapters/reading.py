@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry
-from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, plain_name, trigger_of
-from pytest_upskill.cases.skill import Case, Trigger
+from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, trigger_of
+from pytest_upskill.cases.skill import Case, Trigger, plain_name
 from pytest_upskill.cases.source.case_ids import lenient_ids
 from pytest_upskill.cases.source.document import (
     BadFile,

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape
-from pytest_upskill.cases.adapters.choice import Choice, names_in, plain_name
+from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.fields import Name, NeedsAgent, Prompt
 from pytest_upskill.cases.adapters.graders import (
     BUDGET,
@@ -34,6 +34,7 @@ from pytest_upskill.cases.adapters.graders import (
     patterns,
     tools_named,
 )
+from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.result import Check
 

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from pytest_upskill.cases.adapters.choice import plain_name
 from pytest_upskill.cases.case_inputs import CaseInputs
-from pytest_upskill.cases.skill import Case, GateRule, Trigger
+from pytest_upskill.cases.skill import Case, GateRule, Trigger, plain_name
 from pytest_upskill.cases.skill_meta import schema
 from pytest_upskill.cases.skill_meta.expected import (
     CommandEntry,
