@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
@@ -67,7 +68,10 @@ class LeftBatch:
     """The identity of each request by its id in the batch."""
 
 
-_NOTE = TypeAdapter(LeftBatch)
+@cache
+def _note() -> TypeAdapter[LeftBatch]:
+    """Return what reads and writes a note; slow to make, and most sessions have none."""
+    return TypeAdapter(LeftBatch)
 
 
 class BatchNotes:
@@ -87,7 +91,7 @@ class BatchNotes:
         notes = {}
         for file in sorted(self.folder.glob("*.json")):
             with suppress(OSError, ValidationError):
-                note = _NOTE.validate_json(read_state(file))
+                note = _note().validate_json(read_state(file))
                 if note.id or time.time() - note.began < _FORGOTTEN_S:
                     notes[file] = note
                 else:
@@ -104,7 +108,7 @@ class BatchNotes:
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             write_file(ignore, b"*\n")
-        write_file(file, _NOTE.dump_json(note, indent=1) + b"\n")
+        write_file(file, _note().dump_json(note, indent=1) + b"\n")
         return file
 
     def delete(self, file: Path) -> None:

@@ -223,7 +223,6 @@ def test_skills_without_cases_are_named_where_nothing_ran(
     ("file", "pattern"),
     [
         ("skills/{}/my-scenarios.json", "my-scenarios.json"),
-        ("evaluations/{}.json", "evaluations/*.json"),
         ("skills/{0}/{0}.scenario.yaml", "*.scenario.yaml"),
     ],
 )
