@@ -31,6 +31,7 @@ from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.plugin_hooks import decider, extensions_of
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
+from pytest_upskill.session.strangers import HooksOfParent
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
 from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description, plan
@@ -50,7 +51,7 @@ class CaseFailed(AssertionError):  # noqa: N818  a failed test, not an error of 
     """Too few runs of a trial passed; the message is the failure report."""
 
 
-class ItemOutsidePackages(pytest.Item):
+class ItemOutsidePackages(HooksOfParent, pytest.Item):
     """An item that belongs to no Python package, even if its folder is one.
 
     To set a package up, pytest imports its ``__init__.py``. Skills need no such import.
@@ -225,7 +226,7 @@ def _conditions(mark: pytest.Mark) -> tuple[object, ...]:
 _CASES = pytest.StashKey[int]()
 
 
-class SkillFile(pytest.File):
+class SkillFile(HooksOfParent, pytest.File):
     """A case file of one or more skills, or a ``SKILL.md`` that is named instead of its folder."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
@@ -273,7 +274,7 @@ class SkillFile(pytest.File):
             raise self.CollectError("\n".join(errors))
 
 
-class SkillCases(pytest.Collector):
+class SkillCases(HooksOfParent, pytest.Collector):
     """The cases of one skill in a file for several skills."""
 
     def __init__(self, *, skill: Skill, **kwargs: Any) -> None:

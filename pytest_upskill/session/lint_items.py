@@ -29,6 +29,7 @@ from pytest_upskill.session.items import ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
+from pytest_upskill.session.strangers import HooksOfParent
 from pytest_upskill.trials.trial import why_unlisted
 
 
@@ -55,7 +56,7 @@ class SkillsWithoutCases:
         return None
 
 
-class LintFile(pytest.File):
+class LintFile(HooksOfParent, pytest.File):
     """A case file, or a ``SKILL.md`` without one, that is linted and not run."""
 
     def collect(self) -> Iterator[LintItem]:

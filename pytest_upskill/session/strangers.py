@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,13 +18,32 @@ from pytest_upskill import CASE_FILES, CASE_SUFFIXES
 from pytest_upskill.project.messages import listed, safe_line
 from pytest_upskill.session.case_files import discovery_of, shown
 
+if TYPE_CHECKING:
+    from pluggy import HookRelay
+
 NOT_COLLECTED = pytest.StashKey[list[str]]()
 """Names of the files that pytest would have imported."""
 
 _FOLDERS_OF_EVALS = frozenset({"eval", "evals", "evaluations"})
 
 
-class StrangersFolder(pytest.File):
+class HooksOfParent:
+    """A node with the hooks of its parent.
+
+    Those of its own folder are those of the ``conftest.py`` that pytest has loaded for it, which
+    are none for a folder of strangers.
+    """
+
+    parent: pytest.Collector | None
+
+    @property
+    def ihook(self) -> HookRelay:
+        """Return the hooks that apply to the node."""
+        assert self.parent is not None
+        return self.parent.ihook
+
+
+class StrangersFolder(HooksOfParent, pytest.File):
     """The folder of a skill or of evals, and every folder below it.
 
     It is no `pytest.Directory`, whose ``conftest.py`` and ``__init__.py`` pytest would import.
