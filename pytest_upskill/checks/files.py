@@ -86,7 +86,9 @@ class GitState:
     @property
     def staged(self) -> list[str]:
         """Names of the files whose changes are staged."""
-        return [line[3:].rpartition(" -> ")[2] for line in self.status if line[0] not in " ?"]
+        names = [line[3:].rpartition(" -> ")[2] for line in self.status if line[0] not in " ?"]
+        # Git quotes names with blanks.
+        return [re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] == '"' else name for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
