@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pytest_upskill.cases.adapters.reading import Reading
 
 _PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
-_HOMES = (".", *_PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
+_GROUPS = tuple(f"{home}/*" for home in _PLAIN_HOMES)
+_HOMES = (".", *_PLAIN_HOMES, *_GROUPS, "plugins/*/skills", "*/skills")
 """Folders of skills, relative to a folder above a case file; a star stands for any folder."""
 
 _OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|prompts|queries)\b.*")

@@ -119,6 +119,7 @@ def test_an_evals_file_without_a_skill_says_so_when_it_is_named(run_once: Run) -
         ("skills", "evals/billing/cases.json"),
         ("skills", "workspace/billing/trigger-eval.json"),
         (".github/skills", "evals/evals.json"),
+        (".github/skills/money", "evals/evals.json"),
         (".claude/skills", "evals/evals.json"),
         (".agents/skills", "evals/billing/evals.json"),
         ("plugins/money/skills", "tests/money/billing/eval.yaml"),
