@@ -134,7 +134,7 @@ def _proposed_cases(options: argparse.Namespace, root: Path) -> str | None:
     say(f"{folder}: has no cases: a teacher proposes some")
     url = ["--eval-base-url", options.base_url] if options.base_url else []
     evaluated = [f"--eval-model={student}" for student in students]
-    if code := CASES.run(parse("cases", CASES, [str(folder), "--queries=1", *evaluated, *url])):
+    if code := CASES.run(parse("cases", CASES, [str(folder), "--queries=0", *evaluated, *url])):
         sys.exit(code)
     if (folder / CASE_FILE).is_file():
         return None

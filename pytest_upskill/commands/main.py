@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "refine": "search for a better version of a skill, and prove that it is better",
     "runs": "show the lift of each skill on each model, run after run",
     "list": "list skills, with their cases and latest verdicts",
-    "judge": "draw answers to label, and check a judge against the labels",
+    "judge": "draw answers, label them, and check a judge against the labels",
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""

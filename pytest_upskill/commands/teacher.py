@@ -126,7 +126,7 @@ def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int,
     for option, (default, meaning) in counts.items():
         group.add_argument(
             option,
-            type=whole_number_type(1, _MAX_COUNT),
+            type=whole_number_type(0 if option == "--queries" else 1, _MAX_COUNT),
             default=default,
             metavar="N",
             help=f"{meaning} (default: %(default)s)" if default else meaning,

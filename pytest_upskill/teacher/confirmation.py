@@ -20,7 +20,7 @@ from pytest_upskill.teacher.holdout import (
     text_digest,
 )
 from pytest_upskill.teacher.looks import STRIDE, Comparison, Ledger, Look
-from pytest_upskill.teacher.outcome import CommandOutcome, comparison_lines, figures_of
+from pytest_upskill.teacher.outcome import CommandOutcome, comparison_lines, figures_of, p_text
 from pytest_upskill.teacher.versions import estimate_tokens
 from pytest_upskill.trials.digests import case_digest
 from pytest_upskill.trials.result import TrialResult
@@ -78,7 +78,7 @@ class Confirmation:
     def evidence(self) -> str:
         """The figures of the decision, in words."""
         acceptance = self.acceptance
-        text = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {self.look}"
+        text = f"{p_text(acceptance.p)}, level {acceptance.alpha:.2g} at look {self.look}"
         if self.growth:
             text += f"; {self.growth:+,} tokens for {100 * self.best_lift:+.0f} points"
         if not self.cut_failures:

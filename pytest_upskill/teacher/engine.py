@@ -323,7 +323,7 @@ class Part:
 
 def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
     """Yield a line for each part, and the total with the maximum cost."""
-    answers, recorded, costs = 0, 0, list[float | None]()
+    answers, recorded, costs, likely = 0, 0, list[float | None](), 0.0
     for part in parts:
         estimate = engine.estimate(part.trials)
         runs = estimate.runs * part.times
@@ -331,12 +331,14 @@ def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
         recorded += estimate.recorded
         for model in estimate.models:
             costs.append(None if model.max_usd is None else model.max_usd * part.times)
+            likely += (model.likely.usd or 0.0) * part.times
         yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
     known = [cost for cost in costs if cost is not None]
     total = money(sum(known) if known or not costs else None, at_most=True)
     unknown = ", and models of unknown price" if known and None in costs else ""
     of_recorded = f", {recorded} of them recorded" if recorded else ""
-    yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}"
+    expected = f", likely below {money(likely)}" if likely else ""
+    yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}{expected}"
 
 
 def check_models(engine: Engine) -> None:

@@ -279,8 +279,10 @@ class Drafts:
     def comments(self, skill: str) -> str:
         """Return what an author has written about the versions of a skill, "" if nothing."""
         written = []
-        for folder in sorted(self._parent.glob(f"{_safe_name(skill)}-????????")):
-            text = _text_of(folder / COMMENTS)
+        for file in sorted(self._parent.glob(f"*/{COMMENTS}")):
+            text = _text_of(file)
+            if not text.startswith(f"# Comments on {skill}\n"):
+                continue
             for heading, *lines in (part.split("\n") for part in _HEADING.split(text)[1:]):
                 comment = "\n".join(line for line in lines if not line.startswith(">")).strip()
                 written += [f"{heading}\n{comment}"] if comment else []

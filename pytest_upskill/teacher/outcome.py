@@ -66,6 +66,13 @@ def comparison_lines(
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
 
 
+def p_text(p: float) -> str:
+    """Return ``p = 0.012``, or that it is too small to matter how small."""
+    return f"p = {p:.2g}" if p >= _TINY else "p < 0.0001"
+
+
+_TINY = 0.0001
+
 DRY_RUN = "--dry-run: nothing was requested"
 """The reason if the user wanted only the plan."""
 
@@ -240,7 +247,9 @@ def _last_lines(outcome: CommandOutcome, review: Review) -> Iterator[str]:
 def _next_step(outcome: CommandOutcome) -> str:
     """Return what to do after a decision."""
     if outcome.applied and outcome.figures:
-        return "review the change with 'git diff', then commit it with .upskill/looks"
+        is_new = outcome.command == "generate"
+        review = "read the skill" if is_new else "review the change with 'git diff'"
+        return f"{review}, then commit it with .upskill/looks"
     if outcome.applied:
         return "run the cases with 'pytest-upskill eval'"
     if outcome.decision == "accepted":
@@ -282,6 +291,7 @@ def _page(outcome: CommandOutcome, review: Review, folder: Path) -> str:
         review=review,
         last_lines=[*_last_lines(outcome, review)],
         new_code=new_code(review.new, review.old),
+        p_text=p_text,
         by_reason=by_reason,
         comments=folder / COMMENTS,
         css=Markup(css),  # noqa: S704  the package's own file

@@ -217,18 +217,6 @@ BUDGET = 48_000
 MAX_BYTES = 64 << 20
 """Size of a file that is read: sessions of agents get long."""
 
-_PLURALS: Mapping[str, str] = MappingProxyType(
-    {
-        "user": "user's turns",
-        "assistant": "agent's turns",
-        "call": "tool calls",
-        "error": "errors",
-        "result": "tool results",
-        "text": "sections",
-    }
-)
-"""Kinds of events in the plural."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -251,7 +239,7 @@ class Source:
         if len(self.text) != self.characters:
             parts.append(f"{len(self.text):,} will be sent")
         parts += [f"{count} {kind} removed" for kind, count in self.removed.items()]
-        parts += [f"{_PLURALS[kind]} left out: {count}" for kind, count in self.left_out.items()]
+        parts += [f"{kind} parts left out: {count}" for kind, count in self.left_out.items()]
         if self.shortened:
             parts.append(f"{self.shortened} shortened")
         return "; ".join(parts)

@@ -92,6 +92,10 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert len(read_history(depot.folder / ".upskill" / "runs").series[0].points) == 1
     assert sorted(file.name for file in folder.parent.iterdir()) == ["bay-codes", "codes"]
 
+    capsys.readouterr()
+    assert depot.run("refine", "skills/bay-codes", "--dry-run") == 0
+    assert "look 1 at this hold-out, level 0.025" in capsys.readouterr().err
+
     (folder / "SKILL.md").write_text("Mine.", "utf-8")
     assert depot.run("generate", TASK, "--from", source, "--yes") == 4
     assert "skills/bay-codes: exists already" in capsys.readouterr().err

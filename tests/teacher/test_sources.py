@@ -86,7 +86,7 @@ def test_a_document_is_cut_at_its_headings_the_last_section_first() -> None:
     assert "# Part 10\n" not in source.text
     assert str(source).startswith(
         f"doc.md: text, {len(text):,} characters; {len(source.text):,} will be sent; "
-        f"sections left out: {source.left_out['text']}"
+        f"text parts left out: {source.left_out['text']}"
     )
 
 
