@@ -6,7 +6,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
@@ -41,8 +41,7 @@ def lines_of(text: str, config: pytest.Config) -> list[str]:
     return wrap(text, config.get_terminal_writer().fullwidth)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Warning:
+class _Warning(NamedTuple):
     place: str
     path: str
     line: int
@@ -50,17 +49,6 @@ class _Warning:
     text: str
     message: str
     """Text of the single warning; pytest prints path and line before it."""
-
-    @classmethod
-    def of(cls, place: str, text: str, case: str) -> _Warning:
-        match = _PLACE.fullmatch(place)
-        assert match is not None  # the path may be any text
-        path, line = match["path"], int(match["line"] or 1)
-        if case:
-            message = f"{case}: {text}"
-        else:
-            message = text if place == f"{path}:{line}" else f"{place}: {text}"
-        return cls(place=place, path=path, line=line, text=text, message=message)
 
 
 class GroupedWarnings:
@@ -87,12 +75,16 @@ class GroupedWarnings:
         """
         if not self._config.pluginmanager.has_plugin("warnings"):
             return
-        warning = _Warning.of(safe_line(place), safe_line(text), case)
+        place, text = safe_line(place), safe_line(text)
+        match = _PLACE.fullmatch(place)
+        assert match is not None  # the path may be any text
+        path, line = match["path"], int(match["line"] or 1)
+        about = case or ("" if place == f"{path}:{line}" else place)
+        message = f"{about}: {text}" if about else text
         with warnings.catch_warnings(record=True) as recorded:
-            message = pytest.PytestWarning(warning.message)
-            warnings.warn_explicit(message, None, warning.path, warning.line)
+            warnings.warn_explicit(pytest.PytestWarning(message), None, path, line)
         if recorded:
-            self._by_cause[_QUOTED.sub("", text)].append(warning)
+            self._by_cause[_QUOTED.sub("", text)].append(_Warning(place, path, line, text, message))
 
     def note_lines(self, lines: Iterable[str]) -> list[str]:
         """Add warnings of the form ``place: text``; return those that filters turn into errors."""

@@ -44,6 +44,7 @@ from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.trials.digests import judge_name
+from pytest_upskill.trials.needs import skip_reasons
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm
 
@@ -229,17 +230,15 @@ class Records:
 
     def skip_reasons(self) -> Iterable[str]:
         """Return why cases were skipped, on every model for which they were to run."""
-        measured = {(each.path, each.cell_key.chooses, each.result.case) for each in self.measured}
-        reasons = {
-            (key.path, key.chooses, case): reason
+        skipped = (
+            ((key.path, case, key.chooses), reason)
             for key, cases in self.skipped.items()
             for case, reason in cases.items()
-        }
-        return {
-            (path, case): reason
-            for (path, chooses, case), reason in reasons.items()
-            if (path, chooses, case) not in measured
-        }.values()
+        )
+        return skip_reasons(
+            skipped,
+            {(each.path, each.result.case, each.cell_key.chooses) for each in self.measured},
+        )
 
     def add(self, report: pytest.TestReport) -> None:
         """Record what a report says of a trial."""

@@ -32,7 +32,7 @@ from pytest_upskill.session.messages import QUIETEST, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import SETTINGS, Settings
-from pytest_upskill.trials.needs import measured_by, skip_lines
+from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
 from pytest_upskill.trials.trial import Trial
 
 
@@ -202,19 +202,15 @@ def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
     trials = [item for item in items if isinstance(item, TrialItem)]
     if not trials:
         return []
-    cases = {(item.case_path, item.trial.case.id): item.trial.case for item in trials}
-    skipped: dict[tuple[str, str, bool], str] = {}
-    for item in trials:
-        if item.why_skipped:
-            skipped[item.case_path, item.trial.case.id, item.trial.chooses] = item.why_skipped
-    for item in trials:  # on one model it may be skipped, and run on another
-        if not item.why_skipped:
-            skipped.pop((item.case_path, item.trial.case.id, item.trial.chooses), None)
-    reasons = {(path, case): reason for (path, case, _), reason in skipped.items()}
+    keys = [(item.case_path, item.trial.case.id, item.trial.chooses) for item in trials]
+    cases = {key[:2]: item.trial.case for key, item in zip(keys, trials, strict=True)}
+    reasons = [item.why_skipped for item in trials]
+    skipped = [(key, reason) for key, reason in zip(keys, reasons, strict=True) if reason]
+    measured = {key for key, reason in zip(keys, reasons, strict=True) if not reason}
     ways = measured_by(cases.values()) or "none can be measured"
     return [
         f"upskill: {counted(len(cases), 'case')}: {ways}",
-        *(f"upskill: {line}" for line in skip_lines(reasons.values(), len(cases))),
+        *(f"upskill: {line}" for line in skip_lines(skip_reasons(skipped, measured), len(cases))),
     ]
 
 
@@ -333,12 +329,8 @@ def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
 
 def _sum_if_known(costs: Iterable[float | None]) -> float | None:
     """Return the sum of costs; None if one of them is unknown."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
+    known = [*costs]
+    return None if None in known else sum(cost for cost in known if cost is not None)
 
 
 def _ungraded(gates: Iterable[Gate]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_upskill.cases.skill import PLACEHOLDER, Case
 from pytest_upskill.project.messages import counted, listed
@@ -68,6 +68,22 @@ def _ways(case: Case) -> Iterator[str]:
 
 def _has_only_statements(case: Case) -> bool:
     return len(case.judge_checks) == len(case.checks)
+
+
+CaseKey = tuple[str, str, bool]
+"""Path of the case file, id of a case, and whether it is about which skill is chosen."""
+
+
+def skip_reasons(
+    skipped: Iterable[tuple[CaseKey, str]], measured: Collection[CaseKey]
+) -> Iterable[str]:
+    """Return why cases are skipped on every model for which they are to run, one each.
+
+    Args:
+        skipped: The skipped trials, with the reasons.
+        measured: The others.
+    """
+    return {key[:2]: reason for key, reason in skipped if key not in measured}.values()
 
 
 def skip_lines(reasons: Iterable[str], total: int = 0) -> list[str]:
