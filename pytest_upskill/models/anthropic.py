@@ -5,7 +5,7 @@ Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/d
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -66,12 +66,11 @@ class AnthropicClient:
         return await self._send(request, streams=True)
 
     async def _send(self, request: Request, *, streams: bool) -> Completion:
-        call = Call(request=request, endpoint=self._endpoint)
         body = messages_body(request) | ({"stream": True} if streams else {})
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
         sent = self._sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
-        return await call.complete(sent, self._module, "messages", read_message)
+        return await self._call(request).complete(sent, "messages", read_message)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -86,12 +85,12 @@ class AnthropicClient:
             for name, request in requests.items()
         ]
         sent = self._sdk.post(_BATCHES, body={"requests": bodies}, cast_to=httpx2.Response)
-        return str((await self._fetch(next(iter(requests.values())), sent))["id"])
+        return str((await self._call(next(iter(requests.values()))).fetch(sent))["id"])
 
     async def status(self, batch: str, request: Request) -> BatchStatus:
         """Return how far a batch is."""
         sent = self._sdk.get(f"{_BATCHES}/{batch}", cast_to=httpx2.Response)
-        body = await self._fetch(request, sent)
+        body = await self._call(request).fetch(sent)
         counts = dict(body.get("request_counts") or {})
         waiting = counts.pop("processing", 0)
         ended = body["processing_status"] == "ended"
@@ -102,7 +101,7 @@ class AnthropicClient:
     ) -> Mapping[str, Completion | ProviderError]:
         """Return what became of the requests of a batch that has ended."""
         sent = self._sdk.get(f"{_BATCHES}/{batch}/results", cast_to=httpx2.Response)
-        lines = await self._fetch(next(iter(requests.values())), sent, is_file=True)
+        lines = await self._call(next(iter(requests.values()))).fetch(sent, is_file=True)
         return {
             line["custom_id"]: self._result(requests[line["custom_id"]], line["result"])
             for line in lines
@@ -112,16 +111,13 @@ class AnthropicClient:
     async def cancel(self, batch: str, request: Request) -> None:
         """Cancel a batch."""
         sent = self._sdk.post(f"{_BATCHES}/{batch}/cancel", cast_to=httpx2.Response)
-        await self._fetch(request, sent)
+        await self._call(request).fetch(sent)
 
-    async def _fetch(
-        self, request: Request, sent: Awaitable[httpx2.Response], *, is_file: bool = False
-    ) -> Any:
-        call = Call(request=request, endpoint=self._endpoint)
-        return await call.fetch(sent, self._module, is_file=is_file)
+    def _call(self, request: Request) -> Call:
+        return Call(request=request, endpoint=self._endpoint, sdk=self._module)
 
     def _result(self, request: Request, result: Mapping[str, Any]) -> Completion | ProviderError:
-        call, kind = Call(request=request, endpoint=self._endpoint), result["type"]
+        call, kind = self._call(request), result["type"]
         if kind == "errored":
             error = get_field(get_field(result, "error"), "error")
             status = _ERROR_STATUS.get(str(get_field(error, "type")), 500)

@@ -162,11 +162,12 @@ class Call:
 
     request: Request
     endpoint: Endpoint
+    sdk: Any = None
+    """The SDK's module, whose exceptions have the same names in both SDKs."""
 
     async def complete(
         self,
         sent: Awaitable[httpx2.Response],
-        sdk: Any,
         wire: Format,
         read: Callable[[Mapping[str, Any]], Completion],
     ) -> Completion:
@@ -175,7 +176,6 @@ class Call:
         Args:
             sent: The SDK's call, which returns the HTTP response: to build the SDK's class of the
                 reply would take a tenth of a request's CPU time and validate nothing.
-            sdk: The SDK's module, whose exceptions have the same names in both SDKs.
             wire: The format of the reply, if it is streamed.
             read: Reads the completion from the body of a reply. AttributeError, LookupError and
                 TypeError mean that the reply is malformed, ErrorReply that it is an error.
@@ -185,7 +185,7 @@ class Call:
         """
         started = time.perf_counter()
         try:
-            body, headers = await self._reply(sent, sdk, partial(_read, wire=wire))
+            body, headers = await self._reply(sent, partial(_read, wire=wire))
             if not isinstance(body, Mapping):
                 raise self._unusable_error(body)
         except _Filtered:
@@ -241,22 +241,19 @@ class Call:
         except ProviderError as error:
             return error
 
-    async def fetch(
-        self, sent: Awaitable[httpx2.Response], sdk: Any, *, is_file: bool = False
-    ) -> Any:
+    async def fetch(self, sent: Awaitable[httpx2.Response], *, is_file: bool = False) -> Any:
         """Return the redacted JSON of a reply about a batch, or of each line of a file.
 
         Raises:
             ProviderError: There is no usable reply.
         """
         parse = _read_lines if is_file else httpx2.Response.json
-        body, _ = await self._reply(sent, sdk, parse)
+        body, _ = await self._reply(sent, parse)
         return body
 
     async def _reply(
         self,
         sent: Awaitable[httpx2.Response],
-        sdk: Any,
         parse: Callable[[httpx2.Response], object],
     ) -> tuple[Any, Mapping[str, str]]:
         """Return the redacted content of a reply with status 200, and its headers."""
@@ -266,12 +263,12 @@ class Call:
         try:
             response = await sent
             body = redactor.redact_json(parse(response))
-        except sdk.APIStatusError as error:
+        except self.sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
             if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
                 raise _Filtered(error_message(body)) from None
             raise self.http_error(error.status_code, body, headers) from None
-        except sdk.APIConnectionError as error:
+        except self.sdk.APIConnectionError as error:
             raise self._connection_error(error) from None
         except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
             raise self._too_long_error() from None

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -101,7 +101,6 @@ class OpenAIClient:
         return self._dialects.get(model) or Dialect.of(model)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
-        call = Call(request=request, endpoint=self._endpoint)
         path, wire, read = _FORMATS[dialect.responses]
         body = responses_body(request) if dialect.responses else chat_body(request, dialect)
         if dialect.streams:
@@ -110,7 +109,7 @@ class OpenAIClient:
         # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
         # aliases of keys, and this body has none.
         sent = self._sdk.post(path, body=body, cast_to=httpx2.Response, options=_BEARER_ONLY)
-        return await call.complete(sent, self._module, wire, read)
+        return await self._call(request).complete(sent, wire, read)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -136,10 +135,10 @@ class OpenAIClient:
             cast_to=httpx2.Response,
             options={**_BEARER_ONLY, "headers": {"content-type": "multipart/form-data"}},
         )
-        file = await self._fetch(first, sent)
+        file = await self._call(first).fetch(sent)
         body = {"input_file_id": file["id"], "endpoint": path, "completion_window": "24h"}
         sent = self._sdk.post("/batches", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY)
-        return str((await self._fetch(first, sent))["id"])
+        return str((await self._call(first).fetch(sent))["id"])
 
     async def status(self, batch: str, request: Request) -> BatchStatus:
         """Return how far a batch is."""
@@ -163,7 +162,7 @@ class OpenAIClient:
                         found[line["custom_id"]] = self._result(request, line)
         for name, request in requests.items():
             if name not in found and body["status"] != "completed":
-                call = Call(request=request, endpoint=self._endpoint)
+                call = self._call(request)
                 found[name] = call.not_processed(body["status"])
                 errors = get_field(body.get("errors"), "data")
                 if isinstance(errors, list) and errors:
@@ -175,20 +174,17 @@ class OpenAIClient:
         sent = self._sdk.post(
             f"/batches/{batch}/cancel", cast_to=httpx2.Response, options=_BEARER_ONLY
         )
-        await self._fetch(request, sent)
+        await self._call(request).fetch(sent)
 
     async def _get(self, path: str, request: Request, *, is_file: bool = False) -> Any:
         sent = self._sdk.get(path, cast_to=httpx2.Response, options=_BEARER_ONLY)
-        return await self._fetch(request, sent, is_file=is_file)
+        return await self._call(request).fetch(sent, is_file=is_file)
 
-    async def _fetch(
-        self, request: Request, sent: Awaitable[httpx2.Response], *, is_file: bool = False
-    ) -> Any:
-        call = Call(request=request, endpoint=self._endpoint)
-        return await call.fetch(sent, self._module, is_file=is_file)
+    def _call(self, request: Request) -> Call:
+        return Call(request=request, endpoint=self._endpoint, sdk=self._module)
 
     def _result(self, request: Request, line: Mapping[str, Any]) -> Completion | ProviderError:
-        call, response = Call(request=request, endpoint=self._endpoint), line.get("response")
+        call, response = self._call(request), line.get("response")
         if not isinstance(response, Mapping):
             return call.not_processed(str(get_field(line.get("error"), "code") or "failed"))
         dialect = self._dialect(request.model)
