@@ -107,7 +107,9 @@ class CaseDiscovery:
     def _reading(self, path: Path) -> Reading | None:
         from pytest_upskill.cases.adapters import registry
 
-        return registry.read(path, read_text(path))
+        is_certain = self._is_listed(path) or registry.is_certain(path)
+        others = registry.ADAPTERS if is_certain else ()
+        return registry.read(path, read_text(path), adapters=others)
 
     def owning_skill(self, case_file: Path) -> Path | None:
         """Return the folder of the skill that a case file belongs to, None if there is none.

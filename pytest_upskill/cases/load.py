@@ -195,7 +195,9 @@ class _Loader:
         if self._path.suffix not in CASE_SUFFIXES:
             what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
             raise BadFile([Problem(what=what)])
-        reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
+        reading = self._discovery.reading(self._path)
+        if reading is None:
+            reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
         if reading is None:
             raise registry.unfit(self._path, text)
         self._compared = compared_files(reading.document)

@@ -272,6 +272,10 @@ class Adapter:
         """Return whether the folder of a file is one that the tool has for its files."""
         return self._in_folders.search(path) is not None
 
+    def reads(self, suffix: str) -> bool:
+        """Return whether the tool has files of a format, such as ``.json``."""
+        return any(suffix[1:] in place for place in self.places)
+
     def is_place(self, path: str) -> bool:
         """Return whether a file of this path, with slashes, may be the tool's."""
         return self._pattern.search(path) is not None

@@ -100,7 +100,8 @@ def read(
     document = parse(text)
     placed = adapters_at(path)
     certain, name = None, path.as_posix()
-    for adapter in dict.fromkeys((*placed, *adapters)):
+    others = (adapter for adapter in adapters if adapter.reads(suffix or path.suffix.lower()))
+    for adapter in dict.fromkeys((*placed, *others)):
         reading = read_document(adapter, document, adapter.beside(path))
         if reading.fits(is_placed=adapter in placed):
             return reading
