@@ -28,6 +28,8 @@ class Prefetcher(Generic[K, T]):
         in_order: Whether a key keeps its position, even if it is waited for.
         lookahead: Maximum number of keys that start without being waited for, so that stopping
             early wastes no more than that; None for no limit.
+        is_final: Returns whether a value stands; the key of another is fetched once more after all
+            others of its lane. Not with ``in_order`` or ``lookahead``: others may wait for it.
         known: Values of further keys, which need no fetch.
         close: Releases what ``fetch`` opened on the loop; its exceptions are raised by ``stop``.
     """
@@ -40,6 +42,7 @@ class Prefetcher(Generic[K, T]):
         width: int,
         in_order: bool = False,
         lookahead: int | None = None,
+        is_final: Callable[[T], bool] = lambda _: True,
         known: Mapping[K, T] = MappingProxyType({}),
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -50,6 +53,8 @@ class Prefetcher(Generic[K, T]):
             self._futures[key] = Future()
             self._futures[key].set_result(value)
         self._fetch = fetch
+        self._is_final = is_final
+        self._fetched_again: set[K] = set()
         self._close = close
         self._close_error: Exception | None = None
         self._width = width
@@ -135,7 +140,15 @@ class Prefetcher(Generic[K, T]):
                     raise
                 future.set_exception(error)  # raised where the key is waited for
             else:
-                future.set_result(value)
+                if self._is_final(value) or not self._may_fetch_again(key):
+                    future.set_result(value)
+                else:
+                    self._fetched_again.add(key)
+                    queue[key] = None  # at its end
+
+    def _may_fetch_again(self, key: K) -> bool:
+        waits = self._in_order or self._lookahead is not None
+        return not waits and key not in self._fetched_again
 
     def _may_start(self, key: K) -> bool:
         if self._lookahead is None or key in self._prioritized:
@@ -145,7 +158,7 @@ class Prefetcher(Generic[K, T]):
     def _prioritize(self, key: K) -> None:
         self._prioritized.add(key)
         queue = self._queue_of[key]
-        if key in queue and not self._in_order:
+        if key in queue and not self._in_order and key not in self._fetched_again:
             queue.move_to_end(key, last=False)
         self._priorities_changed.set()
 

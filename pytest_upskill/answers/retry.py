@@ -217,6 +217,7 @@ class Retries:
         return ProviderError(
             health.stop(attempts.request.model, message) if stops else message,
             status=error.status,
+            retryable=error.retryable and not stops,
             retry_after=error.retry_after,
             fatal=stops,
             billable=error.billable,

@@ -108,6 +108,8 @@ class Service:
             width=max(2 * policy.concurrency, len(trials) * runs if batches else 0),
             # A batch that is not complete would only be a further one.
             lookahead=None if batches else policy.lookahead,
+            # A run that is missing is requested again at the end, when the trouble may be over.
+            is_final=lambda answer: not answer.may_come_later,
             known=recorded,
             close=self._close,
         )

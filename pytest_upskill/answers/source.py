@@ -145,10 +145,12 @@ class CompletionSource:
             return Answer(completion=None, error=self._no_recording_error(request, subject))
         task = self._in_flight[request_id] = asyncio.create_task(send())
         try:
-            answer = self._answers[request_id] = await task
+            answer = await task
         finally:
             # A finished task takes ten times the memory of its result.
             del self._in_flight[request_id]
+        if not answer.may_come_later:
+            self._answers[request_id] = answer
         return answer
 
     async def aclose(self) -> None:
@@ -193,7 +195,7 @@ class CompletionSource:
                 bill.append(error.paid)
             if isinstance(error, BudgetError):
                 return Answer(completion=None, why_not_sent=str(error))
-            return Answer(completion=None, error=str(error))
+            return Answer(completion=None, error=str(error), may_come_later=error.retryable)
         completion = replace(completion, look=look())
         host, run = self.hosts[request.model], completion.agent_run
         # A run in which the agent's skill was not in place measures nothing; a new one may.

@@ -46,6 +46,8 @@ class Answer:
     """Which skill the model took; None where it had no choice."""
     error: str = ""
     """Why the run is missing: no usable reply, or a check could not be decided."""
+    may_come_later: bool = False
+    """Whether the run is missing because of trouble that may be over later."""
     why_not_sent: str = ""
     """Why no request was sent; "" if one was."""
     not_needed: bool = False

@@ -108,6 +108,18 @@ def test_every_key_is_fetched_once_however_often_it_is_waited_for(
     assert sorted(source.started) == list(KEYS)
 
 
+def test_a_key_without_a_final_value_is_fetched_once_more_after_all_others(
+    source: Source, fetchers: list[Prefetcher[int, int]]
+) -> None:
+    source.let_go()
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=1, is_final=lambda value: value != 4))
+
+    values = [value(fetchers[0], key) for key in KEYS]
+
+    assert values == [key * key for key in KEYS]
+    assert source.started == [*KEYS, 2]
+
+
 def test_a_known_key_is_not_fetched(source: Source, fetchers: list[Prefetcher[int, int]]) -> None:
     fetchers.append(Prefetcher([[0, 1]], source.fetch, width=1, known={7: -7}))
     source.wait_for(1)
