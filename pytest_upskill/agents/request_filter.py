@@ -87,6 +87,8 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
         ),
     }
 )
+_CONTENT_FIELDS = _words("id name response role")
+"""Fields of a message of Gemini's, and of the result of a tool, besides ``parts``."""
 _GENERATION_FIELDS = _words(
     "frequencyPenalty presencePenalty responseJsonSchema responseMimeType responseSchema seed "
     "stopSequences temperature thinkingConfig topK topP"
@@ -129,15 +131,19 @@ def filter_request(
         RefusedBody: The conversation contains a part that is not allowed, and whose omission would
             change its meaning.
     """
-    if wire == "generateContent":
-        return _generate_content(body, max_tokens)
     rules = _RULES[wire]
     allowed = {name: value for name, value in body.items() if name in rules.fields}
     try:
         for field in {rules.conversation_field, *_INSTRUCTIONS} & allowed.keys():
-            allowed[field] = _rebuilt(allowed[field], rules)
+            allowed[field] = (
+                _with_allowed_parts(allowed[field])
+                if wire == "generateContent"
+                else _rebuilt(allowed[field], rules)
+            )
     except RecursionError:
         raise RefusedBody(f"{rules.conversation_field}: nested too deeply") from None
+    if wire == "generateContent":
+        return allowed | _generation(body, max_tokens)
     requested = body.get(rules.limit_field)
     if isinstance(requested, int) and requested > 0:
         max_tokens = min(requested, max_tokens)
@@ -166,38 +172,36 @@ def left_out_of(wire: AgentFormat, body: _Body, allowed: _Body) -> Iterator[str]
             yield f"tool {tool.get('name') or tool.get('type')}"
 
 
-def _generate_content(body: _Body, max_tokens: int) -> dict[str, Any]:
-    """See `filter_request`; the model is part of the URL."""
+def _generation(body: _Body, max_tokens: int) -> dict[str, Any]:
+    """Return how Gemini is to answer, and the tools; the model is part of the URL."""
     rules = _RULES["generateContent"]
-    allowed = {name: value for name, value in body.items() if name in rules.fields}
-    for field in ("contents", "systemInstruction"):
-        listed = allowed[field] if isinstance(allowed.get(field), list) else None
-        if listed is not None:
-            allowed[field] = [_with_allowed_parts(each) for each in listed]
-        elif field in allowed:
-            allowed[field] = _with_allowed_parts(allowed[field])
     given = body.get("generationConfig")
     given = given if isinstance(given, Mapping) else {}
     requested = given.get(rules.limit_field)
     if isinstance(requested, int) and requested > 0:
         max_tokens = min(requested, max_tokens)
     config = {name: value for name, value in given.items() if name in _GENERATION_FIELDS}
-    allowed["generationConfig"] = {**config, rules.limit_field: max_tokens}
     tools = body.get("tools")
     own = [
         {name: tool[name] for name in rules.tool_fields}
         for tool in (tools if isinstance(tools, list) else ())
         if isinstance(tool, Mapping) and rules.tool_fields <= tool.keys()
     ]
-    return {**allowed, "tools": own} if own else allowed
+    generation = {"generationConfig": {**config, rules.limit_field: max_tokens}}
+    return {**generation, "tools": own} if own else generation
 
 
 def _with_allowed_parts(content: Any) -> Any:
-    """Return a content of Gemini's with its parts; raise RefusedBody for one with a file's URL."""
-    parts = content.get("parts") if isinstance(content, Mapping) else None
+    """Return contents of Gemini's with their parts; raise RefusedBody for one with a file's URL."""
+    if isinstance(content, list):
+        return [_with_allowed_parts(each) for each in content]
+    if not isinstance(content, Mapping):
+        raise RefusedBody(f"contents: {type(content).__name__} is not allowed")
+    kept = {name: content[name] for name in _CONTENT_FIELDS & content.keys()}
+    parts = content.get("parts", [])
     if not isinstance(parts, list):
-        return content
-    return {**content, "parts": [_allowed_part(part) for part in parts]}
+        raise RefusedBody(f"contents: parts as {type(parts).__name__} is not allowed")
+    return {**kept, "parts": [_allowed_part(part) for part in parts]} if parts else kept
 
 
 def _allowed_part(part: Any) -> dict[str, Any]:

@@ -242,7 +242,8 @@ def test_a_request_of_gemini_has_one_answer_of_limited_length_and_no_files_of_th
     assert max_prompt_tokens("generateContent", body, 1000) == 6000
     stored = {"fileData": {"fileUri": "https://example.org/a"}}
     returned = {"functionResponse": {"name": "read", "response": {}, "parts": [stored]}}
-    refused: list[Any] = [stored, returned, {"executableCode": {}}, "text"]
+    nested = {"functionResponse": {"name": "read", "parts": stored}}
+    refused: list[Any] = [stored, returned, nested, {"executableCode": {}}, "text"]
     for part in refused:
         with pytest.raises(RefusedBody, match="is not allowed"):
             rebuilt("generateContent", contents=[{"parts": [part]}])
