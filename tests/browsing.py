@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 _SWITCHES = [
     # As root, and where no name space may be made, Chromium has no sandbox of its own.
@@ -18,11 +18,15 @@ _SWITCHES = [
 ]
 
 
+def open_browser(playwright: Playwright) -> Browser:
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
+    return playwright.chromium.launch(executable_path=program, args=_SWITCHES)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=_SWITCHES)
+        browser = open_browser(playwright)
         yield browser
         browser.close()
 
