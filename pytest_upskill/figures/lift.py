@@ -203,10 +203,16 @@ class Lift:
         first = f"{changes['better']} of {cases} better"
         yield f"{points(self.deciding.estimate)} points: {', '.join([first, *rest])}"
         if self.cell.is_offline:
-            passed = sum(case.passes_with > 0 for case in self.counts if case.usable)
-            facts = "contains the facts" if passed else "does not contain the facts"
-            of = f" for {passed} of {cases}" if 0 < passed < changes.total() else ""
-            yield f"the skill {facts}{of}; no model was asked"
+            yield f"{self._found_by_offline(cases)}; no model was asked"
+
+    def _found_by_offline(self, cases: str) -> str:
+        better = self.changes["better"]
+        if better:
+            of = f" for {better} of {cases}" if better < self.changes.total() else ""
+            return f"the skill contains the facts{of}"
+        if any(case.passes_with for case in self.counts):
+            return "the questions contain the facts themselves"
+        return "the skill does not contain the facts"
 
     @property
     def correction(self) -> stats.Correction | None:

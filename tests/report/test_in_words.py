@@ -32,6 +32,7 @@ def test_the_line_counts_the_cases_that_are_better_unchanged_and_worse() -> None
         (("37",), "the skill contains the facts"),
         (("37", "38"), "the skill contains the facts for 1 of 2 cases"),
         (("38",), "the skill does not contain the facts"),
+        (("Offline model",), "the questions contain the facts themselves"),
     ],
 )
 def test_on_offline_the_line_says_that_only_the_skills_text_was_looked_at(

@@ -28,7 +28,7 @@ TERMINAL, PAGE, PAGE_TEXT = "terminal.svg", "report.png", "report.txt"
 _SKILLS = ("git-commit-messages", "yaml-parsing")
 _COMMAND = "pytest --upskill-models offline skills"
 _COLUMNS = 100
-_WINDOW = (1280, 860)
+_WINDOW = (1280, 610)
 _DURATION = re.compile(r"\b\d+\.\d+ ?s\b")
 _FONT_OF_ANOTHER_HOST = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
