@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,13 +83,15 @@ class StrangersFolder(HooksOfParent, pytest.File):
 def is_of_strangers(folder: Path, parent: pytest.Collector) -> bool:
     """Return whether the Python files of a folder are not collected."""
     root = parent.config.rootpath
-    if isinstance(parent, StrangersFolder) or _is_named_as(folder, root):
+    if isinstance(parent, StrangersFolder):
         return True
-    if folder == root:
-        return False
-    discovery = discovery_of(parent.config)
-    files = (file for file in folder.iterdir() if file.suffix in CASE_SUFFIXES)
-    return any(map(discovery.is_case_file, files))
+    with suppress(OSError):  # gone, or not readable, which pytest reports when it collects it
+        if (is_named := _is_named_as(folder, root)) or folder == root:
+            return is_named
+        discovery = discovery_of(parent.config)
+        files = (file for file in folder.iterdir() if file.suffix in CASE_SUFFIXES)
+        return any(map(discovery.is_case_file, files))
+    return False
 
 
 def line_about(names: Sequence[str]) -> str:
