@@ -75,7 +75,7 @@ class _PluginGrader(Grader):
             case "file_exists":
                 return Draft(checks=(file_exists if self.exists else files_gone)(self.path))
             case "tool_used":
-                least = int(self.max is None) if self.min is None else self.min
+                least = int(self.max != 0) if self.min is None else self.min
                 used = called((self.tool,), self.input_match, least=least, most=self.max)
                 return Draft(checks=(used,))
             case "tool_order":
