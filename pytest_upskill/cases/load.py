@@ -79,6 +79,7 @@ class _CaseFile(NamedTuple):
     """The cases, each with the folder of the skill that it belongs to."""
     gate: GateRule = GateRule()
     warnings: Sequence[Problem] = ()
+    read_as: str = ""
 
 
 class _Parts(NamedTuple):
@@ -130,6 +131,7 @@ class _Loader:
             warnings, hints = _by_weight(file.warnings, str(self._shown))
             skills[0] = replace(
                 skills[0],
+                read_as=file.read_as,
                 warnings=(*skills[0].warnings, *warnings),
                 hints=(*skills[0].hints, *hints),
             )
@@ -208,7 +210,9 @@ class _Loader:
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
         cases = [(owner.folder, case) for owner, case in zip(file.owners, file.cases, strict=True)]
-        return _CaseFile(cases=cases, warnings=file.warnings)
+        is_placed = reading.adapter in registry.adapters_at(self._path)
+        read_as = "" if is_placed else reading.adapter.tool
+        return _CaseFile(cases=cases, warnings=file.warnings, read_as=read_as)
 
     def _without_skill(self, file: _CaseFile) -> _CaseFile:
         """Return a file whose cases do not contain the skill, with a warning if some did."""

@@ -225,6 +225,8 @@ class Skill:
     """Why there is no earlier version to compare with; "" if there is one."""
     past_unknown: bool = False
     """Whether an earlier version may exist, under another name or in an unreadable file."""
+    read_as: str = ""
+    """The tool whose format the case file has; "" where the file's place says so."""
     warnings: tuple[str, ...] = ()
     """What changes the measurement in the skill's files and cases, each ``path:line:column: …``."""
     hints: tuple[str, ...] = ()

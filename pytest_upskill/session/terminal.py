@@ -16,7 +16,7 @@ from pytest_upskill.answers.resources import Resources
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
-from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.project.project import CONFTEST, unused_settings
 from pytest_upskill.report.document import runs_of
 from pytest_upskill.report.notes import (
@@ -208,7 +208,10 @@ def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
     skipped = [(key, reason) for key, reason in zip(keys, reasons, strict=True) if reason]
     measured = {key for key, reason in zip(keys, reasons, strict=True) if not reason}
     ways = measured_by(cases.values()) or "none can be measured"
+    skills = {item.case_path: item.trial.skill for item in trials}
+    read = [f"{path} (as {skill.read_as})" for path, skill in skills.items() if skill.read_as]
     return [
+        *([f"upskill: read by their shape: {listed(read)}"] if read else []),
         f"upskill: {counted(len(cases), 'case')}: {ways}",
         *(f"upskill: {line}" for line in skip_lines(skip_reasons(skipped, measured), len(cases))),
     ]

@@ -226,3 +226,13 @@ def test_a_file_of_any_name_is_read_where_it_is_named(run_once: Run, folder: Pat
     write(folder / "evals" / "quiz.json")
 
     assert len(collected(run_once, "skills/billing/evals/quiz.json")) == 2
+
+
+def test_a_line_says_as_what_a_file_in_no_place_is_read(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "quiz.json")
+
+    result = run_once("--upskill-models", "offline", "skills/billing/evals/quiz.json")
+
+    result.stdout.fnmatch_lines(
+        ["upskill: read by their shape: *quiz.json (as agentskills.io, skill-creator)"]
+    )

@@ -33,12 +33,13 @@ _TOKEN = re.compile(
 )
 _CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
 
+_TRAILING_COMMA = "a comma before the closing bracket: remove it"
 _HINTS = tuple(
     (re.compile(pattern), hint)
     for pattern, hint in (
         (r"\0", "a NUL character: save the file as UTF-8"),
         (r"//|/\*|#", 'JSON has no comments: remove it, or write "$comment": "..." in the object'),
-        (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
+        (r",\s*[}\]]", _TRAILING_COMMA),
         (r"'", "JSON strings need double quotes"),
         (r"(?:True|False|None)\b", "JSON writes true, false and null"),
         (r"\s*\Z", "the document ends too early: a closing bracket is missing"),
@@ -140,6 +141,10 @@ def _loads(text: str) -> Any:
     except RecursionError:
         return None  # parse_json() finds the place and raises
     except json.JSONDecodeError as error:
+        before = text[: error.pos].rstrip()
+        if before.endswith(",") and text[error.pos :].startswith(("]", "}")):
+            # Python 3.13 names the comma, earlier versions the bracket after it.
+            raise BadFile([Problem.in_text(text, len(before) - 1, _TRAILING_COMMA)]) from None
         what = _syntax_problem(error)
         raise BadFile([Problem(line=error.lineno, column=error.colno, what=what)]) from None
     except ValueError:  # Python's limit on the digits of an integer
