@@ -191,8 +191,9 @@ class Cache:
             with suppress(OSError, ValidationError):
                 yield file, RECORDING.validate_json(read_state(file))
 
+    @cached_property
     def past(self) -> list[tuple[Mapping[str, Any], Completion]]:
-        """Return recorded requests with their completions, a sample if there are many."""
+        """Recorded requests with their completions, a sample if there are many."""
         pairs = []
         for _, recording in islice(self.recordings(agents=True), _SAMPLE):
             with suppress(ValidationError, UnsafeRecordError):

@@ -220,7 +220,7 @@ def forecast(
         for model, of_model in by_model.items()
     }
     wanted = sum(item.times for items in missing.values() for item in items)
-    past = Past(resources.cache.past() if wanted or judge else (), prices)
+    past = Past(resources.cache.past if wanted or judge else (), prices)
     estimates = tuple(
         _estimate(model, items, hosts[model], past, batch=batch and hosts[model].may_have_batches)
         for model, items in missing.items()

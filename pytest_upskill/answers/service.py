@@ -5,7 +5,8 @@ How a run is answered:
 1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed.
 2. `TrialRunner` makes its requests, and has the answer compiled and judged.
 3. `CompletionSource` looks for a recording, and for an equal request in flight.
-4. `HostClient` has `Retries` send it at the host's pace, each attempt within the `Budget`.
+4. `HostClient` has `Retries` send it at the host's pace, each attempt within the `Budget`; or
+   `BatchClient` submits it with others as a batch.
 5. The client of the host's SDK, or a plugin's, sends it once.
 
 The final grading is the front end's. Early stop grades provisionally, to see what it can leave out.
