@@ -53,12 +53,13 @@ def test_a_least_lift_takes_every_round(
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("--upskill-compare=HEAD", "--upskill-compare HEAD needs all runs"),
+        ("--upskill-compare=HEAD", "--upskill-compare needs all runs"),
         ("--upskill-baseline-update", "--upskill-baseline-update needs all runs"),
         (
             "--upskill-min-lift=0",
             "--upskill-min-lift needs all runs, as stopping early overstates *",
         ),
+        ("--upskill-baseline-runs=4", "--upskill-baseline-runs has no rounds, of one run *"),
         ("--upskill-shard=1/2", "--upskill-shard would stop on the results of one shard"),
     ],
 )

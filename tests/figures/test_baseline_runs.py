@@ -64,11 +64,3 @@ def test_a_baseline_has_the_runs_of_each_arm(options: tuple[str, ...], run_once:
     (file,) = Path(".upskill/baselines").rglob("haiku.json")
     (case,) = json.loads(file.read_text())["cases"]
     assert [case[arm]["runs"] for arm in ("with_skill", "without_skill")] == [2, 4]
-
-
-def test_rounds_of_an_early_stop_need_as_many_runs_in_both_arms(
-    options: tuple[str, ...], run_once: Run
-) -> None:
-    result = run_once(*options, "--upskill-baseline-runs=4", "--upskill-early-stop")
-
-    result.stderr.fnmatch_lines(["ERROR: --upskill-early-stop: --upskill-baseline-runs has no *"])
