@@ -70,6 +70,8 @@ class StrangersFolder(HooksOfParent, pytest.File):
 
     def _note(self, path: Path) -> None:
         """Remember a file that pytest would have imported for the arguments."""
+        if not self.config.pluginmanager.has_plugin("python"):
+            return
         patterns = ("conftest.py", *self.config.getini("python_files"))
         start = self.config.invocation_params.dir
         arguments = (start / argument.partition("::")[0] for argument in self.config.args)

@@ -23,3 +23,9 @@ def test_without_skip_marks_a_case_that_cannot_run_is_skipped_all_the_same(
     result = run_once(*OFFLINE, "-p", "no:skipping")
 
     result.assert_outcomes(skipped=2)
+
+
+def test_without_python_files(run_once: Run, write_skill: WriteSkill) -> None:
+    (write_skill() / "test_script.py").write_text("", "utf-8")
+
+    assert run_once(*OFFLINE, "-p", "no:python").ret == pytest.ExitCode.OK
