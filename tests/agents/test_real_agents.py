@@ -130,8 +130,8 @@ FOLDER = "~/{folder}/{name}"
 @pytest.mark.parametrize(
     "command",
     [
-        f"cat $(realpath --relative-to=. {FOLDER})/SKILL.md",
-        f"cat $(realpath {FOLDER})/SKILL.md",
+        "cat ../home/agent/{folder}/{name}/SKILL.md",
+        "cat /home/agent/{folder}/{name}/SKILL.md",
         f"cat {FOLDER}/SKILL.md",
         f"cd {FOLDER} && cat SKILL.md",
         f"head -n 6 {FOLDER}/SKILL.md",
