@@ -58,7 +58,18 @@ def is_hidden(root: Path, name: str, hidden: HiddenFiles) -> bool:
 
 def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether the name and the place of a file say that it holds answers."""
-    return any(_is_hidden_name(each, hidden) for each in _names(root, name))
+    names = _names(root, name)
+    return any(_is_hidden_name(each, hidden) or _is_in_case(root, each) for each in names)
+
+
+def _is_in_case(root: Path, name: str) -> bool:
+    """Return whether a file is in the folder of a case, which holds its answers too."""
+    return any(
+        _registry().is_folder_case(file) and has_shape_of_cases(file)
+        for folder in PurePosixPath(name).parents
+        if folder.name
+        for file in (root / folder).glob("*.*")
+    )
 
 
 def reads_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:

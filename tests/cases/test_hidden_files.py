@@ -313,3 +313,19 @@ def test_no_request_of_either_arm_has_the_answers_or_gives_away_the_skill(
     result.stdout.fnmatch_lines(
         ["*left out of every arm, as the arm without the skill would get*SKILL.md, references/x.md"]
     )
+
+
+def test_all_files_of_a_case_that_is_a_folder_are_hidden(tmp_path: Path) -> None:
+    grader = "skill-evals/one/graders/a.md"
+    folder = with_case(tmp_path / "csv", f"See `{grader}` and `retrieval/graders/b.md`.\n")
+    write(folder, "skill-evals/one/prompt.md", "What is the answer?\n")
+    write(folder, grader, f"---\ntype: llm\n---\nThe answer is {ANSWER}\n")
+    write(folder, "retrieval/prompt.md", "Retrieve it.\n")
+    write(folder, "retrieval/graders/b.md", "# Plain\n")
+
+    assert ANSWER not in seen(load(folder))
+    assert [each.name for each in with_files(load(folder)).files] == [
+        "SKILL.md",
+        "retrieval/graders/b.md",
+        "retrieval/prompt.md",
+    ]

@@ -46,7 +46,7 @@ _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|soluti
 _OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
 """Keys of the skill's own files."""
 
-_OTHER_KIND = (AttributeError, LookupError, TypeError, ValueError)
+OTHER_KIND = (AttributeError, LookupError, TypeError, ValueError)
 """What an adapter may raise for a value of a kind that its tool never writes there."""
 
 _PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
@@ -152,7 +152,7 @@ def read_document(
     """
     try:
         found = [each for each in adapter.find(document.value) if each.path in document.offsets]
-    except _OTHER_KIND:
+    except OTHER_KIND:
         found = []
     entries = [_read(adapter, document, entry, beside) for entry in found]
     return Reading(adapter=adapter, document=document, entries=entries)
@@ -180,7 +180,7 @@ def _read(
     ]
     try:
         return ReadEntry(entry=entry, draft=shape.draft(), unread=unread)
-    except _OTHER_KIND:
+    except OTHER_KIND:
         what = f"a value is of another kind than in the files of {adapter.tool}"
         return ReadEntry(entry=entry, problems=[document.problem(entry.path, what)])
 

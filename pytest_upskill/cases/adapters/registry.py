@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path, PurePath
+from typing import Any
 
 from pytest_upskill.cases.adapters import (
     caliper,
@@ -24,7 +25,7 @@ from pytest_upskill.cases.adapters import (
     yao,
 )
 from pytest_upskill.cases.adapters.adapter import Adapter, pattern_of
-from pytest_upskill.cases.adapters.reading import Reading, read_document
+from pytest_upskill.cases.adapters.reading import OTHER_KIND, Reading, read_document
 from pytest_upskill.cases.source.document import BadFile, Document, Problem
 from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.text import parse_csv, parse_markdown
@@ -80,6 +81,11 @@ def is_folder_of_cases(path: PurePath) -> bool:
     return any(adapter.is_folder_of_cases(name) for adapter in ADAPTERS)
 
 
+def is_folder_case(path: PurePath) -> bool:
+    """Return whether a file is in the place of a case that is a folder."""
+    return any(adapter.is_folder for adapter in adapters_at(path))
+
+
 def read(
     path: Path, text: str, *, suffix: str = "", adapters: Iterable[Adapter] = ()
 ) -> Reading | None:
@@ -102,12 +108,20 @@ def read(
     certain, name = None, path.as_posix()
     others = (adapter for adapter in adapters if adapter.reads(suffix or path.suffix.lower()))
     for adapter in dict.fromkeys((*placed, *others)):
-        reading = read_document(adapter, document, adapter.beside(path))
+        reading = read_document(adapter, document, _beside(adapter, path))
         if reading.fits(is_placed=adapter in placed):
             return reading
         if adapter.is_certain_place(name) and (reading.entries or _is_empty(document.value)):
             certain = reading
     return certain
+
+
+def _beside(adapter: Adapter, path: Path) -> Mapping[str, Any]:
+    """Return what other files add to a case; nothing if they are of another kind."""
+    try:
+        return adapter.beside(path)
+    except OTHER_KIND:
+        return {}
 
 
 def _is_empty(value: object) -> bool:
