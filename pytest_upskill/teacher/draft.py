@@ -128,7 +128,8 @@ def request_draft(engine: Engine, new: NewSkill, drafts: Drafts) -> WrittenDraft
         drafts.write(f"draft-{attempt + 1}-reply.md", reply.text)
         try:
             draft = read_draft(complete_text(reply), known, name=new.name)
-        except Refused as reason:
+            new.folder(draft.name, drafts)
+        except (Refused, WorkError) as reason:
             refused = str(reason)
             engine.say(f"draft {attempt + 1}: refused: {refused}")
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,6 @@ T = TypeVar("T")
 
 _LOG_INTERVAL_S = 60.0
 """Seconds between two lines in a log."""
-_DEFAULT_COLUMNS = 80
 
 
 class LiveLine:
@@ -73,12 +72,7 @@ class LiveLine:
     @property
     def columns(self) -> int:
         """Width of the terminal; 0 for a log, where lines may be long."""
-        if not self._live:
-            return 0
-        try:
-            return os.get_terminal_size(self._out.fileno()).columns or _DEFAULT_COLUMNS
-        except (OSError, ValueError):
-            return _DEFAULT_COLUMNS
+        return shutil.get_terminal_size().columns if self._live else 0
 
     def _write(self, text: str) -> None:
         self._out.write(text)

@@ -111,6 +111,19 @@ def test_a_cut_reply_is_asked_for_once_more_with_a_higher_limit(depot: Depot) ->
     assert Path("skills/frames/SKILL.md").read_text("utf-8") == TEXT
 
 
+def test_a_draft_whose_name_is_taken_is_asked_for_once_more(depot: Depot) -> None:
+    taken = Path("skills/frames")
+    taken.mkdir()
+    depot.loopback.answer = lambda received: (
+        TEXT.replace("name: frames", "name: sensor-frames") if "exists" in received.user else TEXT
+    )
+
+    assert depot.run("generate", "decode frames", "--no-eval") == 0
+
+    assert "name: sensor-frames" in Path("skills/sensor-frames/SKILL.md").read_text("utf-8")
+    assert list(taken.iterdir()) == []
+
+
 def test_the_teacher_has_parameters_of_its_own(depot: Depot) -> None:
     draft_in_time(depot)
     given = (
