@@ -83,7 +83,8 @@ def is_folder_of_cases(path: PurePath) -> bool:
 
 def is_folder_case(path: PurePath) -> bool:
     """Return whether a file is in the place of a case that is a folder."""
-    return any(adapter.is_folder for adapter in adapters_at(path))
+    folders = tuple(adapter for adapter in ADAPTERS if adapter.is_folder)
+    return _places(folders).search(path.as_posix()) is not None
 
 
 def read(
