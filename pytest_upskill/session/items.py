@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.skill_files import InstallError, with_files, with_history
 from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
@@ -83,7 +83,7 @@ class TrialItem(ItemOutsidePackages):
         self.why_skipped = why_skipped
         """Why no answer is requested; None if one is."""
         self.why_not_runnable = why_not_runnable
-        """What this machine lacks to run the trial, which is an error; None if it lacks nothing."""
+        """Why the trial cannot be run, which is an error; None if it can."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
@@ -311,6 +311,7 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         if not reason and (settings.baseline_update or not lack)
     )
     for index, (trial, reason, lack) in enumerate(zip(trials, reasons, lacking, strict=True)):
+        required = lack if settings.require_compilers else None
         yield TrialItem.from_parent(
             parent,
             name=trial.name,
@@ -320,8 +321,15 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
             index=index,
             planned_trials=planned[trial.model, trial.chooses],
             why_skipped=reason or (None if settings.require_compilers else lack),
-            why_not_runnable=lack if settings.require_compilers else None,
+            why_not_runnable=_unwritten(trial, parent) or required,
         )
+
+
+def _unwritten(trial: Trial, parent: pytest.Collector) -> str | None:
+    if not trial.case.input.startswith(PLACEHOLDER):
+        return None
+    place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.line}"
+    return f"{safe_line(place)}: the input is still a placeholder: write a question"
 
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from pytest_upskill.cases.skill import PLACEHOLDER, Case
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.trials.result import Unmeasured
 
@@ -35,8 +35,6 @@ def why_skipped(case: Case, *, chooses: bool, has_judge: bool, is_agent: bool) -
     """
     if case.skip is not None:
         return case.skip
-    if case.input.startswith(PLACEHOLDER):
-        return "its input is still the placeholder of pytest-upskill init: write a question"
     if chooses:
         return None
     if case.agent_key and not is_agent:

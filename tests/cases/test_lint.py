@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.cases.test_findings import case
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
 from tests.scripted_model import Script
@@ -142,15 +141,18 @@ def test_what_changes_a_measurement_fails(run_once: Run, write_skill: WriteSkill
         assert any(f": {name}: " in line for line in lines), name
 
 
-def test_a_placeholder_of_init_is_skipped_and_never_green(
+def test_a_placeholder_of_init_is_red_and_the_other_cases_run(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
-    write_skill(case("a", "Replace this with a question about: fees"))
+    placeholder = "Replace this with a question about: fees"
+    write_skill(case("written", "Send it."), case("a", placeholder))
 
     result = run_once("--upskill-models=offline", "skills")
 
-    assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["*1 case: its input is still the placeholder of *"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["skills/*/skill_meta.json:*: the input is still a placeholder: write a question"]
+    )
 
 
 def test_an_evals_file_anywhere_is_looked_at(run_once: Run, write_skill: WriteSkill) -> None:
