@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
+import pytest
 from markdown_it import MarkdownIt
 
 CHECKOUT = Path(__file__).parents[1]
@@ -15,6 +17,8 @@ PAGES = [
     CHECKOUT / "example_skills" / "README.md",
     *sorted((CHECKOUT / "docs").glob("*.md")),
 ]
+TUTORIAL = CHECKOUT / "docs" / "tutorial.md"
+"""Its commands need each other and a model: ``tests/shipped/test_tutorial.py`` runs them."""
 
 _TITLE = re.compile(r'title="([^"]+)"')
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -63,6 +67,16 @@ def commands(console: str) -> Iterator[Command]:
     for entry in entries:
         text, _, shown = entry.replace("\\\n", "").partition("\n")
         yield Command(text=text, shown=tuple(shown.splitlines()))
+
+
+def check_shown(shown: Sequence[str], output: Sequence[str], code: int) -> None:
+    """Compare what a page shows of a command with its output; ``...`` stands for what varies."""
+    red = any(line.startswith(("FAILED", "ERROR", "collected 0")) for line in shown)
+    assert (code != 0) == red, "\n".join(output)
+    lines = [escape(re.sub(r"\d+\.\d+s\b", "...", line)) for line in shown if line.strip()]
+    pytest.LineMatcher([*output]).fnmatch_lines(
+        [re.sub(r"=+ (.*) =+$", r"*\1*", line).replace("...", "*") for line in lines]
+    )
 
 
 def links(page: Path) -> Iterator[str]:
