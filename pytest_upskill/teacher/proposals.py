@@ -33,7 +33,7 @@ _SHOWN_DROPS = 12
 
 Text = Annotated[str, Field(min_length=1)]
 
-_KEYS = "; ".join(
+KEYS = "; ".join(
     f'"{key}" ({makes.kind.for_teacher})'
     for key, (_, makes) in keys_of(Expected).items()
     if makes.kind.for_teacher
@@ -87,7 +87,7 @@ def propose_prompt(
         "queries" if queries else "proposals",
         task=task,
         count=count,
-        keys=_KEYS,
+        keys=KEYS,
         sources=marked_sources(sources),
         known="\n".join(f"- {question}" for question in known),
         dropped=[*dropped][-_SHOWN_DROPS:],

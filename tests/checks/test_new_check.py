@@ -45,7 +45,7 @@ from pathlib import Path
 from pytest_upskill.cases.skill_meta.json_schema import write_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.teacher.proposals import CHECKS
+from pytest_upskill.teacher.proposals import KEYS
 
 def read(key):
     return read_cases(json.dumps({"cases": [{"input": "Hi", "expected": {key: 2}}]}))
@@ -56,7 +56,7 @@ try:
     read("least_words")
 except BadFile as error:
     print(error.problems[0].what)
-print('"min_words" (the least number of words)' in CHECKS)
+print('"min_words" (the least number of words)' in KEYS)
 schema = Path("schema.json")
 write_schema(schema)
 print("Least number of words of the answer." in schema.read_text("utf-8"))

@@ -36,8 +36,7 @@ def test_every_example_is_green_on_offline_and_lifts_it_but_for_the_honest_zero(
     result = run_once(*options, "example_skills")
 
     assert result.ret == pytest.ExitCode.OK
-    # The gate of triggers: no model chose.
-    assert result.parseoutcomes()["skipped"] == 1
+    assert "skipped" not in result.parseoutcomes()
     figures = junit.properties(junit.suite(pytester.path / "x.xml"))
     skills = {case_file.parent.name for case_file in CASE_FILES}
     lifts = {skill: float(figures[f"upskill.lift[{skill}-offline]"]) for skill in skills}

@@ -58,15 +58,6 @@ def test_a_value_or_key_that_no_plugin_wants_is_an_error_of_the_file(
     result.stdout.fnmatch_lines([line])
 
 
-def test_a_conftest_beside_the_skill_counts_too(run_once: Run, write_skill: WriteSkill) -> None:
-    folder = write_skill(_case(max_words=500))
-    (folder / "conftest.py").write_text(_example("max_words"), "utf-8")
-
-    result = run_once("--upskill-models", "offline", "skills")
-
-    result.assert_outcomes(passed=3)
-
-
 @pytest.mark.parametrize(
     ("answer", "outcomes"),
     [
