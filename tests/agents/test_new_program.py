@@ -64,7 +64,7 @@ def test_a_new_program_is_a_module_and_two_rows(
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(folder),
-         f"--upskill-models=acme:small@{loopback.url}"],
+         f"--rootdir={folder.parent}", f"--upskill-models=acme:small@{loopback.url}"],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
 
