@@ -209,10 +209,10 @@ class Lift:
         better = self.changes["better"]
         if better:
             of = f" for {better} of {cases}" if better < self.changes.total() else ""
-            return f"the skill contains the facts{of}"
+            return f"offline found the facts in the skill{of}"
         if any(case.passes_with for case in self.counts):
-            return "the questions contain the facts themselves"
-        return "the skill does not contain the facts"
+            return "offline found the facts in the questions themselves"
+        return "offline did not find the facts in the skill"
 
     @property
     def correction(self) -> stats.Correction | None:

@@ -29,10 +29,10 @@ def test_the_line_counts_the_cases_that_are_better_unchanged_and_worse() -> None
 @pytest.mark.parametrize(
     ("texts", "says"),
     [
-        (("37",), "the skill contains the facts"),
-        (("37", "38"), "the skill contains the facts for 1 of 2 cases"),
-        (("38",), "the skill does not contain the facts"),
-        (("Offline model",), "the questions contain the facts themselves"),
+        (("37",), "offline found the facts in the skill"),
+        (("37", "38"), "offline found the facts in the skill for 1 of 2 cases"),
+        (("38",), "offline did not find the facts in the skill"),
+        (("Offline model",), "offline found the facts in the questions themselves"),
     ],
 )
 def test_on_offline_the_line_says_that_only_the_skills_text_was_looked_at(

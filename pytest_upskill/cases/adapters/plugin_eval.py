@@ -17,7 +17,6 @@ from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.fields import MaxTurns, Name, Prompt, Tags
 from pytest_upskill.cases.adapters.graders import (
-    NOT_CHECKED,
     RUBRIC,
     Grader,
     call_of,
@@ -36,6 +35,7 @@ from pytest_upskill.cases.source.yaml import parse_yaml
 from pytest_upskill.checks.calls import CallOf, ToolOrder
 
 _ABSENT = frozenset({"not_contains", "count:0"})
+_TYPES = "regex, llm, file_exists, tool_used or tool_order"
 
 
 class _PluginGrader(Grader):
@@ -82,7 +82,7 @@ class _PluginGrader(Grader):
                 return Draft(checks=(ToolOrder(calls=(_call(self.before), _call(self.after))),))
             case "baseline":
                 raise ValueError("the answer is not compared with another")
-        raise ValueError(NOT_CHECKED)
+        raise ValueError(f"no such type of grader: write {_TYPES}")
 
     def _found(self) -> Draft:
         if self.match not in {"contains", *_ABSENT}:
@@ -166,8 +166,8 @@ def _beside(path: Path) -> Mapping[str, Any]:
             value = parse_markdown(read_text(file)).value
             body, kind = value.pop("body"), value.get("type")
             stands_for = {_BODIES[kind]: body} if body and kind in _BODIES else {}
-            if kind:
-                graders.append({"name": file.stem, **stands_for, **value})
+            kind = kind or f"graders/{file.name}"
+            graders.append({"name": file.stem, **stands_for, **value, "type": kind})
     return {**given, "graders": graders}
 
 
