@@ -97,7 +97,7 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert "look 1 at this hold-out, level 0.025" in capsys.readouterr().err
 
     (folder / "SKILL.md").write_text("Mine.", "utf-8")
-    assert depot.run("generate", TASK, "--from", source, "--yes") == 4
+    assert depot.run("generate", TASK, "--from", source, "--output", str(folder)) == 4
     assert "skills/bay-codes: exists already" in capsys.readouterr().err
     assert (folder / "SKILL.md").read_text("utf-8") == "Mine."
 
