@@ -79,6 +79,18 @@ def test_limits_and_instructions_belong_to_one_build() -> None:
         ({"compile": {"language": "cuda", "max_registers": "9"}},
          '[0].expected.compile.max_registers: must be a whole number, got "9"'),
         ({"jsn": {"a": 1}}, "[0].expected.jsn: unknown key (did you mean 'json'?)"),
+        (
+            {"tool_called": {"name": "bash", "at_least": 2}},
+            "[0].expected.tool_called.at_least: unknown key (did you mean 'least'?)",
+        ),
+        (
+            {"tool_order": [{"name": "a"}, {"nme": "b"}]},
+            "[0].expected.tool_order[1].nme: unknown key (did you mean 'name'?)",
+        ),
+        (
+            {"git": {"message": {"regexp": "x"}}},
+            "[0].expected.git.message.regexp: unknown key (did you mean 'regex'?)",
+        ),
     ],
 )  # fmt: skip
 def test_options_that_cannot_apply_are_refused(expected: dict[str, Any], message: str) -> None:

@@ -11,6 +11,8 @@ from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.skill import Case, GateRule, Trigger, plain_name
 from pytest_upskill.cases.skill_meta import schema
 from pytest_upskill.cases.skill_meta.expected import (
+    CallCountEntry,
+    CallEntry,
     CommandEntry,
     CompileEntry,
     Entry,
@@ -278,10 +280,13 @@ _OBJECTS: Mapping[str, type[Entry]] = {
     "file": TextChecks,
     "gate": schema.Gate,
     "git": GitEntry,
+    "message": TextChecks,
     "provenance": schema.Provenance,
     "run": RunEntry,
     "setup": schema.SetupEntry,
     "tests": schema.CaseEntry,
+    "tool_called": CallCountEntry,
+    "tool_order": CallEntry,
 }
 """The model of an object, by the key that holds it."""
 
@@ -318,6 +323,8 @@ def suggest_key(path: JsonPath) -> str:
     listed = "cases" if isinstance(path[0], int) else ""
     # Below "file" come names of files, each with an object of checks.
     holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
+    if str(holder) not in _OBJECTS:
+        return ""
     fields = _OBJECTS[str(holder)].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
     correct_keys = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
