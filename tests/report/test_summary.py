@@ -26,7 +26,9 @@ def summary(result: pytest.RunResult) -> list[str]:
     lines = [
         line
         for line in result.outlines
-        if line and line != LEGEND and not re.match(r" {4}([+-]\d+ points|the skill|  \w)", line)
+        if line
+        and line != LEGEND
+        and not re.match(r" {4}([+-]\d+ points|offline found|offline did|  \w)", line)
     ]
     headlines = [place for place, line in enumerate(lines) if line.startswith("==")]
     start = next(place for place in headlines if "without -> with" in lines[place])
@@ -179,7 +181,7 @@ def test_a_red_cell_is_red_and_one_that_helps_is_green(
 
     result = run_once("--upskill-models", "offline", "--color=yes", "skills")
 
-    colors = [line[:5] for line in result.outlines if "  offline" in line]
+    colors = [line[:5] for line in result.outlines if "  offline  " in line]
     assert colors == ["\x1b[32m", "\x1b[31m"]
 
 

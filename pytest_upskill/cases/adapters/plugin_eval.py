@@ -166,8 +166,8 @@ def _beside(path: Path) -> Mapping[str, Any]:
             value = parse_markdown(read_text(file)).value
             body, kind = value.pop("body"), value.get("type")
             stands_for = {_BODIES[kind]: body} if body and kind in _BODIES else {}
-            kind = kind or f"graders/{file.name}"
-            graders.append({"name": file.stem, **stands_for, **value, "type": kind})
+            if kind:
+                graders.append({"name": file.stem, **stands_for, **value})
     return {**given, "graders": graders}
 
 
