@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
@@ -11,15 +11,8 @@ from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.skill import Case, GateRule, Trigger, plain_name
 from pytest_upskill.cases.skill_meta import schema
 from pytest_upskill.cases.skill_meta.expected import (
-    CallCountEntry,
-    CallEntry,
-    CommandEntry,
-    CompileEntry,
     Entry,
     Expected,
-    GitEntry,
-    RunEntry,
-    TextChecks,
     keys_of,
 )
 from pytest_upskill.cases.skill_meta.values import suggestion
@@ -269,25 +262,22 @@ def _trigger(entry: schema.CaseEntry, names: Collection[str]) -> Trigger | None:
     return Trigger(should=should, others=others, nothing=not expected)
 
 
-_OBJECTS: Mapping[str, type[Entry]] = {
-    "": schema.CaseFile,
-    "cases": schema.CaseEntry,
-    "command": CommandEntry,
-    "compile": CompileEntry,
-    "context": schema.Context,
-    "defaults": schema.Defaults,
-    "expected": Expected,
-    "file": TextChecks,
-    "gate": schema.Gate,
-    "git": GitEntry,
-    "message": TextChecks,
-    "provenance": schema.Provenance,
-    "run": RunEntry,
-    "setup": schema.SetupEntry,
-    "tests": schema.CaseEntry,
-    "tool_called": CallCountEntry,
-    "tool_order": CallEntry,
-}
+def _models_in(annotation: object) -> Iterator[type[Entry]]:
+    if isinstance(annotation, type) and issubclass(annotation, Entry):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def _models_by_key(model: type[Entry], key: str = "") -> Iterator[tuple[str, type[Entry]]]:
+    """Yield a model with the key that holds its objects, and those of the objects in them."""
+    yield key, model
+    for name, field in model.model_fields.items():
+        for inner in _models_in(field.annotation):
+            yield from _models_by_key(inner, field.alias or name)
+
+
+_OBJECTS: Mapping[str, type[Entry]] = dict(_models_by_key(schema.CaseFile))
 """The model of an object, by the key that holds it."""
 
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
@@ -323,8 +313,6 @@ def suggest_key(path: JsonPath) -> str:
     listed = "cases" if isinstance(path[0], int) else ""
     # Below "file" come names of files, each with an object of checks.
     holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
-    if str(holder) not in _OBJECTS:
-        return ""
     fields = _OBJECTS[str(holder)].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
     correct_keys = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
