@@ -50,7 +50,8 @@ class SmallModel:
         """Stop the server in the middle of what it does, and start it again."""
 
         def restart() -> None:
-            while not condition():
+            end = time.monotonic() + _READY_S
+            while not condition() and time.monotonic() < end:
                 time.sleep(0.01)
             self.stop()
             self.start()
