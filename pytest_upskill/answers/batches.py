@@ -85,6 +85,8 @@ class BatchNotes:
     def __init__(self, folder: Path, *, enabled: bool) -> None:
         self.folder = folder
         self.enabled = enabled
+        self.lacking: list[str] = []
+        """Addresses of the hosts that turned out to have no batches."""
 
     def read(self) -> dict[Path, LeftBatch]:
         """Return the notes of batches that were left, by file; unreadable ones are skipped."""
@@ -121,7 +123,12 @@ class BatchNotes:
         return sum(note.reserved for note in self.read().values())
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each batch that is left."""
+        """Yield a line for each batch that is left, and for each host that has none."""
+        for url in self.lacking:
+            yield (
+                f"upskill: --upskill-batch: {url} has no batches: its requests were sent as "
+                "usual, at the full price"
+            )
         for note in self.read().values():
             yield (
                 f"upskill: a batch of {len(note.items)} requests to {note.model} is left "
@@ -280,6 +287,8 @@ class BatchClient:
             if not error.billable:
                 self._notes.delete(file)
             if error.status in {404, 405, 501}:
+                if self._has_batches:
+                    self._notes.lacking.append(self._url)
                 self._has_batches = False
                 raise _NoBatches from None
             raise

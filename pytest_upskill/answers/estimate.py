@@ -222,7 +222,7 @@ def forecast(
     wanted = sum(item.times for items in missing.values() for item in items)
     past = Past(resources.cache.past if wanted or judge else (), prices)
     estimates = tuple(
-        _estimate(model, items, hosts[model], past, batch=batch and hosts[model].may_have_batches)
+        _estimate(model, items, hosts[model], past, batch=batch and hosts[model].has_batches)
         for model, items in missing.items()
         if items
     )
@@ -230,7 +230,7 @@ def forecast(
     if judge is not None:
         share = wanted / max(1, sum(trial.runs for trial in trials))
         items = _judgements(trials, judge, min(1.0, share))
-        in_batch = batch and hosts[judge].may_have_batches
+        in_batch = batch and hosts[judge].has_batches
         judgements = _estimate(judge, items, hosts[judge], past, batch=in_batch)
     seconds: Counter[Host] = Counter()
     for each in (*estimates, *([judgements] if judgements else ())):
@@ -336,7 +336,7 @@ def _estimate(
     """Return the estimate of a model's missing answers."""
 
     def share_of_price(request: Request) -> float:
-        return PRICE if batch and model.vendor is not None and is_batchable(request) else 1.0
+        return PRICE if batch and is_batchable(request) else 1.0
 
     requests = [(request, item.times) for item in missing for request in item.requests]
     usd = [

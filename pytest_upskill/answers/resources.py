@@ -47,6 +47,8 @@ class Host:
     """Whether its client runs agents, with retries and within the budget."""
     may_have_batches: bool = False
     """Whether its format has batches; its API may lack them."""
+    has_batches: bool = False
+    """Whether it is the vendor's own host, which is known to have them."""
     from_plugin: bool = False
     """Whether a plugin's hook made its client."""
     fetch_served_models: Callable[[Iterable[str]], Mapping[str, str]] | None = None

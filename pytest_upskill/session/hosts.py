@@ -159,6 +159,8 @@ def _hosts_without_plugin(
             timeout=settings.timeout,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             may_have_batches=model.provider in HAVE_BATCHES and not model.runs_program,
+            has_batches=model.provider in HAVE_BATCHES
+            and endpoint.url == BY_PREFIX[model.provider].url,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
         if not model.runs_program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -214,6 +215,33 @@ def test_a_server_without_batches_is_asked_as_usual(
 
     assert result.ret == pytest.ExitCode.OK
     assert (server.direct, notes()) == (4, [])
+    said = f"upskill: --upskill-batch: {server.url}/v1 has no batches: its requests were sent as*"
+    result.stdout.fnmatch_lines_random([said])
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("address", ["", "https://gateway.example/v1"])
+def test_the_plan_has_half_the_price_only_where_the_vendor_itself_is_asked(
+    run_once: Run,
+    write_skill: WriteSkill,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+) -> None:
+    write_skill(*budget_cases(2))
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    if address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+    args = ("--upskill-models=o=openai:gpt-x", "--upskill-dry-run", "skills")
+
+    usual, batched = (
+        re.search(r"out, \$([\d.]+)", str(run_once(*args, *batch).stdout))
+        for batch in ((), ("--upskill-batch",))
+    )
+
+    assert usual
+    assert batched
+    share = float(batched[1]) / float(usual[1])
+    assert share == pytest.approx(1 if address else 0.5, abs=0.01)
 
 
 def test_a_submission_that_is_refused_for_now_is_repeated(
