@@ -110,6 +110,11 @@ class HostHealth:
         """Seconds since the first failure of a host that has never answered, else 0."""
         return self._clock() - self._first_failed_at if self._is_in_doubt() else 0.0
 
+    @property
+    def seconds_paused(self) -> float:
+        """Seconds until the next request to a host in doubt, else 0."""
+        return max(0.0, self._paused_until - self._clock()) if self._is_in_doubt() else 0.0
+
     def is_hopeless(self, model: Model, errors: Sequence[ProviderError]) -> bool:
         """Return whether no request can succeed, after the errors that one of them got.
 

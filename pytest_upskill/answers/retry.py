@@ -176,7 +176,8 @@ class Retries:
             why = "no reply"
         else:
             why = {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
-        self.activity.pause(self._host, why, state.upcoming_sleep)
+        seconds = max(state.upcoming_sleep, self._health.seconds_paused)
+        self.activity.pause(self._host, why, seconds)
 
     def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""

@@ -353,10 +353,11 @@ class Call:
 
     def _cure(self, status: int, headers: Mapping[str, str], message: str) -> str:
         endpoint, model = self.endpoint, self.request.model
+        key = "check" if endpoint.key != NO_KEY else "no key was sent: set"
         cures = {
-            401: f"check {endpoint.key_variable}",
+            401: f"{key} {endpoint.key_variable}",
             402: f"check the billing of the account that owns {endpoint.key_variable}",
-            403: f"check {endpoint.key_variable}",
+            403: f"{key} {endpoint.key_variable}",
             407: f"check the user and password{proxy_of(endpoint)}",
         }
         if status == HTTPStatus.FORBIDDEN and WEB_PAGE in message:

@@ -207,9 +207,9 @@ def cure_of(message: str, parameters: Parameters) -> str:
 
 def not_served(status: int, model: Model, endpoint: Endpoint) -> str:
     """Return what a reply with status 404, 405, 410 or 501 means, and what may be wrong."""
-    problem = f"{endpoint.host} serves no models at this URL"
+    problem = f"{endpoint.url} serves no models"
     if status == HTTPStatus.NOT_FOUND:
-        problem = f"no model {model.name!r} at {endpoint.host}"
+        problem = f"no model {model.name!r} at {endpoint.url}"
     return problem + url_hint(endpoint)
 
 

@@ -65,7 +65,7 @@ def test_trouble_at_the_provider_is_an_error_in_both_arms_and_never_a_failure(
 
     assert letters(result) == ["E", "E", "s"]
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["m: HTTP 401 bad key: check UPSKILL_API_KEY"])
+    result.stdout.fnmatch_lines(["m: HTTP 401 bad key: no key was sent: set UPSKILL_API_KEY"])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
