@@ -308,6 +308,10 @@ def test_a_reply_that_breaks_off_is_told_apart_from_what_is_no_http(provider: st
             with connection:
                 connection.recv(1 << 16)
                 connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{")
+                # Whoever closes before the whole request is read resets the connection.
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1 << 16):
+                    pass
 
         threading.Thread(target=break_off, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
