@@ -94,6 +94,7 @@ def _init(folder: Path) -> int:
         _write(target, {"$comment": _comment(derived), "cases": cases})
         count = counted(len(cases), "case")
         say(f"written: {target}: {count} with checks by code; review each before you trust it")
+        say(f"{_names(derived)} still runs too: keep each case in one file only")
     else:
         say("nothing written: no expectation names a literal that a check could look for")
     for file, found in derived:
@@ -102,11 +103,14 @@ def _init(folder: Path) -> int:
 
 
 def _comment(derived: Sequence[tuple[Path, Derived]]) -> list[str]:
-    names = ", ".join(file.name for file, _ in derived)
     return [
-        f"Proposed without a model from the expectations in {names} that name a literal.",
+        f"Proposed without a model from the expectations in {_names(derived)} that name a literal.",
         "Review each check: does every correct answer say exactly this, and no wrong one?",
     ]
+
+
+def _names(derived: Sequence[tuple[Path, Derived]]) -> str:
+    return ", ".join(file.name for file, _ in derived)
 
 
 def _write(target: Path, content: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ def why_undecided(
     if trials := unmeasured_trials(report):
         missing = counted(len(trials), "trial")
         error = f": {trials[0][1].errors[0]}" if names_error else ""
-        yield f"{missing} without a usable reply{error}"
+        yield f"{missing} not measured{error}"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     if not is_part and (shards := missing_shards(report)):

@@ -145,6 +145,7 @@ def test_expectations_of_an_evals_file_become_checks_or_are_listed(
     pytest.LineMatcher(lines).fnmatch_lines(
         [
             "written: *skill_meta.json: 2 cases with checks by code; review each *",
+            "evals.json still runs too: keep each case in one file only",
             "  proposed checks: 1",
             "    split: contains '--sep' <- Mentions the `--sep` flag",
             "  needs a judge (--upskill-judge MODEL): 1",

@@ -134,7 +134,7 @@ def test_the_reason_is_printed_in_every_verbosity_and_the_cost_in_all_but_the_qu
         [
             "* ERROR at setup of csv: one* *",
             "haiku: HTTP 400 ok",
-            "exit code 75: 1 trial without a usable reply",
+            "exit code 75: 1 trial not measured",
         ]
     )
     assert any(line.startswith("requested 19 answers: ") for line in result.outlines) is costs
@@ -143,9 +143,7 @@ def test_the_reason_is_printed_in_every_verbosity_and_the_cost_in_all_but_the_qu
 def test_the_reason_names_the_error_where_pytest_prints_none(run_once: Run, script: Script) -> None:
     result = run_once(*script(one="++--! -----"), "--tb=no")
 
-    result.stdout.fnmatch_lines(
-        ["exit code 75: 1 trial without a usable reply: haiku: HTTP 400 ok"]
-    )
+    result.stdout.fnmatch_lines(["exit code 75: 1 trial not measured: haiku: HTTP 400 ok"])
 
 
 def test_a_run_that_is_refused_is_said_to_have_no_other_exit_code(
