@@ -20,7 +20,7 @@ from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.merge import merge
-from pytest_upskill.report.notes import notes, trigger_notes
+from pytest_upskill.report.notes import notes, statements_not_graded, trigger_notes
 from pytest_upskill.report.outcome import (
     EXIT_CODES,
     failed_trials,
@@ -156,6 +156,7 @@ def _report_lines(report: Report) -> Iterator[str]:
             yield legend
     yield from notes(report.lifts, verbose=False)
     yield from trigger_notes(report.triggers)
+    yield from statements_not_graded(report.lifts)
     yield from _warnings(report)
     for nodeid, trial in failed_trials(report):
         error = f"; {trial.errors[0]}" if trial.errors else ""

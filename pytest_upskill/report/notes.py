@@ -80,8 +80,13 @@ def _open_verdict(lift: Lift) -> Iterator[str]:
         yield lift.doubt
 
 
-def undecidable_statements(gates: Iterable[Gate]) -> Iterator[str]:
-    """Yield a line that counts, by skill, the statements that no answer can show."""
+def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
+    """Yield how many statements had no judge, and how many of each skill no answer can show."""
+    trials = [trial for gate in gates for trial in gate.cell.trials]
+    without_judge = {(trial.skill, trial.case): trial.ungraded for trial in trials}
+    if ungraded := sum(without_judge.values()):
+        statements = f"{counted(ungraded, 'statement')} {'is' if ungraded == 1 else 'are'}"
+        yield f"judge: {statements} ungraded: name a model with --upskill-judge"
     counts = Counter(
         skill
         for _, skill, _, _ in {

@@ -23,8 +23,8 @@ from pytest_upskill.report.notes import (
     notes,
     notes_by_words,
     short_notes,
+    statements_not_graded,
     trigger_notes,
-    undecidable_statements,
 )
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
@@ -151,7 +151,7 @@ class Terminal:
 
     def _notes(self, reporter: pytest.TerminalReporter) -> None:
         gates = self._results.gates
-        for line in (*_ungraded(gates), *undecidable_statements(gates)):
+        for line in statements_not_graded(gates):
             write(reporter, line, yellow=True)
         spared = sum(gate.lift.skipped_runs for gate in gates)
         if spared:
@@ -334,15 +334,6 @@ def _sum_if_known(costs: Iterable[float | None]) -> float | None:
     """Return the sum of costs; None if one of them is unknown."""
     known = [*costs]
     return None if None in known else sum(cost for cost in known if cost is not None)
-
-
-def _ungraded(gates: Iterable[Gate]) -> Iterator[str]:
-    """Yield a line if statements were not judged."""
-    trials = [trial for gate in gates for trial in gate.cell.trials]
-    counts = {(trial.skill, trial.case): trial.ungraded for trial in trials}
-    if total := sum(counts.values()):
-        statements = f"{counted(total, 'statement')} {'is' if total == 1 else 'are'}"
-        yield f"judge: {statements} ungraded: name a model with --upskill-judge"
 
 
 def _cost_summary(requested: Sequence[Completion], completions: Iterable[Completion]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import chain, repeat
+from pathlib import Path
 
 import pytest
 
@@ -131,10 +132,11 @@ def test_without_a_judge_a_statement_neither_holds_nor_fails(
     write_skill(CASE | {"expected": expected}, CASE | {"id": "b"})
     serve(loopback, verdicts())
 
-    result = run_once(*models[:2], "-v", "-rs")
+    result = run_once(*models[:2], "-v", "-rs", "--upskill-md=report.md")
 
     result.assert_outcomes(passed=3, skipped=2)
     result.stdout.fnmatch_lines(["judge: 1 statement is ungraded: name a model with *"])
+    assert "judge: 1 statement is ungraded" in Path("report.md").read_text("utf-8")
     result.stdout.fnmatch_lines(
         ["SKIPPED *: has only statements for a judge: add --upskill-judge MODEL"]
     )

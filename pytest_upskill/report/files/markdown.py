@@ -26,7 +26,7 @@ from pytest_upskill.report.files.phrases import (
     results_in_words,
     scope,
 )
-from pytest_upskill.report.notes import notes, undecidable_statements
+from pytest_upskill.report.notes import notes, statements_not_graded
 from pytest_upskill.report.outcome import outcome, why_undecided
 from pytest_upskill.trials.needs import unmeasured_lines
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -144,7 +144,7 @@ def _overview(report: Report) -> Iterator[Section]:
             for each in report.triggers
             for note in each.cell.ending_notes
         ),
-        *undecidable_statements(report.lifts),
+        *statements_not_graded(report.lifts),
     )
     for title, lines in (
         ("Failed cases", list(failed_case_lines(report))),
