@@ -280,7 +280,6 @@ _REPORTS = (
         "PATH",
     ),
     Option("html", "Write one self-contained HTML file with charts and answers.", "PATH"),
-    Option("benchmark-json", "Write benchmark.json in skill-creator's format.", "PATH"),
     Option(
         "log-runs",
         "Add this run, without its answers, to the history that 'pytest-upskill runs' shows.",
@@ -292,11 +291,6 @@ _REPORTS = (
         "Folder of the history, to which every run is then added (default with "
         "--upskill-log-runs: .upskill/runs).",
         on_command_line=False,
-    ),
-    Option(
-        "junit-properties",
-        "Also write the JUnit properties under the names that datadog or codecov read.",
-        "WORDS",
     ),
 )
 OPTIONS: dict[str, tuple[Option, ...]] = {

@@ -27,7 +27,7 @@ from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.write import in_github_actions, write, write_for_github
-from pytest_upskill.report.junit import figure_properties, mirror_properties
+from pytest_upskill.report.junit import figure_properties
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import fail_unwritten
 from pytest_upskill.session.settings import SETTINGS
@@ -90,9 +90,9 @@ class Files:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))
 
-    def _write(self, session: pytest.Session, path: Path, write: Callable[[], list[Path]]) -> None:
+    def _write(self, session: pytest.Session, path: Path, write: Callable[[], Path]) -> None:
         try:
-            self._written += write()
+            self._written.append(write())
         except OSError as error:
             self._problems.append(f"cannot write {path}: {error.strerror}")
             fail_unwritten(session)
@@ -174,7 +174,6 @@ class JUnit:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._mirrors = config.stash[SETTINGS].junit_properties
         self._answers: dict[str, list[str]] = {}
 
     @property
@@ -182,7 +181,7 @@ class JUnit:
         return self._config.stash.get(xml_key, None)
 
     def add_answers(self, report: pytest.TestReport) -> None:
-        """Add the answers of a failed trial as ``system-out``, and the dashboards' properties."""
+        """Add the answers of a failed trial as ``system-out``."""
         if report.when == "call" and report.failed:
             answers = [text for name, text in report.sections if name == ANSWER]
             record: TrialRecord | None = getattr(report, "upskill", None)
@@ -195,7 +194,6 @@ class JUnit:
                 element = ET.Element("system-out")
                 element.text = bin_xml_escape(text)
                 reporter.append(element)
-            report.user_properties += mirror_properties(report.user_properties, self._mirrors)
 
     def add_figures(self, gates: Iterable[Gate]) -> None:
         """Write the figures of every cell as suite properties."""

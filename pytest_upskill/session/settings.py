@@ -18,7 +18,6 @@ from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.report.junit import DASHBOARDS
 from pytest_upskill.sandbox.limits import LEVELS
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
 from pytest_upskill.session.options import (
@@ -53,7 +52,7 @@ class Settings:
         pytest.UsageError: The value of an option is invalid; the message has the cure.
     """
 
-    def __init__(self, config: pytest.Config) -> None:  # noqa: PLR0915  one for each option
+    def __init__(self, config: pytest.Config) -> None:
         self.models, self.judge = models_and_judge(config)
         self.runs: Final = positive(config, "runs")
         """Repeats of each trial."""
@@ -107,8 +106,6 @@ class Settings:
         """Report files to write at the end, by format."""
         self.runs_dir: Final = _runs_dir(config, self.project)
         """Folder of the history of runs; None to keep none."""
-        self.junit_properties: Final = words(config, "junit_properties", DASHBOARDS)
-        """Dashboards for which JUnit properties are repeated."""
         self.max_cases: Final = positive(config, "max_cases")
         """Maximum number of cases in the session."""
 

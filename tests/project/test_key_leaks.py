@@ -166,7 +166,7 @@ def test_no_failure_of_a_server_brings_a_key_to_light(
     result = run_once(
         *(f"--upskill-models={model}" for model in models),
         "--upskill-judge=openai:judge",
-        *(f"--upskill-{name}=out/{name}" for name in ("json", "md", "html", "benchmark-json")),
+        *(f"--upskill-{name}=out/{name}" for name in ("json", "md", "html")),
         *("--junitxml=out/junit.xml", "--log-file=out/log", "--log-file-level=DEBUG"),
         *("-rA", "-vv", "--tb=long", "--showlocals", "-k", "with_skill", "skills"),
     )

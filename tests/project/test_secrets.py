@@ -95,7 +95,7 @@ def test_nothing_that_a_run_leaves_or_prints_holds_a_key(
     result = run(
         f"--upskill-models=a=anthropic:one@{loopback.url}",
         f"--upskill-models=b=openai:two@http://someone:{PASSWORD}@{address}",
-        *(f"--upskill-{name}=out/{name}" for name in ("json", "md", "html", "benchmark-json")),
+        *(f"--upskill-{name}=out/{name}" for name in ("json", "md", "html")),
         *("--junitxml=out/junit.xml", "--log-file=out/log", "--log-file-level=DEBUG"),
         *("-rA", "-vv", "--tb=long", "--showlocals", "skills"),
     )

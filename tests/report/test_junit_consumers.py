@@ -34,7 +34,6 @@ def test_the_file_keeps_to_what_its_readers_take_and_has_what_they_look_for(
     run(
         "--upskill-models=offline,b=offline:b",
         "--upskill-runs=2",
-        "--upskill-junit-properties=datadog,codecov",
         f"--junitxml={xml}",
         f"--override-ini=junit_family={family}",
     )
@@ -56,27 +55,3 @@ def test_the_file_keeps_to_what_its_readers_take_and_has_what_they_look_for(
             assert len((failure.text or "").encode()) <= ENRICOMI_DETAILS
         # Each name once, which `properties` asserts.
         assert properties(case)
-    # Datadog and Codecov find the figures under their names.
-    gate = next(
-        case
-        for case in suite(xml)
-        if case.attrib.get("name") == "gate[b]" and "billing" in case.attrib["classname"]
-    )
-    figures = properties(gate)
-    assert figures["dd_tags[upskill.verdict]"] == figures["upskill.verdict"]
-    assert figures["dd_tags[upskill.lift]"] == figures["upskill.lift"]
-    assert figures["evals.scores.lift.value"] == figures["upskill.lift"]
-    assert figures["evals.scores.lift.type"] == "float"
-    assert figures["evals.scores.pass_rate_with.value"] == figures["upskill.pass_rate.with"]
-    assert "evals.scores.verdict.value" not in figures
-
-
-def test_a_dashboard_that_is_not_known_is_refused(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
-    result = run_once("--upskill-models=offline", "--upskill-junit-properties=datadgo")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --upskill-junit-properties: unknown word 'datadgo': write any of *"]
-    )

@@ -302,7 +302,7 @@ def _series(points: Iterable[Point]) -> Iterator[Series]:
         yield Series(title=title, points=of_kind)
 
 
-def log_run(report: Report, folder: Path) -> list[Path]:
+def log_run(report: Report, folder: Path) -> Path:
     """Write what a run measured into a folder, and return the path of the file.
 
     Its name is the time of the run and a digest of the content, so that the histories of several
@@ -320,7 +320,7 @@ def log_run(report: Report, folder: Path) -> list[Path]:
     digest = hashlib.sha256(text).hexdigest()[:8]
     file = folder / f"{date:%Y%m%dT%H%M%SZ}-{digest}.json"
     write_file(file, text, mode=0o644)
-    return [file]
+    return file
 
 
 def kept_run(report: Report) -> KeptRun:
