@@ -13,18 +13,18 @@ from pathlib import Path
 from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
+from pytest_upskill.figures.cell import Cell, with_places
+from pytest_upskill.figures.gate import decide_gates
 from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
-from pytest_upskill.report.merge import merge
 from pytest_upskill.report.notes import notes, statements_not_graded, trigger_notes
 from pytest_upskill.report.outcome import (
     EXIT_CODES,
     failed_trials,
-    missing_shards,
     outcome,
     unmeasured_trials,
     why_undecided,
@@ -82,11 +82,30 @@ def _merge_files(options: argparse.Namespace) -> Report:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
     if len(reports) == 1 and options.baselines is None:
-        (report,) = reports.values()
-        if not missing_shards(report):
-            return report
+        return next(iter(reports.values()))
     thresholds = _thresholds(reports)
-    return merge(reports, thresholds, _read_baselines(options.baselines, reports, thresholds))
+    baselines = _read_baselines(options.baselines, reports, thresholds)
+    return Report(
+        sessions=tuple(session for report in reports.values() for session in report.sessions),
+        gates=tuple(decide_gates(_cells(reports), thresholds, baselines)),
+    )
+
+
+def _cells(reports: Mapping[str, Report]) -> list[Cell]:
+    """Return the cells of all reports, by the name of their file, in the order of a session.
+
+    Raises:
+        ReportError: Two reports have the same cell.
+    """
+    found: dict[tuple[bool, str, str], tuple[str, Cell]] = {}
+    for file, report in reports.items():
+        for cell in (gate.cell for gate in report.gates):
+            other, _ = found.setdefault((cell.chooses, cell.path, cell.model), (file, cell))
+            if other != file:
+                raise ReportError(f"{cell.name} is in {other} and in {file}: leave one out")
+    models = list(dict.fromkeys(model for *_, model in found))
+    in_order = sorted(found, key=lambda key: (*key[:2], models.index(key[2])))
+    return with_places(found[key][1] for key in in_order)
 
 
 def _read(file: Path) -> Report:

@@ -100,8 +100,7 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The regression: ``became worse than the baseline: case, case (12/25 …)``."""
-        # Sorted: merged shards may not keep the order of the file.
-        worse = sorted(case.id for case in self.measured if case.counts.difference < 0)
+        worse = [case.id for case in self.measured if case.counts.difference < 0]
         more = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
         return f"became worse than {self.base}: {', '.join(worse[:_NAMED])}{more} ({self.sentence})"
 

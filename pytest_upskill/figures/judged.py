@@ -23,7 +23,7 @@ class Judged:
     alpha: float
     """Significance level of the verdict."""
     missing_trials: int = 0
-    """Number of trials of the cell that did not run, such as those of other shards."""
+    """Number of trials of the cell that did not run."""
 
     @cached_property
     def cases(self) -> list[stats.JudgedCase]:

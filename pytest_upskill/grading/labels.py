@@ -126,7 +126,7 @@ def apply(
 
     Args:
         file: The labels file.
-        now: The cases as they are now, by id; a shard knows only its own.
+        now: The cases as they are now, by id.
         judge: Full name of the judge.
         served: Model ids that the judge's API returned; empty if it was not asked.
         models: Full names of the models, by label.

@@ -6,7 +6,6 @@ the exit code of the session.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -27,35 +26,25 @@ EXIT_CODES: Mapping[Outcome, int] = {
 }
 """Exit codes, those of pytest and one more."""
 
-_SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
-
-def outcome(report: Report, *, is_part: bool = False) -> Outcome:
-    """Return whether anything failed, else whether anything is undecided.
-
-    Args:
-        report: The report.
-        is_part: Whether it is of one shard, so that the merged report decides the rest.
-    """
+def outcome(report: Report) -> Outcome:
+    """Return whether anything failed, else whether anything is undecided."""
     if _has_failed(report):
         return "failed"
-    if any(why_undecided(report, is_part=is_part)):
+    if any(why_undecided(report)):
         return "undecided"
     return "empty" if _is_empty(report) else "passed"
 
 
-def why_undecided(
-    report: Report, *, is_part: bool = False, names_error: bool = True
-) -> Iterator[str]:
+def why_undecided(report: Report, *, names_error: bool = True) -> Iterator[str]:
     """Yield why nothing or not everything was measured, one line for each reason.
 
     Args:
         report: The report.
-        is_part: Whether it is of one shard, so that the merged report decides the rest.
         names_error: Whether to name the first error; not where all errors are printed.
     """
     measured = any(trial.planned for _, trial in _trials(report))
-    if not (is_part or measured) and (skills := report.unmeasured_skills):
+    if not measured and (skills := report.unmeasured_skills):
         yield f"nothing was measured: {'; '.join(skip_lines(reasons_of(skills)))}"
     if base := uncompared_base(report):
         first, *rest = missing_comparisons(report)
@@ -67,8 +56,6 @@ def why_undecided(
         yield f"{missing} not measured{error}"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
-    if not is_part and (shards := missing_shards(report)):
-        yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
     for session in cut_short(report):
         yield f"not everything ran: see the output of the run of {session.date:%Y-%m-%d %H:%M} UTC"
 
@@ -128,21 +115,6 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
         (nodeid, trial)
         for nodeid, trial in _trials(report)
         if not trial.settled and trial.errors and not _is_replay(report)
-    ]
-
-
-def missing_shards(report: Report) -> list[str]:
-    """Return the shards, such as ``3/4``, that have no report."""
-    present: dict[tuple[tuple[str, ...], int], set[int]] = {}
-    for session in report.sessions:
-        if shard := _SHARD.fullmatch(str(session.options.get("shard"))):
-            run = tuple(session.models.values()), int(shard[2])
-            present.setdefault(run, set()).add(int(shard[1]))
-    return [
-        f"{number}/{shards}"
-        for (_, shards), numbers in present.items()
-        for number in range(1, shards + 1)
-        if number not in numbers
     ]
 
 

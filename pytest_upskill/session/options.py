@@ -94,11 +94,6 @@ _RUN = (
         "Run only skills whose folder has changed since the branch left this git ref.",
         "REF",
     ),
-    Option(
-        "shard",
-        "Run only shard K of N; 'pytest-upskill report' merges the reports of all shards.",
-        "K/N",
-    ),
     Option("concurrency", "Maximum number of requests in flight at one host.", "N", "int", 20),
     Option("max-tokens", "Maximum number of output tokens of one answer.", "N", "int", 8192),
     Option("timeout", "Seconds to wait for the reply to a request.", "SECONDS", "int", 120),

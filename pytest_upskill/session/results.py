@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from pytest_upskill.figures.baseline import (
     update_baseline,
 )
 from pytest_upskill.figures.cell import Cell, with_places
-from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates, skipped_gate
+from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
 from pytest_upskill.project.messages import safe, safe_line
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.junit import Properties, gate_properties
@@ -77,7 +77,6 @@ class Results:
         self.report: Report | None = None
         """The session as a value; None before its end, and where no test was to run."""
         self._selection = selection
-        self._is_part = settings.shard is not None
         self._was_interrupted = False
         self._folder = settings.project / STATE / "baselines"
         self._old: Baselines | None = None
@@ -96,7 +95,9 @@ class Results:
     def finish(self, session: pytest.Session) -> None:
         """Decide the gate of every cell, report it as a test, and write baselines."""
         cells = cells_of(self.records, self._settings, self._config.rootpath)
-        self.gates = self._decide(cells)
+        # Baselines that are only to be updated decide nothing.
+        old = self._old if self._settings.compare == "baseline" else None
+        self.gates = decide_gates(cells, self._settings.thresholds, old)
         if self._old is not None:
             self.orphans = [*self._old.unused(cells)]
         session.testscollected += len(self.reported)
@@ -107,25 +108,13 @@ class Results:
                 Update(text="no baseline written: nothing was measured")
             ]
 
-    def _decide(self, cells: Sequence[Cell]) -> list[Gate]:
-        """Return the gates; a shard decides none."""
-        settings = self._settings
-        if settings.shard is not None:
-            return [skipped_gate(cell, "sharded: merge the reports") for cell in cells]
-        # Baselines that are only to be updated decide nothing.
-        old = self._old if settings.compare == "baseline" else None
-        return decide_gates(cells, settings.thresholds, old)
-
     def decide_exit_code(self, session: pytest.Session) -> None:
         """Set the exit status."""
         if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
             self.report = self._make_report(session)
             self._was_interrupted = session.exitstatus not in _RAN_TO_THE_END
             if not self._was_interrupted:
-                found = outcome(self.report, is_part=self._is_part)
-                # The cases of a skill may all be in other shards.
-                is_expected = found == "empty" and self._selection.may_be_empty
-                session.exitstatus = pytest.ExitCode.OK if is_expected else EXIT_CODES[found]
+                session.exitstatus = EXIT_CODES[outcome(self.report)]
         if any(update.refused for update in self.baselines):
             fail_unwritten(session)
 
@@ -139,11 +128,11 @@ class Results:
         if self.report is None or self._was_interrupted:
             return  # pytest says why
         code = ""
-        if outcome(self.report, is_part=self._is_part) == "undecided":
+        if outcome(self.report) == "undecided":
             code = f"exit code {NOT_MEASURED}: "
         # pytest prints the errors, with -qq too.
         names_error = self._config.getoption("tbstyle", "auto") == "no"
-        for reason in why_undecided(self.report, is_part=self._is_part, names_error=names_error):
+        for reason in why_undecided(self.report, names_error=names_error):
             yield f"{code}{reason}"
         if quiet and uncompared_base(self.report) is None:
             yield from missing_comparisons(self.report)
@@ -195,7 +184,6 @@ def _options(settings: Settings) -> dict[str, Any]:
         "baseline_update": settings.baseline_update or None,
         "judge": settings.judge.resolved if settings.judge else None,
         "cache": settings.cache_mode,
-        "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections import Counter
@@ -41,13 +40,11 @@ _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 class Selection:
     """Plugin that deselects trials, and prints which skills did not run.
 
-    It deselects the trials of other shards, and those of unchanged skills. Other skills have no
-    cases, or pytest does not look for them. A worker sends the controller what it found.
+    It deselects those of unchanged skills. Other skills have no cases, or pytest does not look for
+    them. A worker sends the controller what it found.
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        self.may_be_empty = False
-        """Whether it is no mistake that no test is left to run."""
         self.nothing_changed = ""
         """Why there was nothing to run: every skill is unchanged; empty if there was."""
         self._config = config
@@ -86,33 +83,30 @@ class Selection:
         if 0 < self._broken_files == session.testsfailed and not too_many_cases(session):
             session.config.option.continue_on_collection_errors = True
 
-    # First: a shard must not depend on what -k or -m deselect, which is not unchanged either.
+    # First: what -k or -m deselect is not unchanged.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Deselect trials; other items run in every shard and whatever has changed.
+        """Deselect the trials of unchanged skills; other items run whatever has changed.
 
         Raises:
             pytest.UsageError: git failed.
         """
-        if self._settings is None:
+        if self._settings is None or self._settings.changed_since is None:
             return
-        if self._settings.shard is not None:
-            cases = {item: _case(item) for item in items if isinstance(item, TrialItem)}
-            mine = cases_of_shard(cases.values(), *self._settings.shard)
-            others = [item for item, case in cases.items() if case not in mine]
-            self._deselect(others, items)
-            self.may_be_empty = bool(others)
-        if self._settings.changed_since is not None:
-            changed = cache(partial(self._changed_since, self._settings.changed_since))
-            trials = [item for item in items if isinstance(item, TrialItem)]
-            try:
-                unchanged = [item for item in trials if not changed(*_folders(item.trial.skill))]
-            except GitError as error:
-                raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
-            self._deselect(unchanged, items)
-            self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
-            if unchanged and not items:
-                self.nothing_changed = self._left_out
+        changed = cache(partial(self._changed_since, self._settings.changed_since))
+        trials = [item for item in items if isinstance(item, TrialItem)]
+        try:
+            unchanged = [item for item in trials if not changed(*_folders(item.trial.skill))]
+        except GitError as error:
+            raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
+        if not unchanged:
+            return
+        self._config.hook.pytest_deselected(items=unchanged)
+        deselected = set[pytest.Item](unchanged)
+        items[:] = [item for item in items if item not in deselected]
+        self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
+        if not items:
+            self.nothing_changed = self._left_out
 
     def pytest_deselected(self) -> None:
         """Record that items were collected and deselected."""
@@ -132,7 +126,6 @@ class Selection:
             sorted(self._visited),
             sorted(self._unchanged),
             self.nothing_changed,
-            self.may_be_empty,
             self._deselected,
         )
 
@@ -141,7 +134,7 @@ class Selection:
         """Read what a worker found; all workers find the same, a crashed one sends nothing."""
         if output := getattr(node, "workeroutput", {}).get(_KEY):
             self._lookalikes, self._strangers, visited, unchanged, *rest = output
-            self.nothing_changed, self.may_be_empty, self._deselected = rest
+            self.nothing_changed, self._deselected = rest
             self._visited, self._unchanged = set(visited), set(unchanged)
 
     def pytest_terminal_summary(
@@ -164,12 +157,6 @@ class Selection:
             text = f"pytest does not look for tests in {listed(folders)}, which {have} skills"
             text += f": pass {them} as an argument to run them"
             write(terminalreporter, f"upskill: {text}", yellow=True)
-
-    def _deselect(self, left_out: list[TrialItem], items: list[pytest.Item]) -> None:
-        if left_out:
-            self._config.hook.pytest_deselected(items=left_out)
-            deselected = set[pytest.Item](left_out)
-            items[:] = [item for item in items if item not in deselected]
 
     @property
     def _left_out(self) -> str:
@@ -284,26 +271,6 @@ def _patterns(files: Sequence[Path]) -> list[str]:
         for file in files
     )
     return [pattern for pattern, _ in patterns.most_common(3)]
-
-
-def cases_of_shard(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:
-    """Return the cases of one shard: shards are equal in size, and the same on every machine.
-
-    Cases are ordered by digest, so that adding or removing a case moves few of the others.
-
-    Args:
-        cases: Names of all cases; may repeat.
-        number: Number of the shard, from 1.
-        shards: Number of shards.
-    """
-    ordered = sorted(set(cases), key=lambda case: hashlib.sha256(case.encode()).digest())
-    start, end = ((n * len(ordered)) // shards for n in (number - 1, number))
-    return frozenset(ordered[start:end])
-
-
-def _case(item: TrialItem) -> str:
-    """Return the name of a case on a model, whose arms must run in the same shard."""
-    return f"{item.case_path}::{item.trial.case.id}[{item.trial.model.label}]"
 
 
 def _folders(skill: Skill) -> tuple[Path, ...]:

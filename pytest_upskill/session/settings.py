@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -32,8 +31,6 @@ from pytest_upskill.session.options import (
     words,
 )
 from pytest_upskill.trials.trial import runs_of
-
-_SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
 NO_MODELS = (
     "no models chosen: write --upskill-models, such as --upskill-models offline, "
@@ -79,8 +76,6 @@ class Settings:
         self.changed_since: Final = _ref(config, "changed_since", self.project)
         """Git ref since which a skill's folder must have changed; None runs all skills."""
         self.baseline_update: Final = flag(config, "baseline_update")
-        self.shard: Final = _shard(config)
-        """Number of the shard to run, from 1, and number of shards; None runs all trials."""
         self.early_stop: Final = _early_stop(config)
         """Whether to skip the remaining runs of a cell once its verdict is clear."""
         self.concurrency: Final = positive(config, "concurrency")
@@ -164,19 +159,6 @@ def _ref(
     return ref
 
 
-def _shard(config: pytest.Config) -> tuple[int, int] | None:
-    value = value_of(config, "shard")
-    if value is None:
-        return None
-    match = _SHARD.fullmatch(value)
-    number, shards = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= number <= shards:
-        raise pytest.UsageError(
-            f"--upskill-shard: bad shard {value!r}: write K/N, such as 1/4 for the first of four"
-        )
-    return number, shards
-
-
 def _reports(config: pytest.Config) -> Mapping[str, Path]:
     found = {name: path(config, name.replace("-", "_")) for name in REPORTS}
     for name, file in found.items():
@@ -198,7 +180,7 @@ def _early_stop(config: pytest.Config) -> bool:
     """Return whether to stop early.
 
     Raises:
-        pytest.UsageError: Another option needs all runs, or sees only some of the trials.
+        pytest.UsageError: Another option needs all runs.
     """
     if not flag(config, "early_stop"):
         return False
@@ -208,7 +190,6 @@ def _early_stop(config: pytest.Config) -> bool:
         ("baseline_update", needs_all),
         ("min_lift", f"{needs_all}, as stopping early overstates the lift"),
         ("baseline_runs", "has no rounds, of one run in each arm"),
-        ("shard", "would stop on the results of one shard"),
     ):
         given = value_of(config, other)
         if given is not None and given is not False and given != "":

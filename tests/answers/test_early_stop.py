@@ -60,7 +60,6 @@ def test_a_least_lift_takes_every_round(
             "--upskill-min-lift needs all runs, as stopping early overstates *",
         ),
         ("--upskill-baseline-runs=4", "--upskill-baseline-runs has no rounds, of one run *"),
-        ("--upskill-shard=1/2", "--upskill-shard would stop on the results of one shard"),
     ],
 )
 def test_options_that_need_every_run_exclude_early_stop(

@@ -57,9 +57,7 @@ def test_a_test_that_failed_keeps_the_run_red(
 
 
 @pytest.mark.usefixtures("judge_only")
-@pytest.mark.parametrize(
-    "option", ["--co", "--setup-only", "--upskill-dry-run", "--upskill-shard=1/2"]
-)
+@pytest.mark.parametrize("option", ["--co", "--setup-only", "--upskill-dry-run"])
 def test_a_run_that_is_not_to_measure_everything_is_green(run_once: Run, option: str) -> None:
     result = run_once(*OFFLINE, option)
 

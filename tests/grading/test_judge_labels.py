@@ -180,28 +180,6 @@ def test_more_answers_of_a_run_include_those_that_are_labelled(
     assert "dropped" not in said
 
 
-def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
-    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str]
-) -> None:
-    label_a_run(judged_run, lenient=0.6, kind=0.4)
-    judged_run("--upskill-cache=replay")
-    whole = figures()
-    capsys.readouterr()
-
-    shards = [
-        judged_run("--upskill-cache=replay", f"--upskill-shard={n}/5", f"--upskill-json={n}.json")
-        for n in range(1, 6)
-    ]
-    main(["report", *(f"{n}.json" for n in range(1, 6)), "--json", "report.json"])
-
-    told = capsys.readouterr().out
-    for said in (told, *(shard.stdout.str() for shard in shards)):
-        assert "more labels are needed" not in said
-        assert "contains no answer" not in said
-    assert whole["judge.calibrated"]
-    assert figures() == whole
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.commands.main import main
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
@@ -136,12 +135,6 @@ def test_such_a_case_leaves_the_others_a_verdict(
 
     result = run_once(*models, "--upskill-runs=2", "--upskill-md=r.md", "--upskill-html=r.html")
     whole = trials()
-    shards = [
-        run_once(*models, "--upskill-runs=2", "--upskill-cache=replay", f"--upskill-shard={n}/3",
-                 f"--upskill-json={n}.json")
-        for n in (1, 2, 3)
-    ]  # fmt: skip
-    main(["report", "1.json", "2.json", "3.json", "--json", "report.json"])
 
     result.assert_outcomes(passed=5, skipped=2)
     result.stdout.no_fnmatch_line("*trials ran*")
@@ -153,9 +146,6 @@ def test_such_a_case_leaves_the_others_a_verdict(
         ("c", 2, [RAN]),
         ("c", 2, [RAN]),
     ]
-    assert outline(trials()) == outline(whole)
-    # A shard skips its gate too.
-    assert sum(shard.parseoutcomes()["skipped"] for shard in shards) == 3 + 2
 
 
 def test_a_baseline_is_not_compared_where_other_statements_counted(

@@ -118,22 +118,6 @@ def test_inputs_of_the_action_are_words_not_commands(project: Path) -> None:
     assert not (project / "owned").exists()
 
 
-def test_the_shards_of_a_workflow_merge_into_one_report(project: Path) -> None:
-    workflow = yaml.safe_load((CHECKOUT / "docs" / "workflows" / "shards.yml").read_text("utf-8"))
-    git(project, "update-ref", "refs/remotes/origin/main", "main")
-    scripts = [step["run"] for step in steps(workflow) if "run" in step]
-    shard, gate = (script for script in scripts if not script.startswith("pip"))
-    for number in workflow["jobs"]["shard"]["strategy"]["matrix"]["shard"]:
-        process = shell(shard, project, SHARD=str(number), BASE="main")
-        assert process.returncode == 0, process.stdout
-
-    process = shell(gate, project)
-
-    assert process.returncode == 0, process.stdout
-    assert "2 gates passed" in process.stdout
-    assert (project / "report.html").exists()
-
-
 @pytest.fixture
 def night(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Prepare what the job that proposes finds: a clone of main, new results, and GitHub's tool."""

@@ -9,7 +9,6 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
-from tests.reporting import report_command
 from tests.sdk_requests import every_sdk
 from tests.trials.choosing import calling, choosing, figures, queries, took
 
@@ -238,23 +237,3 @@ def test_recordings_of_every_request_survive_a_prune(
     result = run_once("--upskill-models", model, "--upskill-cache-prune", str(skills))
 
     result.stdout.fnmatch_lines(["upskill: 0 recordings in *"])
-
-
-def test_merged_shards_have_the_figures_of_one_run(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill(*queries(4, 5), defaults={"min_pass_rate": 0})
-    loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1, 2, 4)})
-    args = ("--upskill-models", model, "--upskill-min-recall", "0.8", "skills")
-    run_once(*args, "--upskill-json", "r.json")
-    whole = figures()["entries"][0]
-    for share in ("1/2", "2/2"):
-        run_once(*args, "--upskill-shard", share, "--upskill-json", f"{share[0]}.json")
-
-    merged = report_command(["1.json", "2.json", "--json", "r.json", "--html", "r.html"])
-
-    assert merged == 1
-    entry = figures()["entries"][0]
-    assert entry["figures"] == whole["figures"]
-    assert entry["gate"]["text"] == whole["gate"]["text"]
-    assert "Right skill (rows) and chosen skill (columns)" in Path("r.html").read_text("utf-8")

@@ -17,7 +17,6 @@ from pytest_upskill.report.outcome import (
     Outcome,
     cut_short,
     failed_trials,
-    missing_shards,
     uncompared_base,
     unmeasured_trials,
 )
@@ -91,8 +90,6 @@ def _unmeasured(report: Report) -> Iterator[str]:
             yield f"{counted(len(trials), 'trial')} {what}"
     if skills := len(report.unmeasured_skills):
         yield f"{counted(skills, 'skill')} not measured"
-    if shards := missing_shards(report):
-        yield f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing"
     if runs := cut_short(report):
         yield f"{counted(len(runs), 'run')} cut short"
     if base := uncompared_base(report):
