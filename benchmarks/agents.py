@@ -30,10 +30,9 @@ from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, self_test_request
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import Retries
+from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import AGENTS, Request, RunLimits, parse_model
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.sandbox.run import Sandbox

@@ -20,10 +20,9 @@ from pytest_upskill.agents.self_test import Script, message_events
 from pytest_upskill.agents.upstream import Script as ReplyScript
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import OwnPrice, Prices
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import Retries
+from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import AgentRun, AgentTask, Completion, Request, RunLimits, parse_model
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.streams import AgentFormat

@@ -23,9 +23,8 @@ from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.agents.workspace import AgentWorkspace
 from pytest_upskill.answers.budget import Budget, BudgetError, Settle
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import Retries
+from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import Completion, Model, ProviderError, Request, RunLimits
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.sandbox.run import Sandbox, SandboxError

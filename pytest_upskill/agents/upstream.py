@@ -134,7 +134,6 @@ class Upstream:
             raise ProviderError(
                 f"{label}: no reply from {self._endpoint.host} ({self._describe_error(error)})",
                 retryable=unsent,
-                timed_out=isinstance(error, httpx2.ReadTimeout),
                 billable=not unsent,
             ) from None
         try:

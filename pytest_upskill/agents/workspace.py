@@ -212,7 +212,7 @@ def _check_setup(command: str, outcome: Outcome, seconds: float) -> None:
 
 def _setup_error(what: str) -> ProviderError:
     """Return the error of a case, which says nothing about its model."""
-    return ProviderError(f"setup: {what}", of_request=True, billable=False)
+    return ProviderError(f"setup: {what}", billable=False)
 
 
 class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error of this program

@@ -22,10 +22,10 @@ from uuid import uuid4
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pytest_upskill.answers.budget import Budget, Reservation
-from pytest_upskill.answers.host_health import backoff
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight, duration
 from pytest_upskill.answers.recording import address, identity
+from pytest_upskill.answers.retry import backoff
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.request import BatchApi, BatchStatus
 from pytest_upskill.project.files import read_state, write_file

@@ -1,52 +1,200 @@
 """Requests to one host: within the budget, at the host's pace, and with retries.
 
+A host gets all requests that its width allows, from the first moment. A server with few slots puts
+them in a queue, and one that works on all at once gets slower, so neither time is held against a
+request as long as the host answers:
+
+1. The timeout of a request restarts with each answer to a request that was sent earlier or at about
+   the same time: until then this one may have waited behind it.
+2. A timeout without any answer since the request was sent halves the width, once for all requests
+   that were in flight together.
+3. A refusal (HTTP 429) cuts the width to four fifths, at most once per 15 s.
+4. The width grows by one, up to the maximum, after as many answers as it allows requests.
+
 A failed attempt that another may avoid is repeated after a pause without a slot: about 0.5 s, then
 twice as long each time, up to 8 s; or the host's ``Retry-After``, up to 60 s, if that is longer. A
-request is given up at the first of these (`RetryPolicy` has the numbers):
+request is given up after four attempts that each took the whole timeout or may each be billed;
+after three at a host that has never replied, or when rule 2 has applied there three times; or once
+its other attempts and its pauses would take longer than 300 s.
 
-1. It was repeated five times after attempts that each took the whole timeout or may each be billed.
-2. Its next attempt would start later than 300 s after the first was due, or 60 s if the host is
-   down: since then it has answered nothing, and this request got only 502 and 503. Time in line for
-   a slot does not count, nor do timeouts that other requests in flight may have caused.
-3. No request can succeed, as `HostHealth` says: then the model is stopped as well, or all models of
-   a host that has never replied, and later requests fail at once with the same message.
+If the host has answered nothing meanwhile, or the error is fatal, its model is stopped, or all
+models of a host that has never replied: later requests fail at once with the same message.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
 from pytest_upskill.answers.budget import Budget, BudgetError
-from pytest_upskill.answers.host_health import OVERLOADED, HostHealth, backoff
-from pytest_upskill.answers.pace import Pace, Slot
 from pytest_upskill.answers.progress import ASKING, InFlight
-from pytest_upskill.models import Client, Completion, ProviderError, Request
+from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 
-_UNAVAILABLE = frozenset({502, 503})
-"""Statuses of a host that is down, or of the gateway before it."""
+_CUT = 0.8
+_COOLDOWN_S = 15.0
+_BURST_S = 1.0
+"""Requests that are sent within this time may be served in any order."""
+
+_OVERLOADED = frozenset({429, 529})
+"""Statuses of a host that has too many requests."""
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 8.0
+_LONGEST_RETRY_AFTER_S = 60.0
+_DEADLINE_S = 300.0
+_MAX_EXPENSIVE = 4
+"""Maximum number of attempts that took the whole timeout, or that may be billed."""
+_MAX_UNANSWERED = 3
+"""Maximum number of attempts at a host that has never replied."""
 
 SendOnce = Callable[[], Awaitable[Completion]]
 """Sends a request once, and raises a `ProviderError` with ``retryable`` set if that may help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """When a request is given up; times in seconds."""
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Slot:
+    """A place among the requests in flight, and what was known when it was taken."""
 
-    deadline: float = 300.0
-    """Time after which no new attempt starts."""
-    outage_deadline: float = 60.0
-    """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
-    max_repeats: int = 5
-    """Maximum repeats of attempts that took the whole timeout, or that may be billed."""
+    sent_at: float
+    """Seconds of the clock."""
+    answers_before: int
+    """Number of answers of the host so far."""
+    reply_timeout: asyncio.Timeout
+    """Ends the wait for a reply."""
+
+
+class Pace:
+    """The requests in flight at one host.
+
+    A request waits for a `slot` and is sent within `wait_for_reply`. Then `answered`, `refused` or
+    `timed_out` is called while it still has its slot, or none of them after another failure.
+
+    Args:
+        maximum: Maximum number of requests in flight.
+        timeout: Seconds until a reply must come.
+        clock: A monotonic clock in seconds.
+
+    Attributes:
+        width: Number of requests that may be in flight now.
+        timeout: As given.
+        halvings: How often the width was halved.
+    """
+
+    def __init__(
+        self,
+        maximum: int,
+        *,
+        timeout: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.width = maximum
+        self.timeout = timeout
+        self.halvings = 0
+        self._maximum = maximum
+        self._clock = clock
+        self._free = asyncio.Semaphore(maximum)
+        self._surplus = 0
+        """Slots above a width that was cut, removed as requests end."""
+        self._timed: set[Slot] = set()
+        """Requests in flight whose timeouts are set here."""
+        self._answers = 0
+        self._answers_at_width = 0
+        self._refused_at = -math.inf
+        self._halved_at = -math.inf
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        """Wait for a slot, and occupy it for the duration of the block."""
+        await self._free.acquire()
+        try:
+            yield Slot(
+                sent_at=self._clock(),
+                answers_before=self._answers,
+                reply_timeout=asyncio.timeout(None),
+            )
+        finally:
+            self._release()
+
+    @asynccontextmanager
+    async def wait_for_reply(self, slot: Slot) -> AsyncIterator[None]:
+        """Cancel the block, which sends a request, if no reply arrives in time.
+
+        Raises:
+            TimeoutError: There is no reply.
+        """
+        async with slot.reply_timeout:
+            self._timed.add(slot)
+            self._restart_timeout(slot)
+            try:
+                yield
+            finally:
+                self._timed.remove(slot)
+
+    def answered(self, slot: Slot) -> None:
+        """Record an answer."""
+        self._answers += 1
+        for other in self._timed:
+            if other is not slot and slot.sent_at <= other.sent_at + _BURST_S:
+                self._restart_timeout(other)
+        self._answers_at_width += 1
+        if self._answers_at_width >= self.width < self._maximum:
+            self._set_width(self.width + 1)
+
+    def refused(self) -> None:
+        """Record that the host has too many requests."""
+        if self._clock() - self._refused_at >= _COOLDOWN_S:
+            self._refused_at = self._clock()
+            self._set_width(math.floor(self.width * _CUT))
+
+    def timed_out(self, slot: Slot) -> None:
+        """Record that there was no reply in time."""
+        if self._answers == slot.answers_before and slot.sent_at >= self._halved_at:
+            self._halved_at = self._clock()
+            self.halvings += 1
+            self._set_width(self.width // 2)
+
+    def _restart_timeout(self, slot: Slot) -> None:
+        if self.timeout < math.inf and not slot.reply_timeout.expired():
+            slot.reply_timeout.reschedule(asyncio.get_running_loop().time() + self.timeout)
+
+    def _set_width(self, width: int) -> None:
+        width = max(1, width)
+        # Requests in flight are not cancelled: surplus slots are removed when these end.
+        self._surplus += max(0, self.width - width)
+        for _ in range(width - self.width):
+            self._release()
+        self.width = width
+        self._answers_at_width = 0
+
+    def _release(self) -> None:
+        if self._surplus:
+            self._surplus -= 1
+        else:
+            self._free.release()
+
+
+def backoff(failures: int, error: ProviderError, *, jitter: float = 0.0) -> float:
+    """Return the seconds until the next attempt: they double, up to a limit.
+
+    Args:
+        failures: Number of failures so far.
+        error: The last failure, which may ask for a longer pause.
+        jitter: Share of the first pause to add, so that requests do not return together.
+    """
+    # A request may fail very often in a long session, and 2.0 ** 1024 is too large a number.
+    doubled = 2.0 ** min(failures - 1, 10)
+    seconds = min(_FIRST_BACKOFF_S * (doubled + jitter), _LONGEST_BACKOFF_S)
+    return max(seconds, min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
+
+
+class _TimedOut(ProviderError):  # noqa: N818  describes a host, not a failure here
+    """A request without a reply within the timeout."""
 
 
 @dataclass(slots=True)
@@ -55,8 +203,8 @@ class _Attempts:
 
     request: Request
     started: float
-    uncounted: float = 0.0
-    """Seconds that the deadline does not count."""
+    seconds: float = 0.0
+    """Time of attempts and pauses, without the wait for a slot and without timeouts."""
     errors: list[ProviderError] = field(default_factory=list)
     """Why each attempt failed so far."""
 
@@ -68,7 +216,6 @@ class Retries:
         pace: The requests in flight at the host, and the time until a reply.
         host: Name of the host in messages.
         activity: The record of requests and waits, to which the senders of requests add theirs.
-        policy: When a request is given up.
         sleep: Waits for a number of seconds.
         clock: A monotonic clock in seconds.
     """
@@ -79,17 +226,19 @@ class Retries:
         pace: Pace,
         host: str,
         activity: InFlight,
-        policy: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pace = pace
         self._host = host
         self.activity = activity
-        self._policy = policy or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
-        self._health = HostHealth(clock, sleep)
+        self._has_replied = False
+        """Whether the host has ever replied, if only with an error."""
+        self._answered_at = -math.inf
+        self._stop_reasons: dict[Model | None, str] = {}
+        """Why a model was stopped, or under None why all models were."""
 
     async def send(
         self, request: Request, once: SendOnce, *, has_own_timeout: bool = False
@@ -106,123 +255,108 @@ class Retries:
             BudgetError: The first attempt could exceed the budget.
         """
         attempts = _Attempts(request, self._clock())
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(_may_help),
-            wait=_pause,
-            stop=partial(self._gives_up, attempts),
-            before_sleep=self._show_pause,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        try:
-            completion: Completion = await retrying(self._attempt, once, attempts, has_own_timeout)
-        except BudgetError as error:
-            if not attempts.errors:
-                raise
-            raise ProviderError(f"{attempts.errors[-1]} (not retried: {error})") from None
-        except ProviderError as error:
-            raise self._final_error(error, attempts) from None
-        return replace(completion, attempts=len(attempts.errors) + 1)
+        errors = attempts.errors
+        while True:
+            try:
+                completion = await self._attempt(once, attempts, has_own_timeout)
+                return replace(completion, attempts=len(errors) + 1)
+            except BudgetError as error:
+                if not errors:
+                    raise
+                raise ProviderError(f"{errors[-1]} (not retried: {error})") from None
+            except ProviderError as error:
+                pause = backoff(max(1, len(errors)), error, jitter=random.random())  # noqa: S311
+                if not error.retryable or self._gives_up(attempts, pause):
+                    raise self._final_error(error, attempts) from None
+                self.activity.pause(self._host, _reason_to_wait(error), pause)
+            attempts.seconds += pause
+            await self._sleep(pause)
 
     async def _attempt(
         self, once: SendOnce, attempts: _Attempts, has_own_timeout: bool
     ) -> Completion:
-        model, queued_at = attempts.request.model, self._clock()
+        model = attempts.request.model
         async with self._pace.slot() as slot:
-            attempts.uncounted += self._clock() - queued_at
-            async with self._health.turn():
-                if reason := self._health.stop_reason(model):
-                    raise ProviderError(reason, fatal=True, billable=False)
-                sent_at = self._clock()
-                try:
-                    if has_own_timeout:
-                        completion = await once()
-                    else:
-                        completion = await self._send_in_time(once, slot, model.label)
-                except ProviderError as error:
-                    self._record_failure(error, slot, attempts, sent_at)
-                    raise
-                self._health.answered(model)
-                self._pace.answered(slot)
-                return completion
+            if reason := self._stop_reason(model):
+                raise ProviderError(reason, fatal=True, billable=False)
+            try:
+                if has_own_timeout:
+                    completion = await once()
+                else:
+                    completion = await self._send_in_time(once, slot, model.label)
+            except ProviderError as error:
+                self._record_failure(error, slot, attempts)
+                raise
+            self._has_replied, self._answered_at = True, self._clock()
+            self._pace.answered(slot)
+            return completion
 
     async def _send_in_time(self, once: SendOnce, slot: Slot, label: str) -> Completion:
         try:
             async with self._pace.wait_for_reply(slot):
                 return await once()
         except TimeoutError:
-            raise ProviderError(
+            raise _TimedOut(
                 f"{label}: no reply from {self._host} within {self._pace.timeout:g} s: "
                 "raise --upskill-timeout, or lower --upskill-max-tokens",
                 retryable=True,
-                timed_out=True,
             ) from None
 
-    def _record_failure(
-        self, error: ProviderError, slot: Slot, attempts: _Attempts, sent_at: float
-    ) -> None:
+    def _record_failure(self, error: ProviderError, slot: Slot, attempts: _Attempts) -> None:
         attempts.errors.append(error)
-        self._health.failed(attempts.request, error, sent_at=sent_at)
-        if error.status in OVERLOADED:
-            self._pace.refused()
-        elif error.timed_out:
+        self._has_replied |= error.status is not None
+        if isinstance(error, _TimedOut):
             self._pace.timed_out(slot)
-            if self._pace.had_company(slot):
-                attempts.uncounted += self._clock() - slot.sent_at
-
-    def _show_pause(self, state: RetryCallState) -> None:
-        error = _error_of(state)
-        if error.status is None:
-            why = "no reply"
         else:
-            why = {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
-        seconds = max(state.upcoming_sleep, self._health.seconds_paused)
-        self.activity.pause(self._host, why, seconds)
+            attempts.seconds += self._clock() - slot.sent_at
+        if error.status in _OVERLOADED:
+            self._pace.refused()
 
-    def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
+    def _gives_up(self, attempts: _Attempts, pause: float) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
-        policy, errors = self._policy, attempts.errors
-        if self._health.is_hopeless(attempts.request.model, errors):
+        if self._unanswered(attempts) >= _MAX_UNANSWERED:
             return True
-        if sum(map(_is_expensive, errors)) > policy.max_repeats:
-            return True
-        is_down = self._health.answered_at < attempts.started and all(
-            error.status in _UNAVAILABLE and not error.loading for error in errors
-        )
-        deadline = policy.outage_deadline if is_down else policy.deadline
-        return self._seconds_trying(attempts) + state.upcoming_sleep > deadline
+        is_too_expensive = sum(map(_is_expensive, attempts.errors)) >= _MAX_EXPENSIVE
+        return is_too_expensive or attempts.seconds + pause > _DEADLINE_S
 
-    def _seconds_trying(self, attempts: _Attempts) -> float:
-        """Return the seconds that count towards the deadline.
-
-        A host in doubt gets one request at a time: one that has just begun may come after many.
-        """
-        own = self._clock() - attempts.started - attempts.uncounted
-        return max(own, self._health.seconds_in_doubt)
+    def _unanswered(self, attempts: _Attempts) -> int:
+        """Return how often a host failed to reply that never replied, to this request or to all."""
+        return 0 if self._has_replied else max(len(attempts.errors), self._pace.halvings)
 
     def _final_error(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
         """Make the final error of a completion; stop the model if other requests would fail too."""
-        message, health = str(error), self._health
-        count = len(attempts.errors)
-        if not health.has_replied:
-            count = max(count, health.silences)
+        message, model = str(error), attempts.request.model
+        count = max(len(attempts.errors), self._unanswered(attempts))
         if count > 1:
             message += f" (after {count} attempts in {self._clock() - attempts.started:.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
         is_host_error = error.retryable and error.status != HTTPStatus.OK
-        stops = (
-            error.fatal
-            or health.is_hopeless(attempts.request.model, attempts.errors)
-            or (is_host_error and health.answered_at < attempts.started)
-        )
+        stops = error.fatal or (is_host_error and self._answered_at < attempts.started)
+        if stops:
+            self._stop_reasons.setdefault(model if self._has_replied else None, message)
+            message = self._stop_reason(model)
         return ProviderError(
-            health.stop(attempts.request.model, message) if stops else message,
+            message,
             status=error.status,
             retryable=error.retryable and not stops,
             retry_after=error.retry_after,
             fatal=stops,
             billable=error.billable,
         )
+
+    def _stop_reason(self, model: Model) -> str:
+        """Return why a model was stopped, "" if it was not."""
+        return self._stop_reasons.get(None) or self._stop_reasons.get(model, "")
+
+
+def _is_expensive(error: ProviderError) -> bool:
+    return isinstance(error, _TimedOut) or error.status == HTTPStatus.OK
+
+
+def _reason_to_wait(error: ProviderError) -> str:
+    if error.status is None:
+        return "no reply"
+    return {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
 
 
 class HostClient:
@@ -266,22 +400,3 @@ class HostClient:
             cost = await self._budget.settle(reservation, completion, billable)
             await self._budget.release(reservation)
         return replace(completion, cost_usd=cost)
-
-
-def _error_of(state: RetryCallState) -> ProviderError:
-    assert state.outcome is not None
-    error = state.outcome.exception()
-    assert isinstance(error, ProviderError)
-    return error
-
-
-def _may_help(error: BaseException) -> bool:
-    return isinstance(error, ProviderError) and error.retryable
-
-
-def _is_expensive(error: ProviderError) -> bool:
-    return error.timed_out or error.status == HTTPStatus.OK
-
-
-def _pause(state: RetryCallState) -> float:
-    return backoff(state.attempt_number, _error_of(state), jitter=random.random())  # noqa: S311

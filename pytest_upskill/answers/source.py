@@ -18,6 +18,7 @@ from pytest_upskill.answers.batches import BatchClient, is_batchable
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.recording import identity
 from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.answers.retry import HostClient, Pace, Retries
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
@@ -262,10 +263,6 @@ class CompletionSource:
 
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
-        # Imported here: a run that sends no request needs neither SDK nor retries.
-        from pytest_upskill.answers.pace import Pace
-        from pytest_upskill.answers.retry import HostClient, Retries
-
         try:
             client = await in_daemon_thread(host.open)
             if host.runs_agents:

@@ -20,10 +20,8 @@ from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.errors import (
     CALL_TOOLS,
     DAILY,
-    LOADING,
     LOOK_AT_SERVER,
     NO_TOOLS,
-    SHORTEN,
     WAIT_A_DAY,
     WEB_PAGE,
     broke_off,
@@ -314,14 +312,11 @@ class Call:
         accepts_no_tools = bool(self.request.tools and NO_TOOLS.search(message))
         if accepts_no_tools:
             retryable, cure = False, CALL_TOOLS
-        is_too_long = cure == SHORTEN or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return self._error(
             f"{message}: {cure}" if cure else message,
             status=status,
             retryable=retryable,
             retry_after=retry_after(headers, details),
-            loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(message)),
-            of_request=is_too_long or accepts_no_tools,
             # A model that refuses tools may answer requests without them.
             fatal=(status in _FATAL or out_of_quota) and not retryable and not accepts_no_tools,
         )

@@ -165,10 +165,6 @@ def wants_stream(error: ProviderError) -> bool:
     return is_refusal and _STREAM_ONLY.search(str(error)) is not None
 
 
-LOADING = re.compile(r"loading|starting up|warming up", re.IGNORECASE)
-"""Messages of a host that is still loading the model."""
-
-
 CHECK_CERTIFICATE = (
     "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own authority, or "
     "write http:// if it has no TLS"

@@ -225,9 +225,6 @@ class ProviderError(Exception):
         retryable: Whether a retry may succeed.
         retry_after: Seconds to wait before a retry, as the server requests; None if it does not.
         fatal: Whether every further request to this model would fail too (bad key, no model).
-        loading: Whether the host is still loading the model.
-        timed_out: Whether no reply came within the timeout.
-        of_request: Whether this request's length or tools caused it, so that others may succeed.
         billable: Whether the host may bill the request; by default True, unless the status is that
             of an HTTP error.
         paid: The tokens and cost of earlier requests of the same run, None if there were none.
@@ -241,9 +238,6 @@ class ProviderError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         fatal: bool = False,
-        loading: bool = False,
-        timed_out: bool = False,
-        of_request: bool = False,
         billable: bool | None = None,
     ) -> None:
         super().__init__(message)
@@ -251,9 +245,6 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.fatal = fatal
-        self.loading = loading
-        self.timed_out = timed_out
-        self.of_request = of_request
         if billable is None:
             billable = status in {None, HTTPStatus.OK}
         self.billable = billable

@@ -10,9 +10,8 @@ import httpx2
 import pytest
 
 from pytest_upskill.agents.upstream import Upstream
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import Retries
+from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import Completion, ProviderError, Request, parse_model
 from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.keys import Endpoint

@@ -7,10 +7,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import HostClient, Retries, RetryPolicy
+from pytest_upskill.answers.retry import HostClient, Pace, Retries
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request, parse_model
 
 M = parse_model("m=x@http://a.invalid/v1")
@@ -80,7 +79,6 @@ def client_of(
     clock: Clock,
     *,
     pace: Pace | None = None,
-    policy: RetryPolicy | None = None,
     activity: InFlight | None = None,
 ) -> HostClient:
     """Make a client that sleeps on ``clock``."""
@@ -88,7 +86,6 @@ def client_of(
         pace=pace or Pace(4, clock=clock),
         host="a.invalid",
         activity=activity or InFlight(clock=clock),
-        policy=policy or RetryPolicy(deadline=100),
         sleep=clock.sleep,
         clock=clock,
     )

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import HostClient, Retries
+from pytest_upskill.answers.retry import HostClient, Pace, Retries
 from pytest_upskill.models import Completion, ProviderError, Request
 from tests.answers.retrying import ANSWER, request
 

@@ -14,10 +14,9 @@ import pytest
 from pytest_upskill.answers import batches
 from pytest_upskill.answers.batches import PRICE, BatchClient, BatchNotes
 from pytest_upskill.answers.budget import Budget, BudgetError
-from pytest_upskill.answers.pace import Pace
 from pytest_upskill.answers.prices import OwnPrice, Prices
 from pytest_upskill.answers.progress import InFlight
-from pytest_upskill.answers.retry import HostClient, Retries, RetryPolicy
+from pytest_upskill.answers.retry import HostClient, Pace, Retries
 from pytest_upskill.models import Completion, ProviderError, Request, parse_model
 from pytest_upskill.models.request import BatchStatus
 
@@ -109,7 +108,6 @@ async def session(vendor: Vendor, folder: Path, *, enabled: bool, seconds: float
         pace=Pace(4),
         host="a.invalid",
         activity=activity,
-        policy=RetryPolicy(max_repeats=2),
         sleep=no_pause,
     )
     client = BatchClient(

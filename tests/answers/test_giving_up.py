@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from pytest_upskill.answers.pace import Pace
-from pytest_upskill.answers.retry import RetryPolicy
-from pytest_upskill.models import Completion, ProviderError, Tool
+from pytest_upskill.answers.retry import Pace
+from pytest_upskill.models import Completion, ProviderError
 from tests.answers.retrying import (
     ANSWER,
     Clock,
@@ -33,51 +30,26 @@ def test_no_attempt_starts_after_the_deadline() -> None:
 
     error = outcome(client_of(host, clock).complete(request()))
 
-    assert str(error) == "m: HTTP 500 later (after 3 attempts in 80 s)"
-    assert len(host.requests) == 3
+    assert str(error) == "m: HTTP 500 later (after 8 attempts in 280 s)"
+    assert len(host.requests) == 8
 
 
-def unavailable(status: int = 503, *, loading: bool = False) -> ProviderError:
-    return ProviderError(f"m: HTTP {status}", status=status, retryable=True, loading=loading)
-
-
-@pytest.mark.parametrize("status", [502, 503])
-def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute(status: int) -> None:
-    host, clock = Host(rest=always(lambda: unavailable(status))), Clock()
-
-    error = outcome(client_of(host, clock, policy=RetryPolicy()).complete(request()))
-
-    assert 50 < clock.now <= 60
-    assert isinstance(error, ProviderError)
-    assert error.fatal
-
-
-def test_many_requests_do_not_keep_a_host_alive_that_is_down() -> None:
-    host, clock = Host(rest=always(unavailable)), Clock()
-    client = client_of(host, clock, policy=RetryPolicy())
+def test_a_host_that_is_down_is_one_message_for_all_requests() -> None:
+    host, clock = Host(rest=always(later)), Clock()
+    client = client_of(host, clock)
 
     errors = outcomes(*(client.complete(request(run)) for run in range(40)))
 
     assert len({str(error) for error in errors}) == 1
-    assert clock.now < 80
-    assert len(host.requests) < 20
-
-
-def test_a_host_that_loads_its_model_is_waited_for() -> None:
-    host, clock = Host(rest=always(lambda: unavailable(loading=True))), Clock()
-
-    outcome(client_of(host, clock, policy=RetryPolicy()).complete(request()))
-
-    assert 290 < clock.now <= 300
 
 
 def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1), policy=RetryPolicy())
+    client = client_of(host, clock, pace=Pace(1))
 
     def refuse_the_first() -> Completion:
         if host.requests[-1].run == 0:
-            raise unavailable()
+            raise later()
         clock.now += 1
         return ANSWER
 
@@ -89,7 +61,7 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
 
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1), policy=RetryPolicy(deadline=100))
+    client = client_of(host, clock, pace=Pace(1))
     outcome(client.complete(request()))
 
     def refuse_each_once() -> Completion:
@@ -104,9 +76,9 @@ def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     assert [getattr(answer, "attempts", answer) for answer in answers] == [2] * 20
 
 
-@pytest.mark.parametrize(("answers", "attempts"), [(1, 6), (0, 3)])
+@pytest.mark.parametrize("answers", [0, 1])
 def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline(
-    answers: int, attempts: int
+    answers: int,
 ) -> None:
     def broken() -> ProviderError:
         return ProviderError("m: broken JSON", status=200, retryable=True)
@@ -119,8 +91,8 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
 
     error = outcome(client.complete(request()))
 
-    assert str(error).startswith(f"m: broken JSON (after {attempts} attempts in ")
-    assert len(host.requests) == answers + attempts
+    assert str(error).startswith("m: broken JSON (after 4 attempts in ")
+    assert len(host.requests) == answers + 4
 
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
@@ -189,7 +161,7 @@ def test_a_host_that_never_answered_is_given_up_on_soon_and_for_all_its_models()
     assert len(host.requests) == 3
 
 
-def test_a_host_that_does_not_reply_gets_one_request_at_a_time_and_few_of_many() -> None:
+def test_a_host_that_does_not_reply_is_given_up_on_for_all_requests() -> None:
     host, clock = Host(rest=always(silence)), Clock()
     client = client_of(host, clock)
 
@@ -197,7 +169,7 @@ def test_a_host_that_does_not_reply_gets_one_request_at_a_time_and_few_of_many()
 
     assert len({str(error) for error in errors}) == 1
     assert str(errors[0]).startswith("m: no connection (after 3 attempts in ")
-    assert len(host.requests) == 4 + 1 + 1
+    assert len(host.requests) < 3 * 40
 
 
 def test_a_host_that_starts_late_gets_all_requests_once_it_answers() -> None:
@@ -208,43 +180,6 @@ def test_a_host_that_starts_late_gets_all_requests_once_it_answers() -> None:
 
     assert all(isinstance(answer, Completion) for answer in answers)
     assert (len(host.requests), host.peak) == (45, 4)
-
-
-def refusal(*, of_request: bool = False, status: int = 400) -> ProviderError:
-    return ProviderError("m: refused", status=status, of_request=of_request)
-
-
-@pytest.mark.parametrize("status", [200, 400])
-def test_a_model_that_refuses_everything_in_the_same_words_is_stopped(status: int) -> None:
-    host, clock = Host(rest=always(lambda: refusal(status=status))), Clock()
-    client = client_of(host, clock, pace=Pace(1))
-
-    errors = outcomes(*(client.complete(request(run)) for run in range(20)))
-
-    assert [str(error) for error in errors] == ["m: refused"] * 20
-    assert len(host.requests) == 3
-
-
-@pytest.mark.parametrize("why", ["an answer before", "its length", "its tools", "other words"])
-def test_a_refusal_that_others_may_escape_does_not_stop_the_model(why: str) -> None:
-    host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1))
-    if why == "an answer before":
-        outcome(client.complete(request()))
-    tool = Tool(name="look", description="", schema={})
-    asked = replace(request(), tools=(tool,)) if why == "its tools" else request()
-    host.script = [
-        ProviderError(
-            f"m: refused {run if why == 'other words' else ''}",
-            status=400,
-            of_request=why == "its length",
-        )
-        for run in range(9)
-    ]
-
-    outcomes(*(client.complete(asked) for _ in range(9)))
-
-    assert isinstance(outcome(client.complete(request())), Completion)
 
 
 def test_a_host_that_answered_once_is_waited_for_until_the_deadline() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pytest_upskill.answers.pace import Pace, Slot
+from pytest_upskill.answers.retry import Pace, Slot
 from pytest_upskill.models import Completion, ProviderError
 from tests.answers.retrying import Clock, Host, client_of, later, outcomes, request
 

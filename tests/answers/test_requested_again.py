@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers import host_health
+from pytest_upskill.answers import retry
 from tests.conftest import QUESTION, Run, WriteSkill
 
 CLIENT = """
@@ -21,7 +21,7 @@ class Flaky:
         ASKED.append(request.user)
         Path("asked.txt").write_text("\\n".join(ASKED))
         if "odd" in request.user and ASKED.count(request.user) <= {failures}:
-            raise ProviderError("m: no reply", retryable=True, timed_out=True)
+            raise ProviderError("m: no reply", retryable=True, status=200)
         return Completion(text="37", input_tokens=1, output_tokens=1)
 
     async def aclose(self):
@@ -32,7 +32,7 @@ def pytest_upskill_make_client(model, config):
 """
 
 
-@pytest.mark.parametrize(("failures", "missing"), [(6, False), (99, True)])
+@pytest.mark.parametrize(("failures", "missing"), [(4, False), (99, True)])
 def test_only_the_missing_runs_are_requested_again_after_all_others(
     run_once: Run,
     write_skill: WriteSkill,
@@ -42,7 +42,7 @@ def test_only_the_missing_runs_are_requested_again_after_all_others(
     missing: bool,
 ) -> None:
     for seconds in ("_FIRST_BACKOFF_S", "_LONGEST_BACKOFF_S"):
-        monkeypatch.setattr(host_health, seconds, 0.001)
+        monkeypatch.setattr(retry, seconds, 0.001)
     pytester.makeconftest(CLIENT.replace("{failures}", str(failures)))
     write_skill(
         *(
@@ -54,7 +54,7 @@ def test_only_the_missing_runs_are_requested_again_after_all_others(
     result = run_once("--upskill-models=m=mine:m", "-m", "upskill(arm='with_skill')", "skills")
 
     asked = [line.rpartition(" ")[2] for line in Path("asked.txt").read_text().splitlines()]
-    # Six attempts, then the other cases, then one more request of at most as many.
-    assert asked.count("odd") == (12 if missing else 7)
+    # Four attempts, then the other cases, then one more request of at most as many.
+    assert asked.count("odd") == (8 if missing else 5)
     assert [asked.count(name) for name in ("one", "two", "three")] == [1, 1, 1]
     assert (result.ret == 75) is missing

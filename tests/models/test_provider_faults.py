@@ -114,15 +114,6 @@ def test_an_unknown_parameter_is_not_taken_for_a_limit_that_is_too_high(loopback
     assert str(error) == f"m: HTTP 400 {said}"
 
 
-@pytest.mark.parametrize(
-    ("said", "loading"), [("Loading model", True), ("no server is available", False)]
-)
-def test_a_host_that_loads_a_model_is_told_apart_from_one_that_is_down(
-    loopback: Loopback, said: str, *, loading: bool
-) -> None:
-    assert fault(loopback, "openai", Reply(status=503, text=said)).loading is loading
-
-
 @every_sdk
 @pytest.mark.parametrize(
     ("status", "header", "retryable"), [(400, "true", True), (500, "false", False)]
