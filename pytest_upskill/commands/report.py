@@ -21,7 +21,7 @@ from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
-from pytest_upskill.report.notes import notes, statements_not_graded, trigger_notes
+from pytest_upskill.report.notes import notes, statements_not_graded
 from pytest_upskill.report.outcome import (
     EXIT_CODES,
     failed_trials,
@@ -173,10 +173,14 @@ def _report_lines(report: Report) -> Iterator[str]:
         if gates:
             yield from (line for line, _ in table(gates, _width(), cases=False))
             yield legend
-    yield from notes(report.lifts, verbose=False)
-    yield from trigger_notes(report.triggers)
-    yield from statements_not_graded(report.lifts)
-    yield from _warnings(report)
+    yield from dict.fromkeys(
+        (
+            *notes(report.lifts, verbose=False),
+            *notes(report.triggers, verbose=False),
+            *statements_not_graded(report.lifts),
+            *_warnings(report),
+        )
+    )
     for nodeid, trial in failed_trials(report):
         error = f"; {trial.errors[0]}" if trial.errors else ""
         yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{error}"

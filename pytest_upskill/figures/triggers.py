@@ -147,20 +147,6 @@ class Triggers:
         """Return what to know about the decision: nothing."""
         return ""
 
-    def too_few_queries(self, thresholds: Thresholds) -> Iterator[str]:
-        """Yield a note for each rate whose interval is too wide to rely on."""
-        limits = thresholds.with_overrides(self.cell.gate)
-        for rate, least, most, kind in (
-            (self.recall, limits.min_recall, None, "that should trigger it"),
-            (self.false_triggers, None, limits.max_false_triggers, "that should not"),
-        ):
-            needed = rate and stats.queries_needed(rate.estimate, least=least, most=most)
-            if rate and needed and needed > rate.queries:
-                tell = "tells" if rate.queries == 1 else "tell"
-                yield (
-                    f"{rate.counted_queries} {kind} {tell} little: about {needed} would be enough"
-                )
-
     @property
     def _right_choices(self) -> list[_Hits]:
         """How often each query that should trigger the skill got a right one."""

@@ -7,18 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
-from pytest_upskill.figures.arm import ArmFigures
-from pytest_upskill.figures.cases import case_lines
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.lift import JUDGED_PAST, Lift
-from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import (
     bounds,
     estimate,
     judge_accuracy,
-    money,
     percent,
     points,
     rate_text,
@@ -33,7 +29,7 @@ _MAIN_SHARE = 0.5
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
-    """Yield the notes about all cells.
+    """Yield the notes about all cells of one measure.
 
     Args:
         gates: Decision about each cell.
@@ -41,7 +37,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     """
     for gate in gates:
         yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
-    too_few = [gate.lift for gate in gates if gate.verdict == "too few runs"]
+    lifts = [gate for gate in gates if not gate.cell.chooses]
+    too_few = [gate.lift for gate in lifts if gate.verdict == "too few runs"]
     if needed := sorted(lift.runs_needed for lift in too_few if lift.runs_needed):
         chances = sorted(
             percent(lift.chance_of_enough or 0.0) for lift in too_few if lift.runs_needed
@@ -52,13 +49,13 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
             f"too few runs: --upskill-runs {_span(needed)}{baseline} would be enough with a "
             f"probability of {_span(chances)} %"
         )
-    yield from unusable_judgements(gates)
-    if any(gate.lift.uncalibrated and gate.cell.labels is None for gate in gates):
+    yield from unusable_judgements(lifts)
+    if any(gate.lift.uncalibrated and gate.cell.labels is None for gate in lifts):
         yield (
             "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
             "of --upskill-json for you to label"
         )
-    alike = dict.fromkeys(gate.cell.model for gate in gates if _would_repeat_answers(gate))
+    alike = dict.fromkeys(gate.cell.model for gate in lifts if _would_repeat_answers(gate))
     if alike:
         answer = "answers" if len(alike) == 1 else "answer"
         who = f"{', '.join(alike)} {answer}"
@@ -107,18 +104,6 @@ def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
 
 def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     """Yield the notes about one cell, without its name."""
-    yield from _remarks(gate)
-    if verbose:
-        yield from _figures(gate.lift)
-        yield from _uninformative_cases(gate)
-
-
-def _span(values: Sequence[object]) -> str:
-    """Return the first and the last of sorted values, or the only one."""
-    return " to ".join(dict.fromkeys(map(str, (values[0], values[-1]))))
-
-
-def _remarks(gate: Gate) -> Iterator[str]:
     cell, lift = gate.cell, gate.lift
     yield from cell.ending_notes
     if lift.agent is not None:
@@ -126,38 +111,44 @@ def _remarks(gate: Gate) -> Iterator[str]:
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
-        are = _count_with_verb(cell.missing)
-        yield f"{are} missing (no usable reply); the verdict would be the same"
+        are = f"{counted(cell.missing, 'run')} {'is' if cell.missing == 1 else 'are'}"
+        yield f"{are} missing (no usable reply); the decision would be the same"
     if gate.comparison is not None:
         yield from gate.comparison.remarks
+    if cell.chooses:
+        yield from cell.triggers.details(regressed=False)
+        return
     yield from judge_notes(gate)
     if gate.warning:
         yield f"warning: {gate.warning}"
     yield from _open_verdict(lift)
     # The notes about a judge explain its verdicts.
-    is_by_code = gate.outcome != "skipped" and lift.judged is None
-    if is_by_code and (explanation := _explain_verdict(lift)):
-        yield explanation
+    if gate.outcome != "skipped" and lift.judged is None and _contradicts_interval(lift):
+        p = stats.lift_test(lift.counts)
+        yield (
+            f"the interval excludes 0, but the exact test decides: p = {p:.2g}, and at most "
+            f"{lift.alpha:.2g} with {stats.MIN_RUNS} runs in each arm is needed"
+        )
     yield from _about_runs(lift)
     if cell.at_k:
         yield _at_k(lift, cell.at_k)
+    if verbose:
+        yield from _on_new_prompts(lift)
+
+
+def _span(values: Sequence[object]) -> str:
+    """Return the first and the last of sorted values, or the only one."""
+    return " to ".join(dict.fromkeys(map(str, (values[0], values[-1]))))
 
 
 def _at_k(lift: Lift, k: int) -> str:
     """Return pass@k and pass^k of both arms."""
     arms = [arm for arm in (lift.without_skill, lift.with_skill) if arm]
-    each = [(arm.pass_at_k, arm.pass_hat_k) for arm in arms]
-    at_k, hat_k = (
-        (
-            " -> ".join(rate_text(rate) for rate in rates if rate)
-            for rates in zip(*each, strict=True)
-        )
-        if each
-        else ("", "")
-    )
+    at_k = [rate_text(arm.pass_at_k) for arm in arms if arm.pass_at_k]
+    hat_k = [rate_text(arm.pass_hat_k) for arm in arms if arm.pass_hat_k]
     if not at_k:
         return f"pass@{k} is unknown, as no case has {k} runs that count: --upskill-runs {k}"
-    return f"pass@{k} {at_k}, pass^{k} {hat_k}"
+    return f"pass@{k} {' -> '.join(at_k)}, pass^{k} {' -> '.join(hat_k)}"
 
 
 def _about_runs(lift: Lift) -> Iterator[str]:
@@ -188,70 +179,24 @@ def _about_runs(lift: Lift) -> Iterator[str]:
 def _would_repeat_answers(gate: Gate) -> bool:
     """Return whether there are too few runs, but more would only repeat the same answers."""
     decided = gate.outcome != "skipped" and not gate.cell.cut_failures
-    return decided and gate.lift.repetitive and gate.verdict == "too few runs"
+    # Of copies, a note of the cell says it.
+    repeats = gate.lift.repetitive and not gate.cell.copied
+    return decided and repeats and gate.verdict == "too few runs"
 
 
-def _explain_verdict(lift: Lift) -> str:
-    """Return why the verdict seems to contradict the interval; empty if it does not."""
+def _contradicts_interval(lift: Lift) -> bool:
+    """Return whether there is no clear verdict, though the interval excludes 0."""
     if lift.doubt or lift.verdict not in {"too few runs", "no effect"}:
-        return ""
-    if lift.observed is None or lift.observed.low <= 0 <= lift.observed.high:
-        return ""
-    arms = ([c.runs_with for c in lift.counts], [c.runs_without for c in lift.counts])
-    if min(map(sum, arms)) < stats.MIN_RUNS:
-        return f"the interval excludes 0, but a verdict needs {stats.MIN_RUNS} runs in each arm"
-    p = stats.lift_test(lift.counts)
-    return (
-        f"the interval excludes 0, but the exact test decides: p = {p:.2g}, over {lift.alpha:.2g}"
-    )
+        return False
+    return lift.observed is not None and not lift.observed.low <= 0 <= lift.observed.high
 
 
-def _uninformative_cases(gate: Gate) -> Iterator[str]:
-    """Yield the cases that always or never pass in every arm, and so do not affect the lift."""
-    status_of = {case.case: case.status for case in case_lines(gate)}
-    for alike, why in (
-        ("always passes", "passes with and without the skill"),
-        ("never passes", "never passes"),
-    ):
-        pairs = gate.lift.pairs.measured
-        if cases := [pair.case for pair in pairs if status_of[pair.case] == alike]:
-            yield f"{why} (uninformative): {', '.join(cases)}"
-
-
-def _count_with_verb(count: int) -> str:
-    return f"{counted(count, 'run')} {'is' if count == 1 else 'are'}"
-
-
-def _figures(lift: Lift) -> Iterator[str]:
-    if sentence := _pass_sentence(lift):
-        yield sentence
+def _on_new_prompts(lift: Lift) -> Iterator[str]:
     interval = stats.population_interval(lift.counts)
     enough_cases = sum(case.usable for case in lift.counts) >= _MIN_CASES_FOR_NEW_PROMPTS
     if interval is not None and lift.observed is not None and enough_cases:
         text = f"{points(lift.observed.estimate)} points {bounds(interval)}"
         yield f"on new prompts like these: lift {text}"
-
-
-def _pass_sentence(lift: Lift) -> str:
-    """Return what a passed run takes: ``a pass takes 812 -> 430 tokens, $0.0010 -> $0.0008``."""
-    arms = (lift.without_skill, lift.with_skill)
-    # Tokens only where both arms count them, so that they can be compared.
-    counted = lift.token_ratio is not None
-    without, with_ = (_amounts_of_a_pass(arm, counted=counted) if arm else "" for arm in arms)
-    if not with_:
-        return ""
-    if not without:
-        return f"nothing passed without the skill; with it, a pass takes {with_}"
-    return f"a pass takes {without} without the skill, {with_} with it"
-
-
-def _amounts_of_a_pass(arm: ArmFigures, *, counted: bool) -> str:
-    amounts = []
-    if counted and arm.tokens_per_pass is not None:
-        amounts.append(f"{arm.tokens_per_pass:,.0f} tokens")
-    if arm.cost_usd_per_pass:
-        amounts.append(money(arm.cost_usd_per_pass))
-    return " and ".join(amounts)
 
 
 def judge_notes(gate: Gate) -> Iterator[str]:
@@ -318,28 +263,6 @@ def _uncalibrated_notes(lift: Lift, judged: Judged) -> Iterator[str]:
         )
     if lift.cell.labels is not None:
         yield from (f"judge: {reason}" for reason in judged.reasons)
-
-
-def trigger_notes(gates: Sequence[Gate], thresholds: Thresholds | None = None) -> Iterator[str]:
-    """Yield the notes about all cells in which a model chooses.
-
-    Args:
-        gates: Decision about each cell.
-        thresholds: Limits by which to tell how many queries would do; None to leave that out.
-    """
-    for gate in gates:
-        cell = gate.cell
-        lines = [*cell.ending_notes]
-        if gate.outcome == "skipped":
-            lines.append(gate.text)
-        elif cell.missing:
-            lines.append(f"missing runs (no usable reply): {cell.missing}")
-        lines += cell.triggers.details(regressed=False)
-        if gate.comparison is not None:
-            lines += gate.comparison.remarks
-        if thresholds is not None:
-            lines += cell.triggers.too_few_queries(thresholds)
-        yield from (f"{cell.name}: {line}" for line in lines)
 
 
 def notes_by_words(gates: Iterable[Gate], *, verbose: bool) -> Iterator[str]:

@@ -24,7 +24,6 @@ from pytest_upskill.report.notes import (
     notes_by_words,
     short_notes,
     statements_not_graded,
-    trigger_notes,
 )
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
@@ -117,7 +116,7 @@ class Terminal:
         if gates:
             write(reporter, TRIGGER_LEGEND)
         for note in (
-            *trigger_notes(gates, self._settings.thresholds),
+            *notes(gates, verbose=False),
             *notes_by_words(self._results.gates, verbose=self._config.get_verbosity() > 0),
         ):
             write(reporter, note)

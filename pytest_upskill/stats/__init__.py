@@ -37,7 +37,6 @@ from pytest_upskill.stats.judged import (
 )
 from pytest_upskill.stats.triggers import (
     QueryCounts,
-    queries_needed,
     query_interval,
     query_rate,
     trigger_precision,
@@ -87,7 +86,6 @@ __all__ = [
     "pass_hat_k",
     "pass_rate_interval",
     "population_interval",
-    "queries_needed",
     "query_interval",
     "query_rate",
     "regression_test",

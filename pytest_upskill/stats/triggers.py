@@ -15,10 +15,6 @@ from statistics import variance
 from pytest_upskill.stats.counts import Interval
 from pytest_upskill.stats.intervals import student_t_quantile, wilson_interval
 
-MARGIN = 0.1
-"""Half the width, as a fraction, at which the interval of a rate counts as narrow enough."""
-
-_MOST_QUERIES = 1000
 _LEAST_QUERIES = 5
 """Fewer show too little of their variance to have an effective number."""
 _MOST_EFFECTIVE = 2.5
@@ -117,35 +113,6 @@ def trigger_precision(
         for queries in (wanted, unwanted)
     )
     return float(right / (right + wrong)) if right + wrong else None
-
-
-def queries_needed(
-    rate: float, *, least: float | None = None, most: float | None = None, level: float = 0.95
-) -> int | None:
-    """Return how many queries would probably be enough, if the rate seen is the true one.
-
-    Enough is an interval that reaches at most ``MARGIN`` to each side on average or, with a limit,
-    one that lies wholly on the side of the limit on which the rate is.
-
-    Args:
-        rate: The rate seen, from 0 to 1.
-        least: A limit that the rate should not be below; None for none.
-        most: A limit that the rate should not be above; None for none.
-        level: Confidence level of the interval, from 0 to 1.
-
-    Returns:
-        The number of queries, or None if more than 1,000 would be needed.
-    """
-    for queries in range(1, _MOST_QUERIES + 1):
-        interval = wilson_interval(rate, queries, level)
-        limits = [limit for limit in (least, most) if limit is not None]
-        if limits:
-            enough = all(not interval.low < limit < interval.high for limit in limits)
-        else:
-            enough = interval.high - interval.low <= 2 * MARGIN
-        if enough:
-            return queries
-    return None
 
 
 def _mean(queries: Sequence[QueryCounts]) -> Fraction | None:

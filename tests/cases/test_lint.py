@@ -10,7 +10,6 @@ import pytest
 
 from tests.cases.test_findings import case
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
-from tests.scripted_model import Script
 
 LINT = ("--upskill-lint", "skills")
 
@@ -235,18 +234,5 @@ def test_each_file_that_cannot_be_read_or_tells_nothing_is_one_red_item(
         [
             "skills/one/skill_meta.json:1:*.expected.contians: unknown key*",
             "skills/three/skill_meta.json:1: a: contains 'billing': satisfied by the question *",
-        ]
-    )
-
-
-def test_cases_that_tell_nothing_are_named_after_a_run(run_once: Run, script: Script) -> None:
-    arguments = script(easy="++ ++", hard="-- --", telling="++ --")
-
-    result = run_once(*arguments, "-v")
-
-    result.stdout.fnmatch_lines(
-        [
-            "csv on haiku: passes with and without the skill (uninformative): easy",
-            "csv on haiku: never passes (uninformative): hard",
         ]
     )

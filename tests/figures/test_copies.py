@@ -40,7 +40,8 @@ def test_more_runs_of_one_answer_change_no_figure(run: Run, options: tuple[str, 
 
     result = run(*options, "--upskill-runs=5")
 
-    result.stdout.fnmatch_lines([COPIES, "*m answers the same in every run: add cases, not runs"])
+    result.stdout.fnmatch_lines([COPIES])
+    result.stdout.no_fnmatch_line("*add cases, not runs")
     assert figures()["verdict"] == once["verdict"] == "too few runs"
     assert figures()["lift"] == once["lift"]
     assert figures()["runs.with"] == once["runs.with"] == 3

@@ -174,20 +174,6 @@ def test_answers_that_are_alike_are_shown_once() -> None:
     assert "runs 1, 3: passed" in page.text
 
 
-def test_the_difference_of_the_arms_is_shown_line_by_line() -> None:
-    text = write_html(
-        report(
-            cell(
-                trial("a", "with_skill", [run(text="It is\n37\nattempts.")]),
-                trial("a", "without_skill", [run(text="It is\nunknown\nattempts.")]),
-            )
-        )
-    )
-
-    assert "<del>unknown</del>" in text
-    assert "<ins>37</ins>" in text
-
-
 def test_the_skill_as_it_was_has_a_place_beside_both_arms() -> None:
     arms = [
         trial("a", "with_skill", [run(), run()]),

@@ -9,7 +9,6 @@ import pytest
 from pytest_upskill.stats import (
     QueryCounts,
     pass_rate_interval,
-    queries_needed,
     query_interval,
     query_rate,
     trigger_precision,
@@ -56,23 +55,6 @@ def test_precision_weighs_wanted_and_unwanted_triggers_by_query() -> None:
 
     assert trigger_precision(wanted, [QueryCounts(1, 2), QueryCounts(0, 2)]) == 0.75
     assert trigger_precision([QueryCounts(0, 2)], [QueryCounts(0, 1)]) is None
-
-
-@pytest.mark.parametrize(
-    ("rate", "limits", "queries"),
-    [
-        (0.9, {}, 37),
-        (1.0, {}, 16),
-        (0.5, {}, 93),
-        (0.9, {"least": 0.8}, 62),
-        (0.1, {"most": 0.2}, 62),
-        (0.8, {"least": 0.8}, None),
-    ],
-)
-def test_the_queries_needed_put_the_interval_on_one_side(
-    rate: float, limits: dict[str, float], queries: int | None
-) -> None:
-    assert queries_needed(rate, **limits) == queries
 
 
 @pytest.mark.parametrize(("hits", "runs"), [(2, 1), (-1, 1), (0.5, 1)])

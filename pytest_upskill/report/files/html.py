@@ -5,17 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import unified_diff
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from itertools import groupby
-from typing import Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_upskill.figures import cases
-from pytest_upskill.figures.cases import CaseLine
 from pytest_upskill.figures.figure import case_columns, columns_of, figures
 from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
@@ -99,7 +96,6 @@ def environment() -> Environment:
         "confusion_matrices": confusion_matrices,
         "counted": Counter,
         "alike": alike,
-        "arm_difference": arm_difference,
         "case_columns": case_columns,
         "columns_of": columns_of,
         "figures": figures,
@@ -126,10 +122,6 @@ def short(text: str, limit: int) -> str:
     return f"{text[:head]}\u2026{text[head + 1 - limit :]}"
 
 
-DiffLine = tuple[Literal["with", "without", "both", "gap"], str]
-"""In which answers a line is, and the line."""
-
-
 def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:
     """Return the numbers, from 1, of runs with the same answer and results, and the first one."""
     groups: dict[object, list[int]] = {}
@@ -148,39 +140,3 @@ def shorten(text: str, limit: int, left_out: int = 0) -> str:
     """
     more = max(0, len(text) - limit) + left_out
     return f"{text[:limit]}\n[\u2026 {more} more characters]" if more else text
-
-
-def arm_difference(case: CaseLine, limit: int) -> list[DiffLine]:
-    """Return the line differences between the typical answers of both arms; none if equal.
-
-    Args:
-        case: A case in both arms.
-        limit: Characters of each answer to compare.
-    """
-    with_, without = _typical(case.with_skill), _typical(case.without_skill)
-    if with_ is None or without is None or with_ == without:
-        return []
-    return list(_lines(without[:limit], with_[:limit]))
-
-
-def _typical(trial: TrialResult | None) -> str | None:
-    """Return the answer with the median number of passed checks, None without a valid run."""
-    if trial is None or not trial.runs:
-        return None
-    runs = sorted(trial.runs, key=lambda run: run.held)
-    return runs[len(runs) // 2].completion.text
-
-
-def _lines(before: str, after: str) -> Iterator[DiffLine]:
-    lines = unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm="")
-    kinds: dict[str, Literal["with", "without", "both", "gap"]] = {
-        "+": "with",
-        "-": "without",
-        " ": "both",
-        "@": "gap",
-    }
-    for number, line in enumerate(lines):
-        # The first two lines are file names.
-        if number > 1:
-            kind = kinds[line[0]]
-            yield kind, "\u22ef" if kind == "gap" else line[1:]

@@ -139,17 +139,13 @@ def _overview(report: Report) -> Iterator[Section]:
         *(line for session in report.sessions for line in session.without_trials),
         *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
         *notes(report.lifts, verbose=False),
-        *(
-            f"{each.cell.name}: {note}"
-            for each in report.triggers
-            for note in each.cell.ending_notes
-        ),
+        *notes(report.triggers, verbose=False),
         *statements_not_graded(report.lifts),
     )
     for title, lines in (
         ("Failed cases", list(failed_case_lines(report))),
         ("Failed gates", [line for gate in failed for line in (gate.text, *gate.details)]),
-        ("Notes", note_lines),
+        ("Notes", [*dict.fromkeys(note_lines)]),
         (
             "Recordings that this branch changed",
             [line for session in report.sessions for line in session.recordings],
