@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from os.path import lexists
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,11 @@ from pytest_upskill.commands.command import (
     say,
     warn,
 )
-from pytest_upskill.commands.derived import Derived, derive
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted
 
-_SHOWN = 10
-"""Lines of each list that are shown."""
+_CHECK_BY_CODE = '"assertions": [{"type": "contains", "value": "TEXT"}]'
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,113 +37,54 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     below = sorted(file.parent for file in options.skill.rglob("SKILL.md"))
-    if below and options.skill not in below:
-        return _init_each(below)
-    return _init(folder_of_skill(options.skill))
-
-
-def _init_each(folders: Sequence[Path]) -> int:
-    """Write a first case file for each skill without cases; one that cannot be read is named."""
-    without = [folder for folder in folders if not any(own_cases(folder))]
-    written = [folder for folder in without if _init_one_of_many(folder)]
-    if tested := len(folders) - len(without):
-        say(f"{counted(tested, 'skill')} with cases: unchanged")
+    is_folder_of_skills = below and options.skill not in below
+    folders = below if is_folder_of_skills else [folder_of_skill(options.skill)]
+    written, code = [], PASSED
+    for folder in folders:
+        try:
+            written += _init(folder)
+        except CommandError as error:
+            warn(f"ERROR: {error}")
+            code = UNUSABLE
     if written:
-        say("Rewrite the questions and checks, then run at no cost:", _trial_run(written[0].parent))
-    return PASSED if written == without else UNUSABLE
+        say("Rewrite the questions and checks, then run at no cost:", _trial_run(options.skill))
+    return code
 
 
-def _init_one_of_many(folder: Path) -> bool:
+def _init(folder: Path) -> list[Path]:
+    """Write a first case file for a skill without cases; return it in a list, else nothing."""
+    target = folder / CASE_FILE
+    found, problems = own_cases(folder)
+    if problems:
+        raise problems_error(folder, problems)
+    for each in found:
+        count = counted(len(each.cases), "case")
+        say(f"{each.case_file}: {count}, run by: {_trial_run(folder)}")
+    if found:
+        if found[0].case_file.name != CASE_FILE:
+            say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
+        return []
+    if lexists(target):
+        raise CommandError(f"{target} exists: add cases to it, or move it away")
     try:
-        _write(folder / CASE_FILE, commented_file(_skill_of(folder), _trial_run(folder)))
-    except CommandError as error:
-        warn(str(error))
-        return False
-    say(f"written: {folder / CASE_FILE}")
-    return True
-
-
-def _skill_of(folder: Path) -> Skill:
-    try:
-        return load_skills(folder / "SKILL.md")[0]
+        skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
         raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
+    text = json.dumps(commented_file(skill, _trial_run(folder)), indent=2, ensure_ascii=False)
+    try:
+        write_file(target, f"{text}\n".encode(), mode=0o644)
+    except OSError as error:
+        raise CommandError(f"cannot write {target}: {error.strerror}") from None
+    say(f"written: {target}")
+    return [target]
 
 
 def _trial_run(folder: Path) -> str:
     return f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
 
 
-def _init(folder: Path) -> int:
-    target = folder / CASE_FILE
-    if lexists(target):
-        raise CommandError(f"{target} exists: add cases to it, or move it away")
-    skill = _skill_of(folder)
-    evals, problems = own_cases(folder)
-    warn(*(f"not read: {problem}" for problem in problems))
-    if not evals:
-        run = _trial_run(folder)
-        _write(target, commented_file(skill, run))
-        say(f"written: {target}", "Rewrite its questions and checks, then run at no cost:", run)
-        return PASSED
-    derived = [(each.case_file, derive(each)) for each in evals]
-    cases = [case for _, found in derived for case in found.cases]
-    if cases:
-        _write(target, {"$comment": _comment(derived), "cases": cases})
-        count = counted(len(cases), "case")
-        say(f"written: {target}: {count} with checks by code; review each before you trust it")
-        say(f"{_names(derived)} still runs too: keep each case in one file only")
-    else:
-        say("nothing written: no expectation names a literal that a check could look for")
-    for file, found in derived:
-        say(*_proposal_lines(file, found))
-    return PASSED
-
-
-def _comment(derived: Sequence[tuple[Path, Derived]]) -> list[str]:
-    return [
-        f"Proposed without a model from the expectations in {_names(derived)} that name a literal.",
-        "Review each check: does every correct answer say exactly this, and no wrong one?",
-    ]
-
-
-def _names(derived: Sequence[tuple[Path, Derived]]) -> str:
-    return ", ".join(file.name for file, _ in derived)
-
-
-def _write(target: Path, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    try:
-        write_file(target, text.encode(), mode=0o644)
-    except OSError as error:
-        raise CommandError(f"cannot write {target}: {error.strerror}") from None
-
-
-def _proposal_lines(file: Path, found: Derived) -> Iterator[str]:
-    yield f"{file}:"
-    proposals = [
-        (case, f"{each.key} {', '.join(map(repr, each.texts))} <- {each.statement}")
-        for case, each in found.proposals
-    ]
-    for title, entries in (
-        ("proposed checks", proposals),
-        ("needs a judge (--upskill-judge MODEL)", found.judged),
-        ("trigger tests, which run from this file as they are", found.triggers),
-        ("needs an agent", found.agent),
-    ):
-        if entries:
-            yield f"  {title}: {len(entries)}"
-            yield from (f"    {case}: {text}" for case, text in entries[:_SHOWN])
-        if more := len(entries[_SHOWN:]):
-            yield f"    and {more} more"
-
-
 COMMAND = Command(
-    description="Write a first skill_meta.json for a skill, without a model.",
-    epilog=(
-        "If the skill has an evals file, the expectations that name a literal become\n"
-        "proposed checks; the others are listed with what they need."
-    ),
+    description="Write a first skill_meta.json for each skill without cases, without a model.",
     add_arguments=_add_arguments,
     run=_run,
 )

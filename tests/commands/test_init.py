@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.load import load_skills
-from pytest_upskill.commands.derived import propose
 from pytest_upskill.commands.main import main
 from tests.conftest import Run
-from tests.evals import given
 
 BODY = """# Sensor frames
 
@@ -75,97 +73,22 @@ def test_a_skill_without_literals_gets_a_case_to_fill_in(skill: Path) -> None:
     assert len(load_skills(skill / "skill_meta.json")[0].cases) == 2
 
 
-@pytest.mark.parametrize(
-    ("statement", "key", "texts"),
-    [
-        ("Mentions the `--sep` flag", "contains", ["--sep"]),
-        ('Says "use UTF-8" and `csv.reader`', "contains", ["use UTF-8", "csv.reader"]),
-        ("Uses `csv.DictReader` or `csv.reader`", "contains_any", ["csv.DictReader", "csv.reader"]),
-        ("Does not recommend `awk`", "not_contains", ["awk"]),
-        ("Never uses `eval()` or `exec()`", "not_contains", ["eval()", "exec()"]),
-        ("Recommends `uv` instead of `pip`", "contains", ["uv"]),
-        ("Names `files` and `--sep`", "contains", ["--sep"]),  # `files` is in the question
-    ],
-)
-def test_a_statement_that_names_a_literal_suggests_a_check(
-    statement: str, key: str, texts: list[str]
+def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(
+    skill: Path, run_once: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    proposal = propose(statement, "How do I split files?")
-
-    assert proposal is not None
-    assert (proposal.key, list(proposal.texts)) == (key, texts)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "Explains why quoting matters",
-        "Suggests a flag such as `--sep`",
-        "If it uses `awk`, it says why",
-        "Uses `--sep` and not `-s`",
-        "Does not recommend `awk`, but `--sep`",
-        "Does not use `pip` instead of `uv`",
-        "Names the file `<name>.csv`",
-        "Repeats the `files` of the question",
-        "Ends with `.`",
-    ],
-)
-def test_a_statement_that_leaves_the_words_open_suggests_none(statement: str) -> None:
-    assert propose(statement, "How do I split files?") is None
-
-
-def test_expectations_of_an_evals_file_become_checks_or_are_listed(
-    skill: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evals = [
-        {
-            "id": "split",
-            "prompt": "How do I split it?",
-            "files": {"a.csv": "1,2"},
-            "expectations": [
-                "Mentions the `--sep` flag",
-                "Explains why quoting matters",
-            ],
-        },
-        {"id": "weather", "prompt": "Will it rain?", "should_trigger": False},
-        {"id": "old", "prompt": "x", "assertions": [{"type": "regex", "value": "a+"}]},
-    ]
-    (skill / "evals").mkdir()
-    (skill / "evals" / "evals.json").write_text(json.dumps(evals), "utf-8")
-
-    assert main(["init", str(skill)]) == 0
-
-    assert [(case["id"], case["expected"]) for case in read(skill)["cases"]] == [
-        ("split", {"contains": ["--sep"]}),
-        ("old", {"regex": ["a+"]}),
-    ]
-    split, _ = load_skills(skill / "skill_meta.json")[0].cases
-    assert (split.input, given(split)) == ("How do I split it?", {"a.csv": "1,2"})
-    lines = capsys.readouterr().out.splitlines()
-    pytest.LineMatcher(lines).fnmatch_lines(
-        [
-            "written: *skill_meta.json: 2 cases with checks by code; review each *",
-            "evals.json still runs too: keep each case in one file only",
-            "  proposed checks: 1",
-            "    split: contains '--sep' <- Mentions the `--sep` flag",
-            "  needs a judge (--upskill-judge MODEL): 1",
-            "    split: Explains why quoting matters",
-            "  trigger tests, which run from this file as they are: 1",
-            "    weather: Will it rain?",
-        ]
-    )
-
-
-def test_nothing_is_written_where_nothing_can_be_proposed(
-    skill: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evals = [{"prompt": "x", "expectations": ["It is polite"]}]
+    evals = [{"prompt": "What is the magic byte?", "expectations": ["It is polite"]}]
     (skill / "evals.json").write_text(json.dumps(evals), "utf-8")
 
     assert main(["init", str(skill)]) == 0
 
-    assert capsys.readouterr().out.startswith("nothing written: no expectation names a literal")
+    runs, cure = capsys.readouterr().out.splitlines()
+    file = skill / "evals.json"
+    assert runs == f"{file}: 1 case, run by: pytest-upskill eval {skill} -m offline"
     assert not (skill / "skill_meta.json").exists()
+    added = json.loads(f"{{{cure.partition(': ')[2]}}}".replace("TEXT", "0x5A"))
+    file.write_text(json.dumps([evals[0] | added]), "utf-8")
+    result = run_once("--upskill-models=offline", "-v", "skills")
+    result.stdout.fnmatch_lines(["*offline-with_skill* PASSED*"])
 
 
 def test_an_existing_case_file_is_never_overwritten(
@@ -203,8 +126,8 @@ def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     said = capsys.readouterr()
     assert code == 4
     assert said.out.splitlines() == [
+        f"{other / 'skill_meta.json'}: 4 cases, run by: pytest-upskill eval {other} -m offline",
         f"written: {skill / 'skill_meta.json'}",
-        "1 skill with cases: unchanged",
         "Rewrite the questions and checks, then run at no cost:",
         f"pytest-upskill eval {skill.parent} -m offline",
     ]
