@@ -43,9 +43,10 @@ def write_skill(project: Path, name: str, *facts: str, cases: bool = True) -> No
         (folder / "skill_meta.json").write_text(json.dumps({"cases": entries}), "utf-8")
 
 
-@pytest.fixture
-def project(tmp_path: Path, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with two skills, and a branch for a pull request."""
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a host, one for all tests: recordings are those of a URL."""
+    loopback = Loopback()
 
     def recite(received: Received) -> str:
         fact = received.user.partition(": ")[2].removesuffix("?")
@@ -53,7 +54,14 @@ def project(tmp_path: Path, loopback: Loopback, monkeypatch: pytest.MonkeyPatch)
         return f"{known} ({len(loopback.requests)})"
 
     loopback.answer = recite
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
+    yield loopback.url
+    loopback.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two skills, and a branch for a pull request."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server)
     (tmp_path / ".gitignore").write_text(".upskill/\n*.html\n*.md.new\n__pycache__/\n", "utf-8")
     (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n", "utf-8")
     write_skill(tmp_path, "billing", *FACTS)
@@ -64,10 +72,20 @@ def project(tmp_path: Path, loopback: Loopback, monkeypatch: pytest.MonkeyPatch)
     return tmp_path
 
 
-def record(project: Path) -> None:
-    """Record what a replay needs, as somebody with a key does."""
-    process = shell(RECORD, project, ANTHROPIC_API_KEY="key")
-    assert process.returncode in {0, 1}, process.stdout
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recordings of each state of the repository, by its name."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def record(project: Path, kept: Path, state: str) -> None:
+    """Record what a replay needs, as somebody with a key does; once for each state."""
+    recordings = project / "recordings"
+    if not (kept / state).exists():
+        process = shell(RECORD, project, ANTHROPIC_API_KEY="key")
+        assert process.returncode in {0, 1}, process.stdout
+        shutil.copytree(recordings, kept / state)
+    shutil.copytree(kept / state, recordings, dirs_exist_ok=True)
 
 
 def words(project: Path) -> None:
@@ -170,13 +188,13 @@ def run(workflow: Workflow, project: Path) -> tuple[int, str]:
 @pytest.mark.parametrize("change", KINDS, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_pull_request_is_red_where_it_must_be_and_says_why(
-    project: Path, name: str, change: Change
+    project: Path, kept: Path, name: str, change: Change
 ) -> None:
     if WORKFLOWS[name].replays:
-        record(project)
+        record(project, kept, "main")
     change(project)
     if WORKFLOWS[name].replays and change in MEASURED:
-        record(project)
+        record(project, kept, change.__name__)
     commit_all(project, "branch")
 
     code, said = run(WORKFLOWS[name], project)
@@ -188,9 +206,9 @@ def test_a_pull_request_is_red_where_it_must_be_and_says_why(
 
 @pytest.mark.parametrize("change", MEASURED, ids=lambda change: change.__name__)
 def test_a_change_from_a_fork_is_red_until_a_maintainer_records_its_answers(
-    project: Path, change: Change
+    project: Path, kept: Path, change: Change
 ) -> None:
-    record(project)
+    record(project, kept, "main")
     change(project)
     commit_all(project, "branch")
 
@@ -199,7 +217,7 @@ def test_a_change_from_a_fork_is_red_until_a_maintainer_records_its_answers(
     assert code == 1
     assert re.search("record it: pytest skills .*--upskill-cache auto", said), said
 
-    record(project)
+    record(project, kept, change.__name__)
     code, said = run(WORKFLOWS["replay"], project)
 
     assert (code == 0) == (change in GREEN), said
