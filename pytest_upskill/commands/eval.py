@@ -11,12 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_upskill import CASE_FILE, STATE
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.commands.command import STUDENT, Command, CommandError, say, with_generic_server
-from pytest_upskill.commands.main import parse
-from pytest_upskill.commands.skill_folder import own_cases
-from pytest_upskill.project.project import DRAFTS, project_folder
 from pytest_upskill.project.redaction import without_credentials
 from pytest_upskill.session.without_tests import settings_at
 
@@ -108,7 +104,6 @@ def _run(options: argparse.Namespace) -> NoReturn:
     if not (options.models or models or chosen):
         options.models = [STUDENT]
     options.models = [with_generic_server(each, options.base_url) for each in options.models]
-    options.tests = options.tests or _proposed_cases(options, root)
     if options.tests and not Path(options.tests).absolute().is_relative_to(root):
         # By the place of this file alone, pytest would take another project's settings.
         options.passed_on += ["--rootdir", str(root), *(["-c", str(ini)] if ini else [])]
@@ -118,28 +113,6 @@ def _run(options: argparse.Namespace) -> NoReturn:
     sys.stdout.flush()
     command = [sys.executable, "-P", "-m", "pytest", *arguments]
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
-
-
-def _proposed_cases(options: argparse.Namespace, root: Path) -> str | None:
-    """Have a teacher propose cases if the only skill has none, and return their file."""
-    folder = Path(options.skills[0])
-    students = [model for model in options.models if model != "offline"]
-    if len(options.skills) != 1 or not students or not (folder / "SKILL.md").is_file():
-        return None
-    if any(own_cases(folder.absolute())):
-        return None
-    # Imported here: a skill with cases needs no teacher.
-    from pytest_upskill.commands.teacher import CASES
-
-    say(f"{folder}: has no cases: a teacher proposes some")
-    url = ["--eval-base-url", options.base_url] if options.base_url else []
-    evaluated = [f"--eval-model={student}" for student in students]
-    if code := CASES.run(parse("cases", CASES, [str(folder), "--queries=0", *evaluated, *url])):
-        sys.exit(code)
-    if (folder / CASE_FILE).is_file():
-        return None
-    drafts = (project_folder(root) / STATE / DRAFTS).glob("*/cases.json")
-    return str(max(drafts, key=lambda file: file.stat().st_mtime_ns))
 
 
 def _history_arguments(options: argparse.Namespace) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pytest_upskill import STATE
@@ -19,18 +18,6 @@ DRAFTS = "drafts"
 
 ANSWERS = "answers.txt"
 """Name of the file in such a folder that lists its recordings by the starts of their digests."""
-
-CONFTEST = "conftest.py"
-_INI_FILES = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
-"""Files with settings of pytest, <https://docs.pytest.org/en/stable/reference/customize.html>."""
 
 
 def project_folder(start: Path) -> Path:
@@ -54,40 +41,9 @@ def project_folder(start: Path) -> Path:
     return repository or start
 
 
-def unused_settings(project: Path, rootdir: Path, used: Collection[Path]) -> Iterator[Path]:
-    """Yield the files above the rootdir, up to the project's folder, that pytest ignored.
-
-    Args:
-        project: The folder from ``project_folder``.
-        rootdir: Pytest's rootdir, which is the project's folder or below it.
-        used: Settings and conftest files that pytest did read.
-
-    Yields:
-        Each ``conftest.py``, and each settings file that mentions this plugin.
-    """
-    if rootdir == project:
-        return
-    for folder in rootdir.parents:
-        for name in (CONFTEST, *_INI_FILES):
-            file = folder / name
-            if file.is_file() and file not in used and (name == CONFTEST or _mentions_us(file)):
-                yield file
-        if folder == project:
-            return
-
-
 def _is_submodule(folder: Path) -> bool:
     """Return whether a repository is a submodule: its data is in ``.git/modules`` of another."""
-    link = folder / ".git"
-    return "/modules/" in _text_of(link)
-
-
-def _mentions_us(file: Path) -> bool:
-    return "upskill_" in _text_of(file)
-
-
-def _text_of(file: Path) -> str:
     try:
-        return read_file(file, MAX_TEXT_BYTES).decode("utf-8", "replace")
+        return b"/modules/" in read_file(folder / ".git", MAX_TEXT_BYTES)
     except OSError:
-        return ""
+        return False

@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,7 @@ _ANSWER_LINES = 20
 
 
 class ShorterFailures:
-    """Failures and errors on the terminal, shortened: with ``-v`` only by ``--tb=line``.
+    """Failures and errors on the terminal, shortened without ``-v``.
 
     The exit code, ``--lf``, JUnit and other reports still see every complete failure and error.
     """
@@ -48,10 +46,8 @@ class ShorterFailures:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
-        failed = reporter.stats.get("failed", [])
-        if self._style == "line":
-            failed[:] = map(_in_one_line, failed)
-        elif self._config.get_verbosity() <= 0:
+        if self._config.get_verbosity() <= 0:
+            failed = reporter.stats.get("failed", [])
             failed[:] = self._shorten(failed)
 
     def print_number(self, reporter: pytest.TerminalReporter) -> None:
@@ -86,25 +82,6 @@ class ShorterFailures:
             yield short
 
 
-@dataclass(frozen=True, slots=True)
-class _CrashLine:
-    """Text of a failure for ``--tb=line``, for which pytest prints ``reprcrash`` of a failure."""
-
-    place: str
-    message: str
-
-    @property
-    def reprcrash(self) -> _CrashLine:
-        """What pytest prints in its line."""
-        return self
-
-    def toterminal(self, _: object) -> None:
-        """Print nothing more."""
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.message}"
-
-
 _NUMBER = re.compile(
     r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|(?<!\w)(?:\d+(?:[.,]\d+)*(?:ms|s|m|h)?)+(?!\w)"
 )
@@ -115,17 +92,6 @@ def _without_numbers(error: str) -> str:
     """Return an error without counts, seconds and ids, but with names, statuses and ports."""
     label, colon, text = error.partition(": ")
     return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)
-
-
-def _in_one_line(report: pytest.TestReport) -> Any:
-    """Return the report of a case or gate with one line for its failure, others unchanged."""
-    if not (hasattr(report, "upskill") and isinstance(report.longrepr, str)):
-        return report
-    path, line, _ = report.location
-    short: Any = copy(report)
-    short.longrepr = _CrashLine(f"{path}:{(line or 0) + 1}", report.longrepr.partition("\n")[0])
-    short.sections = _without_answers(report)
-    return short
 
 
 def _without_answers(report: pytest.TestReport) -> list[tuple[str, str]]:

@@ -223,9 +223,6 @@ def _conditions(mark: pytest.Mark) -> tuple[object, ...]:
     return (mark.kwargs["condition"],) if "condition" in mark.kwargs else mark.args
 
 
-_CASES = pytest.StashKey[int]()
-
-
 class SkillFile(HooksOfParent, pytest.File):
     """A case file of one or more skills, or a ``SKILL.md`` that is named instead of its folder."""
 
@@ -254,7 +251,6 @@ class SkillFile(HooksOfParent, pytest.File):
             raise self.CollectError(str(error)) from None
         except SkillError as error:
             raise self.CollectError(str(error)) from None
-        _count(self, sum(len(skill.cases) for skill in skills))
         for skill, folder in zip(skills, node_id_names(skills), strict=True):
             self._warn([*skill.warnings, *skill.hints])
             catalogues = catalogues_of(self.config)
@@ -389,23 +385,6 @@ class UnsafeFolder(pytest.Directory):
             f"{self.nodeid}: the folder's name contains control characters, a CI runner's command "
             f"or the separator of pytest's node ids, '::': rename it"
         )
-
-
-def _count(file: SkillFile, cases: int) -> None:
-    """Add to the session's number of cases, and raise a collect error above the limit."""
-    before = file.session.stash.get(_CASES, 0)
-    file.session.stash[_CASES] = before + cases
-    most = file.config.stash[SETTINGS].max_cases
-    if before <= most < before + cases:
-        raise file.CollectError(
-            f"the run has over {most:,} cases: select fewer skills, or raise upskill_max_cases"
-        )
-
-
-def too_many_cases(session: pytest.Session) -> bool:
-    """Return whether the session has more cases than it may have."""
-    cases = session.stash.get(_CASES, 0)
-    return cases > 0 and cases > session.config.stash[SETTINGS].max_cases
 
 
 def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:

@@ -134,13 +134,6 @@ _RUN = (
         on_command_line=False,
     ),
     Option(
-        "max-cases",
-        "Maximum number of cases in a run.",
-        kind="int",
-        default=20000,
-        on_command_line=False,
-    ),
-    Option(
         "aliases",
         "Your own names for models, as in 'name = model'.",
         kind="linelist",

@@ -25,7 +25,6 @@ from pytest_upskill.session.items import (
     SkillFile,
     TrialItem,
     UnsafeFolder,
-    too_many_cases,
 )
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
@@ -80,7 +79,7 @@ class Selection:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let the other files run if only case files are broken: none depends on another."""
-        if 0 < self._broken_files == session.testsfailed and not too_many_cases(session):
+        if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
     # First: what -k or -m deselect is not unchanged.

@@ -101,8 +101,6 @@ class Settings:
         """Report files to write at the end, by format."""
         self.runs_dir: Final = _runs_dir(config, self.project)
         """Folder of the history of runs; None to keep none."""
-        self.max_cases: Final = positive(config, "max_cases")
-        """Maximum number of cases in the session."""
 
     @property
     def makes_files(self) -> bool:

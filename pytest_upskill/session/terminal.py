@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -17,7 +15,6 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
-from pytest_upskill.project.project import CONFTEST, unused_settings
 from pytest_upskill.report.document import runs_of
 from pytest_upskill.report.notes import (
     notes,
@@ -56,9 +53,6 @@ class Terminal:
 
     def print_results(self, reporter: pytest.TerminalReporter) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session."""
-        # Also with -q: without these settings the session measures something else.
-        for line in _unused_settings(self._config, self._settings.project):
-            write(reporter, line, yellow=True)
         # As with pytest-cov: -q keeps the tables, -qq drops them.
         if self._config.get_verbosity() > QUIETEST:
             self._figures(reporter)
@@ -176,24 +170,6 @@ def baseline_status(
     if record.result.passed:
         return "passed", "+", ("BASELINE PASS", {"cyan": True})
     return "passed", "-", ("BASELINE FAIL", {"cyan": True})
-
-
-def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
-    """Yield a line for each settings file of the project that pytest does not use."""
-    if config.getoption("rootdir") is not None:
-        return
-    plugins = (getattr(plugin, "__file__", None) for plugin in config.pluginmanager.get_plugins())
-    used = {Path(file) for file in plugins if file}
-    ini = config.inipath
-    for file in unused_settings(project, config.rootpath, used | ({ini} if ini else set())):
-        name = os.path.relpath(file, config.invocation_params.dir)
-        if file.name != CONFTEST:
-            cure = f"{ini} is nearer: add -c {name}"
-        elif ini:
-            cure = f"{ini} is nearer: add --confcutdir={Path(name).parent}"
-        else:
-            cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
-        yield f"upskill: {name} does not apply, as {cure}"
 
 
 def needs_lines(items: Iterable[pytest.Item]) -> list[str]:

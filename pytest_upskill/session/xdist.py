@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,9 +192,7 @@ class Handover:
 
     def write_collected(self, collected: Collected) -> None:
         """Write what a worker collected, without passwords."""
-        pickled = BytesIO()
-        _TrialPickler(pickled).dump(collected)
-        write_file(self._trials_file, pickled.getvalue())
+        write_file(self._trials_file, pickle.dumps(collected))
 
     def read_collected(self, models: Iterable[Model], judge: Model | None) -> Collected:
         """Return what a worker collected.
@@ -247,19 +244,6 @@ class Handover:
 
     def _answers_file(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
-
-
-class _TrialPickler(pickle.Pickler):
-    """Writes paths as text: pickles of Python 3.13 name a module that older Pythons lack.
-
-    A worker that pytest-xdist reaches over a socket or SSH may run another Python.
-    """
-
-    dispatch_table = {type(Path()): lambda path: (_read_path, (str(path),))}  # noqa: RUF012  as in the base class
-
-
-def _read_path(text: str) -> Path:
-    return Path(text)
 
 
 def _without_passwords(trial: Trial) -> Trial:

@@ -44,20 +44,6 @@ def test_a_file_with_too_many_cases_is_refused(run_once: Run, folder: Path) -> N
     result.stdout.fnmatch_lines(["*evals.json: has 1,001 cases; a file may have 1,000: split it"])
 
 
-def test_a_run_with_too_many_cases_is_refused(
-    run_once: Run, pytester: pytest.Pytester, folder: Path
-) -> None:
-    write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(3)])
-    pytester.makeini("[pytest]\nupskill_max_cases = 2\n")
-
-    result = run_once("--upskill-models", "offline", "skills")
-
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(
-        ["the run has over 2 cases: select fewer skills, or raise upskill_max_cases"]
-    )
-
-
 @pytest.mark.parametrize("link", ["skills/billing", "skills/billing/SKILL.md", "skills"])
 def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
     run_once: Run, pytester: pytest.Pytester, folder: Path, link: str, tmp_path_factory: Any

@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.models import parse_model
-from pytest_upskill.session.xdist import Collected, CollectedTrial, Handover
+from pytest_upskill.session.xdist import Handover
 from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
-from tests.planning import planned
 
 LATENCY = "upskill.latency_s"
 CASES = [
@@ -190,16 +187,3 @@ def test_recorded_answers_of_a_trial_are_handed_over_once(
 
     assert len(result.parseoutcomes()) == 2
     assert len(given) == len(set(given)) == 12
-
-
-def test_trials_are_handed_over_without_naming_a_module_that_other_pythons_lack(
-    tmp_path: Path,
-) -> None:
-    case = Case(id="budget", input=QUESTION, checks=())
-    trials = {trial.name: CollectedTrial("nodeid", trial) for trial in planned(case)}
-    handover = Handover(tmp_path)
-
-    handover.write_collected(Collected(trials, []))
-
-    assert b"pathlib" not in tmp_path.joinpath("trials").read_bytes()
-    assert handover.read_collected([parse_model("offline")], judge=None).trials == trials
