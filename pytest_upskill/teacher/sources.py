@@ -139,7 +139,7 @@ _RANKS: Mapping[Kind, tuple[int, int]] = MappingProxyType(
 """Rank and most characters of each kind."""
 
 
-def cut(events: Sequence[Event], budget: int) -> tuple[str, Mapping[str, int], int]:
+def cut(events: Sequence[Event], budget: int) -> str:
     """Cut events to a budget of characters, and keep what is most informative.
 
     1. What the user said, errors and the sections of documents come before the agent's words and
@@ -147,11 +147,8 @@ def cut(events: Sequence[Event], budget: int) -> tuple[str, Mapping[str, int], i
     2. Of equals, the latest come first: what worked in the end.
     3. A long one loses its middle: `WHOLE` characters of the first kind stay, fewer of the others.
     4. What stays keeps its order.
-
-    Returns:
-        The text, how many events of each kind are left out, and how many lost their middle.
     """
-    remaining, kept, shortened = budget, dict[int, str](), 0
+    remaining, kept = budget, dict[int, str]()
     order = sorted(range(len(events)), key=lambda at: (_RANKS[events[at].kind][0], -at))
     for at in order:
         event = events[at]
@@ -159,12 +156,9 @@ def cut(events: Sequence[Event], budget: int) -> tuple[str, Mapping[str, int], i
         room = min(_RANKS[event.kind][1], remaining - len(label))
         if room < min(len(event.text), _RANKS["result"][1]):
             continue
-        text = label + _without_middle(event.text, room)
-        shortened += len(event.text) > room
-        kept[at] = text
-        remaining -= len(text) + 2
-    omitted = Counter[str](event.kind for at, event in enumerate(events) if at not in kept)
-    return "\n\n".join(kept[at] for at in sorted(kept)), omitted, shortened
+        kept[at] = label + _without_middle(event.text, room)
+        remaining -= len(kept[at]) + 2
+    return "\n\n".join(kept[at] for at in sorted(kept))
 
 
 def _without_middle(text: str, most: int) -> str:
@@ -229,19 +223,12 @@ class Source:
     """Length of the whole source."""
     removed: Mapping[str, int]
     """Secrets that were removed, by kind."""
-    left_out: Mapping[str, int]
-    """Events that were left out, by kind."""
-    shortened: int
-    """Events that lost their middle."""
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.kind}, {self.characters:,} characters"]
         if len(self.text) != self.characters:
             parts.append(f"{len(self.text):,} will be sent")
         parts += [f"{count} {kind} removed" for kind, count in self.removed.items()]
-        parts += [f"{kind} parts left out: {count}" for kind, count in self.left_out.items()]
-        if self.shortened:
-            parts.append(f"{self.shortened} shortened")
         return "; ".join(parts)
 
 
@@ -253,18 +240,10 @@ def read_sources(paths: Sequence[Path], *, budget: int = BUDGET) -> list[Source]
         budget: Characters of all together.
 
     Raises:
-        WorkError: One of them cannot be read.
+        WorkError: One of them cannot be read, or is not text.
     """
-    return [read_source(path, budget=budget // len(paths)) for path in paths]
-
-
-def read_source(path: Path, *, budget: int = BUDGET) -> Source:
-    """Read, redact and cut one source.
-
-    Raises:
-        WorkError: It cannot be read, or is not text.
-    """
-    return source_of(path.name or str(path), _text_of(path), budget=budget)
+    share = budget // max(1, len(paths))
+    return [source_of(path.name or str(path), _text_of(path), budget=share) for path in paths]
 
 
 def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
@@ -272,35 +251,27 @@ def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
     kind, events = events_of(text)
     # The events, not the file: JSON escapes quotation marks, which the patterns do not expect.
     clean = [(event.kind, *redact(event.text)) for event in events]
-    redacted = [Event(kind=of, text=without_secrets) for of, without_secrets, _ in clean]
-    kept, left_out, shortened = cut(redacted, budget)
     return Source(
         name=name,
         kind=kind,
-        text=kept,
+        text=cut(
+            [Event(kind=of, text=without_secrets) for of, without_secrets, _ in clean], budget
+        ),
         characters=len(text),
         removed=sum((each for *_, each in clean), Counter[str]()),
-        left_out=left_out,
-        shortened=shortened,
     )
 
 
 def _text_of(path: Path) -> str:
     file = path / "SKILL.md" if path.is_dir() else path
-    if path.is_dir() and not file.is_file():
-        raise WorkError(f"--from: {path}: a folder without a SKILL.md: name the files themselves")
     try:
-        data = read_file(file, MAX_BYTES)
+        text = read_file(file, MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise WorkError(f"--from: {file}: cannot be read: {error.strerror}") from None
-    try:
-        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise WorkError(f"--from: {file}: not UTF-8 text: convert it to Markdown first") from None
-    if "\0" in text:
-        raise WorkError(f"--from: {file}: not text: convert it to Markdown first")
-    if not text.strip():
-        raise WorkError(f"--from: {file}: empty: name another source")
+        text = ""
+    if not text.strip() or "\0" in text:
+        raise WorkError(f"--from: {file}: holds no UTF-8 text: convert it to Markdown first")
     return text
 
 
