@@ -22,14 +22,13 @@ from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
 from pytest_upskill.session.without_tests import run_in_session
-from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
 from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.improve import Settings, generate, refine
+from pytest_upskill.teacher.improve import generate, propose_cases, refine
 from pytest_upskill.teacher.outcome import CommandOutcome, Decision
 from pytest_upskill.teacher.sources import read_sources
 from pytest_upskill.teacher.terms import Consent, Terms
-from pytest_upskill.teacher.versions import Wishes
+from pytest_upskill.teacher.versions import Settings
 
 _EXIT_CODES: Mapping[Decision, int] = {
     "accepted": PASSED,
@@ -242,7 +241,7 @@ def _run_generate(options: argparse.Namespace) -> int:
         )
     task += "".join(f"\n\nFor example: {example}" for example in options.example)
     if skills and not options.no_eval:
-        return _improve(options, skills[0], task=task, count=options.count, output=options.output)
+        return _improve(options, skills[0], task=task, queries=0)
     task = task or "do what the sources show"
 
     def generate_with(engine: Engine) -> CommandOutcome:
@@ -254,13 +253,11 @@ def _run_generate(options: argparse.Namespace) -> int:
 def _settings(
     options: argparse.Namespace, task: str, sources: Sequence[Path], **more: Any
 ) -> Settings:
-    settings = {"count": 0, "queries": 0, "output": None, **vars(options), **more}
-    names = ("count", "queries", "output", "steps", "runs")
-    return Settings(
-        wishes=Wishes(task=task, sources=read_sources(sources)),
-        description=settings.get("description", False),
-        **{name: settings[name] for name in names},
-    )
+    """Return the settings that the options give, or others instead."""
+    given = {**vars(options), **more}
+    names = {"count", "queries", "steps", "runs", "output", "description"} & given.keys()
+    chosen = {name: given[name] for name in names}
+    return Settings(task=task, sources=read_sources(sources), **chosen)
 
 
 def _folder(source: Path) -> Path:
@@ -288,13 +285,8 @@ def _run_cases(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
     def propose_with(engine: Engine) -> CommandOutcome:
-        return propose_cases(
-            engine,
-            load_skill(folder, engine.workplace.extensions),
-            read_sources(options.sources),
-            count=options.count,
-            queries=options.queries,
-        )
+        skill = load_skill(folder, engine.workplace.extensions)
+        return propose_cases(engine, skill, _settings(options, "", options.sources))
 
     return _run_in_session(propose_with, options, folder)
 

@@ -1,40 +1,32 @@
-"""``cases``: validated cases for a skill, written into its ``skill_meta.json``."""
+"""Proposed cases and queries: which a teacher proposes, and which of them are kept."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.project.messages import counted
 from pytest_upskill.teacher.engine import (
     Engine,
     Part,
     Refused,
-    check_models,
     complete_text,
-    plan_lines,
+    read_list,
+    validate_as,
 )
-from pytest_upskill.teacher.files import Change, check_clean, read_content, with_cases
-from pytest_upskill.teacher.holdout import is_held_out, missing_cases, split_cases
-from pytest_upskill.teacher.outcome import CommandOutcome, Review, run_and_record
-from pytest_upskill.teacher.proposals import (
-    BATCH,
-    QUERY_BATCH,
-    Proposal,
-    ValidationContext,
-    propose_prompt,
-    read_entries,
-    read_proposal,
-    read_query,
-    validate,
-)
+from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.proposals import Proposal, propose_prompt, read_query, validate
 from pytest_upskill.teacher.sources import Source, marked, source_of
+from pytest_upskill.teacher.versions import Settings
 from pytest_upskill.trials.trial import Trial
+
+BATCH = 6
+"""Number of proposals in one request: more would be cut, or get careless."""
+
+_QUERY_BATCH = 20
+"""Number of queries in one request."""
 
 _FRESH_ANSWERS = 2
 """How many new answers the teacher gives with the source at hand; all must pass."""
@@ -64,15 +56,10 @@ class Demand:
     held_out: int = 0
     """Minimum number of held-out cases to keep, even if more than ``count`` cases result."""
 
-    @property
-    def rounds(self) -> int:
-        """Requests for proposals, at most."""
-        return -(-2 * self.count // BATCH)
-
-    @property
-    def query_rounds(self) -> int:
-        """Requests for queries, at most."""
-        return -(-2 * self.queries // QUERY_BATCH)
+    def rounds(self, key: str = "proposals") -> int:
+        """Return the most requests for proposals or for queries."""
+        wanted, batch = (self.queries, _QUERY_BATCH) if key == "queries" else (self.count, BATCH)
+        return -(-2 * wanted // batch)
 
 
 @dataclass(kw_only=True)
@@ -91,14 +78,17 @@ class Kept:
         """Number of held-out cases among those with checks."""
         return sum(is_held_out(case) for case in self.cases if case.checks)
 
-    def lacks(self, demand: Demand) -> bool:
-        """Return whether more proposals with checks are needed."""
-        count = sum(bool(case.checks) for case in self.cases)
-        return count < demand.count or self.held_out < demand.held_out
-
     def queries(self, *, for_skill: bool) -> int:
         """Return the number of queries that are for the skill, or that are not."""
         return sum(bool(case.trigger and case.trigger.should is for_skill) for case in self.cases)
+
+    def keep(self, engine: Engine, case: Case, **written: Any) -> None:
+        """Keep a case, given its keys in the case file and its provenance."""
+        provenance = {"teacher": engine.terms.teacher.resolved} | written.pop("provenance", {})
+        self.cases.append(case)
+        self.entries.append(
+            {"id": case.id, "input": case.input, **written, "provenance": provenance}
+        )
 
     def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
         """Record why a proposal is dropped, under a name that is not taken."""
@@ -118,27 +108,24 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
         Stopped: An answer is missing, or a limit would be passed.
     """
     kept = Kept()
-    for number in range(demand.rounds):
-        if not kept.lacks(demand):
-            break
-        entries = _entries(engine, demand, kept, number)
-        if entries == []:
-            break
-        sound = list(_validate_entries(engine, demand, entries or (), kept))
-        if not demand.held_out:
-            room = demand.count - len(kept.cases)
-            for _, case in sound[room:]:
-                kept.drop(case.id, f"not needed: --count {demand.count} is reached")
-            sound = sound[:room]
-        cases = [case for _, case in sound]
+
+    def are_cases_enough() -> bool:
+        return len(kept.cases) >= demand.count and kept.held_out >= demand.held_out
+
+    for entries in _replies(engine, demand, kept, "proposals", are_cases_enough):
+        sound = [*_validate_entries(engine, demand, entries, kept)]
+        room = len(sound) if demand.held_out else demand.count - len(kept.cases)
+        for _, case in sound[room:]:
+            kept.drop(case.id, f"not needed: --count {demand.count} is reached")
+        cases = [case for _, case in sound[:room]]
         refuted = _refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
         refuted |= _refuted_by_students(engine, demand, [c for c in cases if c.id not in refuted])
-        for proposal, case in sound:
+        for proposal, case in sound[:room]:
             if reason := refuted.get(case.id):
                 kept.drop(case.id, reason)
             else:
-                kept.cases.append(case)
-                kept.entries.append(_case_entry(engine, demand, proposal, case))
+                provenance = _provenance(engine, demand, proposal)
+                kept.keep(engine, case, expected=dict(proposal.expected), provenance=provenance)
         engine.say(str(kept))
     _keep_queries(engine, demand, kept)
     return kept
@@ -146,13 +133,13 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
 
 def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
     """Yield the most requests that `keep_cases` can make."""
-    teacher, proposed = engine.terms.teacher.label, demand.rounds * BATCH
+    teacher, proposed = engine.terms.teacher.label, demand.rounds() * BATCH
     longest = [_LONGEST_QUESTION] * (len(demand.skill.cases) + demand.count + demand.queries)
     kept = Kept(dropped={str(number): _LONGEST_QUESTION for number in range(BATCH)})
     case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
-    for key, rounds in (("proposals", demand.rounds), ("queries", demand.query_rounds)):
+    for key in ("proposals", "queries"):
         question = _question(engine, demand, kept, 0, known=longest, key=key)
-        yield Part(f"{key} of {teacher}", engine.with_retry(question), rounds)
+        yield Part(f"{key} of {teacher}", engine.with_retry(question), demand.rounds(key))
     own = _teacher_trials(engine, demand, [case])
     yield Part("its own answers to them, given the sources", own, proposed)
     screening = _screening_trials(engine, demand, [case])
@@ -162,12 +149,12 @@ def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
 def _keep_queries(engine: Engine, demand: Demand, kept: Kept) -> None:
     """Ask for queries until half of them are for the skill, and half are not."""
     limit = {True: -(-demand.queries // 2), False: demand.queries // 2}
-    for number in range(demand.query_rounds):
-        have = {wanted: kept.queries(for_skill=wanted) for wanted in limit}
-        entries = [] if have == limit else _entries(engine, demand, kept, number, key="queries")
-        if entries == []:
-            break
-        for entry in entries or ():
+
+    def lacks(for_skill: bool) -> bool:
+        return kept.queries(for_skill=for_skill) < limit[for_skill]
+
+    for entries in _replies(engine, demand, kept, "queries", lambda: not any(map(lacks, limit))):
+        for entry in entries:
             kept.proposed += 1
             existing = (*demand.skill.cases, *kept.cases)
             try:
@@ -175,52 +162,44 @@ def _keep_queries(engine: Engine, demand: Demand, kept: Kept) -> None:
             except Refused as reason:
                 kept.drop(f"query-{kept.proposed}", str(reason), existing)
                 continue
-            assert case.trigger is not None
-            if have[case.trigger.should] < limit[case.trigger.should]:
-                have[case.trigger.should] += 1
-                kept.cases.append(case)
-                provenance = {"teacher": engine.terms.teacher.resolved}
-                written = {"input": case.input, "should_trigger": case.trigger.should}
-                kept.entries.append({"id": case.id, **written, "provenance": provenance})
+            if case.trigger and lacks(case.trigger.should):
+                kept.keep(engine, case, should_trigger=case.trigger.should)
 
 
-def _entries(
-    engine: Engine, demand: Demand, kept: Kept, number: int, *, key: str = "proposals"
-) -> list[Any] | None:
-    """Ask for proposals, and return the entries of the reply; None if they cannot be read."""
-    known = [case.input for case in (*demand.skill.cases, *kept.cases)]
-    question = _question(engine, demand, kept, number, known=known, key=key)
-    try:
-        return read_entries(complete_text(engine.ask(question, f"{key} {number + 1}")), key)
-    except Refused as refused:
-        kept.proposed += 1
-        kept.drop("reply", str(refused))
-        engine.say(f"{key} {number + 1}: refused: {refused}")
-        return None
+def _replies(
+    engine: Engine, demand: Demand, kept: Kept, key: str, is_enough: Callable[[], bool]
+) -> Iterator[list[Any]]:
+    """Yield the entries of each reply, until there are enough or the teacher proposes no more."""
+    for number in range(demand.rounds(key)):
+        if is_enough():
+            return
+        known = [case.input for case in (*demand.skill.cases, *kept.cases)]
+        question = _question(engine, demand, kept, number, known=known, key=key)
+        try:
+            reply = complete_text(engine.ask(question, f"{key} {number + 1}"))
+            entries: list[Any] = read_list(reply, key)
+        except Refused as refused:
+            kept.proposed += 1
+            kept.drop("reply", str(refused))
+            engine.say(f"{key} {number + 1}: refused: {refused}")
+            continue
+        if not entries:
+            return
+        yield entries
 
 
 def _question(
     engine: Engine, demand: Demand, kept: Kept, number: int, *, known: Sequence[str], key: str
 ) -> Trial:
-    is_query = key == "queries"
     prompt = propose_prompt(
         demand.task,
         demand.sources,
         known,
         kept.dropped.values(),
-        count=demand.queries if is_query else BATCH,
-        queries=is_query,
+        count=demand.queries if key == "queries" else BATCH,
+        file=key,
     )
     return engine.question(demand.skill, f"{key}-{number + 1}", prompt, run=number)
-
-
-def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
-    """Return the ids of the cases that a fresh answer of the teacher fails, with the reason."""
-    return {
-        result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
-        for result in engine.results(trials, "the teacher's own answers")
-        if result.passes < len(result.runs)
-    }
 
 
 def _validate_entries(
@@ -228,18 +207,12 @@ def _validate_entries(
 ) -> Iterator[tuple[Proposal, Case]]:
     """Yield the proposals that pass the checks by code, and drop the other entries."""
     existing = [*demand.skill.cases, *kept.cases]
-    context = ValidationContext(
-        skill_text=demand.skill.text,
-        source_text="\n".join(source.text for source in demand.sources),
-        existing=existing,
-        extensions=engine.workplace.extensions,
-        check=engine.check_by_code,
-    )
+    sources = "\n".join(source.text for source in demand.sources)
     for entry in entries:
         kept.proposed += 1
         try:
-            proposal = read_proposal(entry)
-            case = validate(proposal, context)
+            proposal = validate_as(Proposal, entry)
+            case = validate(proposal, engine, existing, skill=demand.skill.text, sources=sources)
         except Refused as reason:
             given = entry.get("id") if isinstance(entry, dict) else None
             name = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
@@ -256,6 +229,15 @@ def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> li
     return engine.trials(demand.skill, given, "without_skill", runs=_FRESH_ANSWERS, models=models)
 
 
+def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
+    """Return the ids of the cases that a fresh answer of the teacher fails, with the reason."""
+    return {
+        result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
+        for result in engine.results(trials, "the teacher's own answers")
+        if result.passes < len(result.runs)
+    }
+
+
 def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
     return engine.trials(
         demand.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_FIRST_SCREENING_RUN
@@ -264,9 +246,8 @@ def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> 
 
 def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
     """Return the ids of the cases that all students always pass without the skill, with reasons."""
-    results = engine.results(
-        _screening_trials(engine, demand, cases), "screening without the skill"
-    )
+    trials = _screening_trials(engine, demand, cases)
+    results = engine.results(trials, "screening without the skill")
     failed = {result.case for result in results if result.passes < len(result.runs)}
     return {
         result.case: f"every student passes {len(result.runs)} of {len(result.runs)} times without "
@@ -276,107 +257,32 @@ def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) 
     }
 
 
-def _case_entry(
-    engine: Engine, demand: Demand, proposal: Proposal, case: Case
-) -> Mapping[str, Any]:
-    """Return a kept case as it is written into the case file."""
-    provenance: dict[str, Any] = {"teacher": engine.terms.teacher.resolved}
-    if proposal.quote:
-        quote = proposal.quote.casefold()
-        for source in demand.sources:
-            if quote in source.text.casefold():
-                provenance["source"] = source.name
-                break
-        provenance["quote"] = proposal.quote
-    else:
-        provenance["unsourced"] = True
-    provenance["screened"] = [student.resolved for student in engine.terms.students]
-    return {
-        "id": case.id,
-        "input": case.input,
-        "expected": dict(proposal.expected),
-        "provenance": provenance,
-    }
+def _provenance(engine: Engine, demand: Demand, proposal: Proposal) -> Mapping[str, Any]:
+    """Return where a case is from: the source of its quote, and who was tried on it."""
+    screened = {"screened": [student.resolved for student in engine.terms.students]}
+    if not proposal.quote:
+        return {"unsourced": True, **screened}
+    quote = proposal.quote.casefold()
+    named = (each.name for each in demand.sources if quote in each.text.casefold())
+    source = next(named, "")
+    return {**({"source": source} if source else {}), "quote": proposal.quote, **screened}
 
 
 _LONGEST_TASK = 1000
 """Most characters of a skill's front matter, which tells the teacher what cases to write."""
 
 
-def propose_cases(
-    engine: Engine, skill: Skill, sources: Sequence[Source], *, count: int, queries: int
-) -> CommandOutcome:
-    """Propose, validate and offer cases and queries; write ``decision.json``.
-
-    Args:
-        engine: Runs the trials.
-        skill: The skill with the cases that it has.
-        sources: The sources of the cases; empty for the skill itself.
-        count: Cases to keep.
-        queries: Queries to keep.
-
-    Raises:
-        WorkError: The command cannot run as it was given.
-    """
-    terms, file = engine.terms, skill.folder / CASE_FILE
-    content = read_content(file)
-    given = (*terms.names, *(source.text for source in sources))
-    drafts = terms.drafts(skill.name, "cases", str(skill.folder), *given)
-    check_models(engine)
-    if terms.consent.apply:
-        check_clean(file)
-    terms.check_sources(sources, drafts, engine.say)
-    demand = demand_for(skill, sources, count=count, queries=queries)
-
-    def propose(outcome: CommandOutcome) -> CommandOutcome:
-        kept = keep_cases(engine, demand)
-        drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
-        outcome = replace(outcome.with_cases(kept.cases, kept.dropped), reason=str(kept))
-        if not kept.cases:
-            return replace(outcome, decision="not shown")
-        engine.say(*_case_lines(kept))
-        change = Change(file=file, old=content, new=with_cases(content, kept.entries))
-        applied = terms.consent.apply_changes("Add them to", [change], engine.say)
-        next_step = _missing_for_refine([*skill.cases, *kept.cases])
-        return replace(outcome, decision="accepted", applied=applied, next_step=next_step)
-
-    review = Review(plan=[*plan_lines(engine, *plan_parts(engine, demand))])
-    start = CommandOutcome(command="cases", skill=skill.name)
-    return run_and_record(engine, drafts, start, review, propose)
-
-
-def demand_for(
-    skill: Skill,
-    sources: Sequence[Source],
-    *,
-    task: str = "",
-    count: int,
-    queries: int = 0,
-    held_out: int = 0,
-) -> Demand:
-    """Return which cases to propose for a skill that exists; by default it is its own source."""
-    front = marked("skill", skill.text.partition("\n---")[0][:_LONGEST_TASK])
+def demand_for(skill: Skill, settings: Settings, *, is_new: bool) -> Demand:
+    """Return which cases to propose for a skill; one that exists is its own source by default."""
+    task, source = settings.task, source_of("task", settings.task)
+    if not is_new:
+        front = marked("skill", skill.text.partition("\n---")[0][:_LONGEST_TASK])
+        task = f"{task}\n\nThe skill so far:\n\n{front}" if task else front
+        source = source_of("SKILL.md", skill.text)
     return Demand(
         skill=skill,
-        task=f"{task}\n\nThe skill so far:\n\n{front}" if task else front,
-        sources=sources or [source_of("SKILL.md", skill.text)],
-        count=count,
-        queries=queries,
-        held_out=held_out,
+        task=task,
+        sources=settings.sources or [source],
+        count=settings.count,
+        queries=settings.queries,
     )
-
-
-def _missing_for_refine(cases: Sequence[Case]) -> str:
-    """Return how many cases are missing before the skill can be refined, "" if none are."""
-    _, holdout = split_cases(case for case in cases if case.checks)
-    if missing := missing_cases(len(holdout)):
-        needs = f"'pytest-upskill refine' needs about {counted(missing, 'case')} more"
-        return f"{needs}: add these with --apply, and run this again"
-    return ""
-
-
-def _case_lines(kept: Kept) -> Iterator[str]:
-    for entry in kept.entries:
-        yield f"+ {entry['id']}: {entry['input']}"
-        expected = entry.get("expected") or {"should_trigger": entry["should_trigger"]}
-        yield f"    {json.dumps(expected, ensure_ascii=False)}"

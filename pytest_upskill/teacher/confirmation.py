@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
+from statistics import fmean
 
+from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.catalogue import listed
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import GateRule
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.wording import bounds, percent, points
+from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import counted
-from pytest_upskill.stats import CaseCounts, lift, runs_needed
+from pytest_upskill.project.project import RUNS as HISTORY
+from pytest_upskill.report.document import Report, Session
+from pytest_upskill.report.history.runs import log_run
+from pytest_upskill.report.history.terminal import bar
+from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
 from pytest_upskill.teacher.engine import Engine, Part
 from pytest_upskill.teacher.holdout import (
     Acceptance,
@@ -20,7 +32,7 @@ from pytest_upskill.teacher.holdout import (
     text_digest,
 )
 from pytest_upskill.teacher.looks import STRIDE, Comparison, Ledger, Look
-from pytest_upskill.teacher.outcome import CommandOutcome, comparison_lines, figures_of, p_text
+from pytest_upskill.teacher.search import Task
 from pytest_upskill.teacher.versions import estimate_tokens
 from pytest_upskill.trials.digests import case_digest
 from pytest_upskill.trials.result import TrialResult
@@ -35,30 +47,9 @@ QUERY_RUNS = 3
 TOKENS_PER_POINT = 100
 """Tokens by which a version may be longer for each percentage point that it gains."""
 
+_TINY_P = 0.0001
 _FEASIBLE_RUNS = 50
 """Beyond this, more cases are the better advice."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
-    """Two versions of a skill, and the held-out cases that decide between them."""
-
-    new: Skill
-    old: Skill | None
-    """None for no skill."""
-    cases: Sequence[Case]
-    runs: int = RUNS
-    description: bool = False
-    """Whether the descriptions compete, by which skill an agent chooses."""
-    task: str = ""
-    """The task for which the cases were made; "" if the skill had them."""
-
-    @property
-    def growth(self) -> int:
-        """Tokens by which the new version is longer than the old one."""
-        if self.old is None or self.description:
-            return 0
-        return estimate_tokens(self.new.text) - estimate_tokens(self.old.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,37 +125,73 @@ class Confirmation:
             return "; more cases could show a gain of this size"
         return f"; about {needed} runs per case would show a gain of this size: add --runs {needed}"
 
-    def add_to(self, outcome: CommandOutcome) -> CommandOutcome:
-        """Return a command's outcome with the decision and figures of this look."""
-        return replace(
-            outcome,
-            decision="accepted" if self.accepted else "not shown",
-            reason=self.reason,
-            look=self.look,
-            p=self.acceptance.p,
-            alpha=self.acceptance.alpha,
-            growth=self.growth,
-            figures={student: figures_of(cases) for student, cases in self.counts.items()},
-        )
+
+def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
+    """Return mean pass rates before and after, the lift and its interval, as JSON."""
+    estimate, interval = lift(cases), lift_interval(cases)
+    # There are cases, and a missing run would have stopped the command.
+    assert estimate is not None
+    assert interval is not None
+    return {
+        "before": fmean(case.passes_without / case.runs_without for case in cases),
+        "after": fmean(case.passes_with / case.runs_with for case in cases),
+        "lift": estimate,
+        "low": interval.low,
+        "high": interval.high,
+    }
 
 
-def upcoming_look(engine: Engine, contest: Contest) -> Look:
-    """Return the look that a contest gets if it is a new one."""
+def comparison_lines(
+    counts: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, blocks: bool
+) -> Iterator[str]:
+    """Yield ``baseline ████░░ 60%``, ``with skill ███████ 95% (+35%)`` and the lift by student.
+
+    Args:
+        counts: Counts of the held-out cases by student.
+        before: Name of the *without* side.
+        after: Name of the *with* side.
+        blocks: Whether the output can show block characters.
+    """
+    width = max(len(before), len(after))
+    for student, cases in counts.items():
+        yield f"{student}, held-out cases, fresh runs:"
+        figures = figures_of(cases)
+        gain, interval = points(figures["lift"]), Interval(figures["low"], figures["high"])
+        for name, rate, change in (
+            (before, figures["before"], ""),
+            (after, figures["after"], f" ({gain}%)"),
+        ):
+            yield f"  {name:{width}}  {bar(rate, 1.0, blocks)} {percent(rate):>3}%{change}"
+        yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
+
+
+def p_text(p: float) -> str:
+    """Return ``p = 0.012``, or that it is too small to matter how small."""
+    return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
+
+
+def upcoming_look(engine: Engine, task: Task, text: str) -> Look:
+    """Return the look that a version gets if it is a new one."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return _ledger(engine).next_look(contest.new.name, _comparison(engine, contest), date)
+    return _ledger(engine).next_look(task.skill.name, _comparison(engine, task, text), date)
 
 
-def confirm(engine: Engine, contest: Contest) -> Confirmation:
+def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
     """Measure both versions on the hold-out once, and decide; print the figures.
 
     The ledger gets the look before its first request: an interrupted look is continued as long as
     its answers are there, and no other comparison ever gets its answers.
 
+    Args:
+        engine: Runs the trials.
+        task: The old version, unless the skill is new, and the held-out cases.
+        text: The new version.
+
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
         OSError: The ledger cannot be written.
     """
-    ledger, look, trials = _ledger(engine), *_look_of(engine, contest)
+    ledger, look, trials = _ledger(engine), *_look_of(engine, task, text)
     written = look
     try:
         results = engine.results(trials, f"look {look.look}")
@@ -182,7 +209,7 @@ def confirm(engine: Engine, contest: Contest) -> Confirmation:
         acceptance=acceptance,
         counts=counts,
         results=tuple(results),
-        growth=contest.growth,
+        growth=_growth(task, text),
     )
     ledger.write(
         replace(
@@ -192,56 +219,70 @@ def confirm(engine: Engine, contest: Contest) -> Confirmation:
             alpha=acceptance.alpha,
         )
     )
-    names = ("old version", "new version") if contest.old else ("baseline", "with skill")
+    names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
     engine.say(*comparison_lines(counts, *names, blocks=engine.can_show_blocks))
     return confirmed
 
 
-def look_parts(engine: Engine, contest: Contest) -> list[Part]:
+def look_parts(engine: Engine, task: Task) -> list[Part]:
     """Return the most requests of `confirm`, and their purpose."""
-    trials = _look_trials(engine, contest, upcoming_look(engine, contest).draw)
+    draw = upcoming_look(engine, task, task.longest).draw
+    trials = _look_trials(engine, task, task.longest, draw)
     return [Part("both versions on held-out cases", trials)]
 
 
-def _look_of(engine: Engine, contest: Contest) -> tuple[Look, list[Trial]]:
-    """Return the look of a contest, and its trials.
+def _growth(task: Task, text: str) -> int:
+    """Return the tokens by which the new version is longer than the old one."""
+    if task.is_new or task.settings.description:
+        return 0
+    after, before = (estimate_tokens(task.version(each).text) for each in (text, task.text))
+    return after - before
+
+
+def _look_of(engine: Engine, task: Task, text: str) -> tuple[Look, list[Trial]]:
+    """Return the look of a version, and its trials.
 
     It is an earlier one of the same comparison if all answers of that one are still recorded.
     Other answers would be a second chance.
     """
-    comparison, ledger = _comparison(engine, contest), _ledger(engine)
+    comparison, ledger = _comparison(engine, task, text), _ledger(engine)
     for look in reversed(ledger.looks(comparison)):
         if look.comparison == comparison:
-            trials = _look_trials(engine, contest, look.draw)
+            trials = _look_trials(engine, task, text, look.draw)
             if engine.estimate(trials).recorded >= max(1, look.answers):
                 return look, trials
-    look = upcoming_look(engine, contest)
+    look = upcoming_look(engine, task, text)
     ledger.write(look)
-    return look, _look_trials(engine, contest, look.draw)
+    return look, _look_trials(engine, task, text, look.draw)
 
 
-def _comparison(engine: Engine, contest: Contest) -> Comparison:
-    checks = sorted(f"{case_digest(case)} {case.trigger}" for case in contest.cases)
+def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
+    checks = sorted(f"{case_digest(case)} {case.trigger}" for case in task.holdout)
     return Comparison(
-        old=_digest(contest.old, contest) if contest.old else "",
-        new=_digest(contest.new, contest),
+        old="" if task.is_new else _digest(task, task.text),
+        new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.terms.students)),
-        questions=tuple(sorted(map(question_digest, contest.cases))),
+        questions=tuple(sorted(map(question_digest, task.holdout))),
         checks=hashlib.sha256("\n".join(checks).encode()).hexdigest()[:16],
-        runs=contest.runs,
-        task=text_digest(contest.task) if contest.task else "",
+        runs=task.settings.runs,
+        task=text_digest(what) if task.demand and (what := task.settings.task) else "",
     )
 
 
-def _look_trials(engine: Engine, contest: Contest, draw: int) -> list[Trial]:
+def _look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]:
     """Return the trials of both versions, interleaved: each new one before its old one."""
-    arms: tuple[Arm, Arm] = ("with_skill", "with_skill" if contest.old else "without_skill")
-    if contest.description:
+    arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
+    if task.settings.description:
         arms = "trigger", "trigger"
-    first, runs = draw * STRIDE, contest.runs
     both = (
-        engine.trials(skill or contest.new, contest.cases, arm, runs=runs, first_run=first)
-        for skill, arm in zip((contest.new, contest.old), arms, strict=True)
+        engine.trials(
+            task.version(version),
+            task.holdout,
+            arm,
+            runs=task.settings.runs,
+            first_run=draw * STRIDE,
+        )
+        for version, arm in zip((text, text if task.is_new else task.text), arms, strict=True)
     )
     return [*chain.from_iterable(zip(*both, strict=True))]
 
@@ -263,7 +304,51 @@ def _ledger(engine: Engine) -> Ledger:
     return Ledger(engine.terms.state / "looks", engine.workplace.resources.cache)
 
 
-def _digest(skill: Skill, contest: Contest) -> str:
+def _digest(task: Task, text: str) -> str:
     """Return the digest of what models see of a version."""
-    seen = listed(skill).digest if contest.description else block_of(skill)
+    skill = task.version(text)
+    seen = listed(skill).digest if task.settings.description else block_of(skill)
     return hashlib.sha256(seen.encode("utf-8", "replace")).hexdigest()
+
+
+def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, command: str) -> None:
+    """Write the confirmation of a skill into the history; say so if that is impossible.
+
+    Args:
+        engine: Knows the project and prints messages.
+        confirmed: The measurement on held-out cases.
+        folder: The folder of the skill.
+        command: The command's name.
+    """
+    state = engine.terms.state
+    project = state.parent
+    path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
+    models = {result.model: result.resolved for result in confirmed.results}
+    new, old = confirmed.results[::2], confirmed.results[1::2]
+    if old[0].arm == "with_skill":
+        old = tuple(replace(result, arm="old_skill") for result in old)
+    gates = []
+    for label, resolved in models.items():
+        trials = tuple(result for result in (*new, *old) if result.model == label)
+        cell = Cell(
+            path=path,
+            skill=new[0].skill,
+            model=label,
+            resolved=resolved,
+            gate=GateRule(),
+            planned=len(trials),
+            trials=trials,
+        )
+        gates.append(Gate(cell=cell, outcome="passed", text=cell.name))
+    session = Session(
+        date=datetime.now(UTC).replace(microsecond=0),
+        versions={},
+        models=models,
+        options={"command": command, "look": confirmed.look},
+        complete=True,
+        revision=revision(project, [folder]),
+    )
+    try:
+        log_run(Report(sessions=(session,), gates=tuple(gates)), state / HISTORY)
+    except OSError as error:
+        engine.say(f"not in the history: {state / HISTORY}: {error.strerror}")

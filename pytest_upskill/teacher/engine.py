@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -40,45 +39,6 @@ MAX_TOKENS, RAISED_TOKENS = 8192, 32_768
 
 T = TypeVar("T")
 
-_LOG_INTERVAL_S = 60.0
-"""Seconds between two lines in a log."""
-
-
-class LiveLine:
-    """The place where a command shows its progress.
-
-    Args:
-        out: Where to write.
-    """
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._live = out.isatty()
-        self._due = time.monotonic() + _LOG_INTERVAL_S
-
-    def show(self, parts: Iterable[str]) -> None:
-        """Show as many parts as fit; a log gets all of them once a minute."""
-        if self._live:
-            self._write(f"\r\x1b[K{fit_parts(parts, self.columns - 1)}")
-        elif time.monotonic() >= self._due:
-            self._write(f"{safe_line(', '.join(parts))}\n")
-            self._due = time.monotonic() + _LOG_INTERVAL_S
-
-    def clear(self) -> None:
-        """Remove the line, before something else is written."""
-        if self._live:
-            self._write("\r\x1b[K")
-
-    @property
-    def columns(self) -> int:
-        """Width of the terminal; 0 for a log, where lines may be long."""
-        return shutil.get_terminal_size().columns if self._live else 0
-
-    def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
-
-
 _TICK = 0.2
 """Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
 
@@ -99,7 +59,8 @@ class Engine:
         self.workplace = workplace
         self.terms = terms
         self._out = sys.stderr
-        self._line = LiveLine(self._out)
+        self._columns = shutil.get_terminal_size().columns if self._out.isatty() else 0
+        """Width of the terminal; 0 for a log, where lines may be long."""
         self.drafts: Drafts | None = None
         self._counted_answers = 0
         self._money_left = terms.max_cost
@@ -121,9 +82,9 @@ class Engine:
 
     def say(self, *lines: str) -> None:
         """Print lines; a terminal gets them wrapped, except quotes and diffs."""
-        width = self._line.columns
         for text in map(safe_line, lines):
-            rows = wrap(text, width) if width and text[:1].isalpha() else [text]
+            is_wrapped = self._columns and text[:1].isalpha()
+            rows = wrap(text, self._columns) if is_wrapped else [text]
             self._out.writelines(f"{row}\n" for row in rows)
         self._out.flush()
 
@@ -290,9 +251,15 @@ class Engine:
             while pending:
                 _, pending = wait(pending, timeout=_TICK)
                 tally.count()
-                self._line.show(parts(tally, resources.activity, resources.bill.all, purpose))
+                self._show(parts(tally, resources.activity, resources.bill.all, purpose))
         finally:
-            self._line.clear()
+            self._show()
+
+    def _show(self, parts: Iterable[str] = ()) -> None:
+        """Show as many parts as fit in a terminal's last line, in place of those before."""
+        if self._columns:
+            self._out.write(f"\r\x1b[K{fit_parts(parts, self._columns - 1)}")
+            self._out.flush()
 
     def _check_complete(self, answers: Iterable[Iterable[Answer]]) -> None:
         all_answers = [answer for of_trial in answers for answer in of_trial]
@@ -407,7 +374,22 @@ def read_json_reply(text: str) -> Any:
     raise Refused("the reply has no JSON")
 
 
-def validate_as(kind: TypeAdapter[T], value: object, what: str = "") -> T:
+def read_list(reply: str, key: str, kind: Any = list[Any]) -> Any:
+    """Return the list of a reply that stands alone, or under a key.
+
+    Args:
+        reply: The text of the reply.
+        key: The key.
+        kind: The type to validate as.
+
+    Raises:
+        Refused: There is none, or it is malformed.
+    """
+    value = read_json_reply(reply)
+    return validate_as(kind, value.get(key) if isinstance(value, dict) else value, key)
+
+
+def validate_as(kind: type[T], value: object, what: str = "") -> T:
     """Return a part of a reply as a value of a type.
 
     Args:
@@ -419,7 +401,7 @@ def validate_as(kind: TypeAdapter[T], value: object, what: str = "") -> T:
         Refused: It is malformed.
     """
     try:
-        return kind.validate_python(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

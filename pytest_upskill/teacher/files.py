@@ -93,41 +93,30 @@ def replace_files(changes: Iterable[Change]) -> None:
 
 
 def save_copy(
-    source: Path,
-    folder: Path,
-    changes: Sequence[Change],
-    say: Callable[[str], None],
-    drafts: Drafts,
-) -> bool:
-    """Write a changed copy of a skill's folder in one step, and return whether it is new.
-
-    If the folder exists, an earlier run of the same command wrote it.
+    source: Path, folder: Path, changes: Sequence[Change], say: Callable[[str], None]
+) -> None:
+    """Write a changed copy of a skill's folder in one step.
 
     Args:
         source: The folder to copy.
         folder: The new folder.
         changes: Files of the source that are different in the copy.
         say: Prints where it is.
-        drafts: Remembers what was saved.
 
     Raises:
         WorkError: The folder cannot be written.
     """
-    is_new = not folder.exists()
     try:
-        if is_new:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
-                new = Path(parent, folder.name)
-                shutil.copytree(source, new, symlinks=True)
-                for change in changes:
-                    write_file(new / change.file.relative_to(source), change.new, mode=0o666)
-                drafts.write(SAVED, _text_of(new / "SKILL.md"))
-                new.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
+            new = Path(parent, folder.name)
+            shutil.copytree(source, new, symlinks=True)
+            for change in changes:
+                write_file(new / change.file.relative_to(source), change.new, mode=0o666)
+            new.rename(folder)
     except OSError as error:
         raise WorkError(f"{folder}: cannot be written: {error.strerror}") from None
     say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
-    return is_new
 
 
 def byte_order_mark(content: bytes) -> bytes:
@@ -201,9 +190,6 @@ def _indent(entry: Mapping[str, Any], indent: str) -> str:
 COMMENTS = "comments.md"
 """The file in a folder of drafts in which an author comments on answers."""
 
-SAVED = "saved-SKILL.md"
-"""The file in such a folder that is a copy of what was saved."""
-
 _HEADING = re.compile(r"^## ", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w-]+")
 _LONGEST_NAME = 64
@@ -266,10 +252,6 @@ class Drafts:
     def read(self, name: str) -> str:
         """Return the text of a file of the folder, "" if there is none."""
         return _text_of(self.folder / name)
-
-    def has(self, name: str, file: Path) -> bool:
-        """Return whether a file of the folder exists and is equal to another one."""
-        return bool(text := self.read(name)) and text == _text_of(file)
 
     def write_once(self, name: str, text: str) -> None:
         """Write a file of the folder unless it exists: a person may have written into it."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Literal
 
 from jinja2 import ChoiceLoader, PackageLoader
@@ -15,63 +14,15 @@ from markupsafe import Markup
 
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.figures.wording import bounds, money, percent, points
+from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.files.html import environment, style
-from pytest_upskill.report.history.terminal import bar
-from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, verdict
 from pytest_upskill.teacher.additions import new_code
+from pytest_upskill.teacher.confirmation import Confirmation, figures_of, p_text
 from pytest_upskill.teacher.engine import Engine, Refused, Stopped
 from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
 from pytest_upskill.teacher.holdout import split_cases
 from pytest_upskill.trials.result import TrialResult
-
-
-def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
-    """Return mean pass rates before and after, the lift and its interval, as JSON."""
-    estimate, interval = lift(cases), lift_interval(cases)
-    # There are cases, and a missing run would have stopped the command.
-    assert estimate is not None
-    assert interval is not None
-    return {
-        "before": fmean(case.passes_without / case.runs_without for case in cases),
-        "after": fmean(case.passes_with / case.runs_with for case in cases),
-        "lift": estimate,
-        "low": interval.low,
-        "high": interval.high,
-    }
-
-
-def comparison_lines(
-    counts: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, blocks: bool
-) -> Iterator[str]:
-    """Yield ``baseline ████░░ 60%``, ``with skill ███████ 95% (+35%)`` and the lift by student.
-
-    Args:
-        counts: Counts of the held-out cases by student.
-        before: Name of the *without* side.
-        after: Name of the *with* side.
-        blocks: Whether the output can show block characters.
-    """
-    width = max(len(before), len(after))
-    for student, cases in counts.items():
-        yield f"{student}, held-out cases, fresh runs:"
-        figures = figures_of(cases)
-        gain, interval = points(figures["lift"]), Interval(figures["low"], figures["high"])
-        for name, rate, change in (
-            (before, figures["before"], ""),
-            (after, figures["after"], f" ({gain}%)"),
-        ):
-            yield f"  {name:{width}}  {bar(rate, 1.0, blocks)} {percent(rate):>3}%{change}"
-        yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
-
-
-def p_text(p: float) -> str:
-    """Return ``p = 0.012``, or that it is too small to matter how small."""
-    return f"p = {p:.2g}" if p >= _TINY else "p < 0.0001"
-
-
-_TINY = 0.0001
 
 DRY_RUN = "--dry-run: nothing was requested"
 """The reason if the user wanted only the plan."""
@@ -130,6 +81,19 @@ class CommandOutcome:
         """Whether --dry-run or --no-eval left nothing to decide."""
         return self.reason in {DRY_RUN, NO_EVAL}
 
+    def with_confirmation(self, confirmed: Confirmation) -> CommandOutcome:
+        """Return the outcome with the decision and figures of a look."""
+        return replace(
+            self,
+            decision="accepted" if confirmed.accepted else "not shown",
+            reason=confirmed.reason,
+            look=confirmed.look,
+            p=confirmed.acceptance.p,
+            alpha=confirmed.acceptance.alpha,
+            growth=confirmed.growth,
+            figures={student: figures_of(cases) for student, cases in confirmed.counts.items()},
+        )
+
     def with_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> CommandOutcome:
         """Return the outcome with the ids of its cases, and why others were dropped."""
         train, holdout = split_cases(cases)
@@ -150,6 +114,9 @@ class Review:
     cases: Sequence[Case] = ()
     results: dict[tuple[str, str], list[TrialResult]] = field(default_factory=dict)
     """Results by the case's id and the version: without, old, draft, or new."""
+
+    confirmed: Confirmation | None = None
+    """The proof on held-out cases, if there was one."""
 
     def add(self, version: str, results: Iterable[TrialResult]) -> None:
         """Add the results of a version."""
@@ -215,13 +182,12 @@ def run_and_record(
 
 
 def record(
-    engine: Engine, drafts: Drafts, outcome: CommandOutcome, review: Review | None = None
+    engine: Engine, drafts: Drafts, outcome: CommandOutcome, review: Review
 ) -> CommandOutcome:
     """Write ``decision.json`` and the page, and print the last lines, unless this is a dry run."""
     if engine.terms.dry_run:
         return outcome
     outcome = _write(engine, drafts, outcome)
-    review = review or Review()
     page = drafts.write(_PAGE, _page(outcome, review, drafts.folder))
     if review.cases:
         drafts.write_once(COMMENTS, _comments_form(outcome, review))

@@ -5,29 +5,23 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.additions import copies_words
-from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.engine import Engine, Refused, validate_as
 from pytest_upskill.teacher.sources import Source, marked_sources, prompt
-
-BATCH = 6
-"""Number of proposals in one request: more would be cut, or get careless."""
-
-QUERY_BATCH = 20
-"""Number of queries in one request."""
 
 _SHOWN_DROPS = 12
 
@@ -54,14 +48,11 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class _Query:
     """A request that a teacher proposes, and whether it is for the skill."""
 
     query: Text
     for_skill: bool
-
-
-_PROPOSAL, _QUERY = TypeAdapter(Proposal), TypeAdapter(Query)
 
 
 def propose_prompt(
@@ -71,7 +62,7 @@ def propose_prompt(
     dropped: Iterable[str] = (),
     *,
     count: int,
-    queries: bool = False,
+    file: str = "proposals",
 ) -> str:
     """Return the prompt for proposals; the teacher sees the sources, but no draft of a skill.
 
@@ -81,10 +72,10 @@ def propose_prompt(
         known: Questions that exist already.
         dropped: Why earlier proposals were dropped.
         count: How many proposals to ask for.
-        queries: Whether to ask for requests to an agent that chooses among skills.
+        file: ``queries`` to ask for requests to an agent that chooses among skills.
     """
     return prompt(
-        "queries" if queries else "proposals",
+        file,
         task=task,
         count=count,
         keys=KEYS,
@@ -92,28 +83,6 @@ def propose_prompt(
         known="\n".join(f"- {question}" for question in known),
         dropped=[*dropped][-_SHOWN_DROPS:],
     )
-
-
-def read_entries(reply: str, key: str = "proposals") -> list[Any]:
-    """Return the entries in the list of a reply, unvalidated.
-
-    Raises:
-        Refused: The reply has no such list.
-    """
-    value = read_json_reply(reply)
-    entries = value.get(key) if isinstance(value, dict) else value
-    if not isinstance(entries, list):
-        raise Refused(f"the reply has no list of {key}")
-    return entries
-
-
-def read_proposal(entry: object) -> Proposal:
-    """Read an entry of a reply.
-
-    Raises:
-        Refused: It is not a proposal.
-    """
-    return validate_as(_PROPOSAL, entry)
 
 
 def read_query(
@@ -124,15 +93,14 @@ def read_query(
     Raises:
         Refused: It is malformed, or says too much.
     """
-    read = validate_as(_QUERY, entry)
-    case = read_case({"input": read.query, "should_trigger": read.for_skill}, extensions)
+    read = validate_as(_Query, entry)
+    case = _read_case({"input": read.query, "should_trigger": read.for_skill}, extensions)
     if skill.name.casefold() in read.query.casefold():
         raise Refused("names the skill")
     if copies_words(skill.description, read.query):
         raise Refused("repeats 8 words of the description")
-    for other in existing:
-        if other.id == case.id or _are_similar(other.input, case.input):
-            raise Refused(f"nearly repeats {other.id}")
+    for problem in _repetitions(case, existing):
+        raise Refused(problem)
     return case
 
 
@@ -150,23 +118,8 @@ _SIMILAR = 0.9
 _NUMBER = re.compile(r"\b\w*\d\w*")
 _SPACE = re.compile(r"\s+")
 
-Check = Callable[[Case, str], Sequence[CheckResult]]
-"""Checks a text by the checks of a case; may raise CheckError."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationContext:
-    """What a proposal is compared with."""
-
-    skill_text: str
-    source_text: str
-    existing: Sequence[Case]
-    """The cases of the skill, and the proposals that were accepted so far."""
-    extensions: Extensions
-    check: Check
-
-
-def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
+def _read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     """Read an entry as the reader of case files does.
 
     Raises:
@@ -180,33 +133,59 @@ def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     return case
 
 
-def validate(proposal: Proposal, context: ValidationContext) -> Case:
+def validate(
+    proposal: Proposal, engine: Engine, existing: Sequence[Case], *, skill: str, sources: str
+) -> Case:
     """Return the case of a proposal.
+
+    Args:
+        proposal: The proposal.
+        engine: Runs the checks.
+        existing: The cases of the skill, and the proposals that were accepted so far.
+        skill: The text of the skill.
+        sources: The texts of the sources.
 
     Raises:
         Refused: Something rules it out.
     """
     entry: dict[str, Any] = {"input": proposal.input, "expected": dict(proposal.expected)}
-    case = read_case(({"id": proposal.id} if proposal.id else {}) | entry, context.extensions)
+    entry |= {"id": proposal.id} if proposal.id else {}
+    case = _read_case(entry, engine.workplace.extensions)
+    # Questions that differ in a name only have other answers.
+    same = [e for e in existing if e.id == case.id or _accepts(e, proposal.reference, engine)]
     for reason in (
-        *_case_problems(case),
-        *_question_problems(case, proposal, context),
-        *_check_problems(proposal, case, context.check),
+        *_case_problems(case, proposal, skill, sources),
+        *_repetitions(case, same),
+        *_check_problems(proposal, case, engine),
     ):
         raise Refused(reason)
     return case
 
 
-def _check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
+def _case_problems(case: Case, proposal: Proposal, skill: str, sources: str) -> Iterator[str]:
+    if case.agent_key:
+        yield f"'{case.agent_key}' needs an agent"
+    if case.judge_checks:
+        yield "needs a judge: only checks by code are kept"
+    if all(isinstance(check, TextCheck) and check.is_negative for check in case.checks):
+        yield "has no positive check: an empty answer would pass"
+    if proposal.quote and _normalize(proposal.quote) not in _normalize(sources):
+        yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
+    if copies_words(skill, case.input):
+        yield "its question appears in the skill: 8 words in a row are the same"
+
+
+def _check_problems(proposal: Proposal, case: Case, engine: Engine) -> Iterator[str]:
     """Yield why a case does not distinguish right answers from wrong ones."""
-    for text_check in text_checks_of(case):
-        if not text_check.is_negative and _passes(text_check, case.input):
-            yield f"the question gives the answer away: it passes {text_check.name}"
 
     def failures(text: str) -> list[str]:
-        return [result.message for result in check(case, text) if not result.passed]
+        results = engine.check_by_code(case, text)
+        return [result.message for result in results if not result.passed]
 
     try:
+        for check in text_checks_of(case):
+            if not check.is_negative and check.check(case.input).passed:
+                yield f"the question gives the answer away: it passes {check.name}"
         if failed := failures(proposal.reference):
             yield f"its own reference answer fails: {failed[0]}"
         for answer in proposal.alternatives:
@@ -219,41 +198,19 @@ def _check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[st
         yield f"cannot be checked here: {error}"
 
 
-def _case_problems(case: Case) -> Iterator[str]:
-    if case.agent_key:
-        yield f"'{case.agent_key}' needs an agent"
-    if case.judge_checks:
-        yield "needs a judge: only checks by code are kept"
-    if all(isinstance(check, TextCheck) and check.is_negative for check in case.checks):
-        yield "has no positive check: an empty answer would pass"
-
-
-def _question_problems(case: Case, proposal: Proposal, context: ValidationContext) -> Iterator[str]:
-    if proposal.quote and _normalize(proposal.quote) not in _normalize(context.source_text):
-        yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
-    if copies_words(context.skill_text, case.input):
-        yield "its question appears in the skill: 8 words in a row are the same"
-    for existing in context.existing:
-        if existing.id == case.id:
-            yield f"has the id of another case: {existing.id}"
-        if _are_similar(existing.input, case.input) and _accepts(existing, proposal, context):
-            # Questions that differ in a name only have other answers.
-            yield f"nearly repeats {existing.id}"
-
-
-def _accepts(case: Case, proposal: Proposal, context: ValidationContext) -> bool:
-    """Return whether a case accepts the right answer to a proposal."""
+def _accepts(case: Case, text: str, engine: Engine) -> bool:
     try:
-        return all(result.passed for result in context.check(case, proposal.reference))
+        return all(result.passed for result in engine.check_by_code(case, text))
     except CheckError:
         return False
 
 
-def _passes(check: Any, text: str) -> bool:
-    try:
-        return bool(check.check(text).passed)
-    except CheckError:
-        return False
+def _repetitions(case: Case, existing: Iterable[Case]) -> Iterator[str]:
+    for other in existing:
+        if other.id == case.id:
+            yield f"has the id of another case: {other.id}"
+        if _are_similar(other.input, case.input):
+            yield f"nearly repeats {other.id}"
 
 
 def _are_similar(question: str, other_question: str) -> bool:

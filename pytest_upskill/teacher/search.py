@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import read_bundle
 from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.teacher.cases import Demand
 from pytest_upskill.teacher.engine import Engine, Part, Refused, complete_text
 from pytest_upskill.teacher.files import Drafts
 from pytest_upskill.teacher.sources import BUDGET
 from pytest_upskill.teacher.versions import (
     Example,
-    Wishes,
+    Settings,
     check_candidate,
     new_version,
     refine_prompt,
@@ -43,13 +44,11 @@ class Task:
     """The ``SKILL.md`` as it is, with ``\\n`` as line breaks."""
     train: Sequence[Case]
     holdout: Sequence[Case]
-    steps: int
-    """Versions to try."""
-    runs: int
-    """Runs of each held-out case with each version."""
-    wishes: Wishes = field(default_factory=Wishes)
-    description: bool = False
-    """Whether only the description is improved, by which skill an agent chooses."""
+    settings: Settings
+    is_new: bool
+    """Whether the skill competes with no skill; otherwise with the text as it is."""
+    demand: Demand | None = None
+    """Cases to propose for it first; None for none."""
 
     @property
     def longest(self) -> str:
@@ -65,7 +64,7 @@ class Task:
 
     def train_trials(self, engine: Engine, text: str) -> list[Trial]:
         """Return the trials of the train cases with a version."""
-        arm: Arm = "trigger" if self.description else "with_skill"
+        arm: Arm = "trigger" if self.settings.description else "with_skill"
         return engine.trials(self.version(text), self.train, arm, runs=TRAIN_RUNS)
 
 
@@ -113,14 +112,12 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
     current = _measure(engine, task, task.text, 0)
     engine.say(f"now: {current.passes} of {current.runs} runs of the train cases pass")
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
-    for step in range(1, task.steps + 1):
+    for step in range(1, task.settings.steps + 1):
         best = max(pool, key=lambda candidate: candidate.rank)
         examples = _examples(best.results, task)
         if best.passes == best.runs:
             break
-        asked = refine_prompt(
-            best.text, examples, refused, wishes=task.wishes, description=task.description
-        )
+        asked = refine_prompt(best.text, examples, refused, task.settings)
         question = engine.question(task.skill, f"edit-{step}", asked, run=step)
         entry: dict[str, Any] = {"number": step, "from": best.number}
         log.append(entry)
@@ -147,13 +144,13 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
 
 def search_parts(engine: Engine, task: Task) -> list[Part]:
     """Return the most requests of `search`, and their purposes."""
-    sources = BUDGET if task.wishes.sources else 0
+    steps, sources = task.settings.steps, BUDGET if task.settings.sources else 0
     longest = " " * (len(task.longest) + _LONGEST_PROMPT + sources)
     question = engine.question(task.skill, "edit", longest)
     return [
-        Part(f"versions of {engine.terms.teacher.label}", engine.with_retry(question), task.steps),
+        Part(f"versions of {engine.terms.teacher.label}", engine.with_retry(question), steps),
         Part("the skill as it is, on train cases", task.train_trials(engine, task.text)),
-        Part("new versions on train cases", task.train_trials(engine, task.longest), task.steps),
+        Part("new versions on train cases", task.train_trials(engine, task.longest), steps),
     ]
 
 
@@ -163,16 +160,12 @@ def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candid
     Raises:
         Refused: The new text is not allowed, or repeats a version of the pool.
     """
-    new = new_version(best.text, reply, description=task.description)
+    settings = task.settings
+    new = new_version(best.text, reply, description=settings.description)
     if any(each.text == new for each in pool):
         raise Refused("the reply reproduces an earlier version")
-    check_candidate(
-        new,
-        task.text,
-        (*task.train, *task.holdout),
-        known=task.wishes.known,
-        description=task.description,
-    )
+    cases, description = (*task.train, *task.holdout), settings.description
+    check_candidate(new, task.text, cases, known=settings.known, description=description)
     return new
 
 
@@ -192,7 +185,7 @@ def _examples(results: Iterable[TrialResult], task: Task) -> list[Example]:
     for name, result in worst.items():
         run = min(result.runs, key=lambda each: each.passed)
         case, wanted = cases[name], ""
-        if task.description and case.trigger:
+        if task.settings.description and case.trigger:
             wanted = "it is for this skill" if case.trigger.should else "it is not for this skill"
         example = Example(
             question=case.input,

@@ -6,19 +6,21 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.answers.resources import WorkError
-from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts
-from pytest_upskill.teacher.engine import Refused, read_json_reply, validate_as
+from pytest_upskill.teacher.engine import Refused, read_json_reply, read_list, validate_as
 from pytest_upskill.teacher.sources import Source, marked_sources, prompt
 
 MAX_SKILL_TOKENS = 5000
@@ -30,14 +32,68 @@ _FENCE = r"^(?P<mark>`{3,}|~{3,})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A skill that a teacher has written."""
+class Settings:
+    """What an author wants of a new skill, or of a new version of one."""
 
-    name: str
-    text: str
-    """The ``SKILL.md``."""
-    references: Mapping[str, str] = field(default_factory=dict)
-    """Texts by path: ``references/details.md``."""
+    task: str = ""
+    """What the skill is for, or what should get better, in words."""
+    sources: Sequence[Source] = ()
+    comments: str = ""
+    """What the author wrote about the version before."""
+    count: int = 0
+    """Cases to propose if there are too few; 0 to propose none."""
+    queries: int = 0
+    """Queries to propose with the cases."""
+    steps: int = 0
+    """Versions to try."""
+    runs: int = 0
+    """Runs of each held-out case with each version."""
+    output: Path | None = None
+    """The folder for the result; None for ``skills/NAME``, or for the skill's own."""
+    description: bool = False
+    """Whether only the description is to be improved, by which an agent chooses the skill."""
+
+    @property
+    def known(self) -> str:
+        """The texts whose URLs a new version may repeat."""
+        return "\n".join((self.task, *(source.text for source in self.sources)))
+
+    @property
+    def name(self) -> str:
+        """The name that a new skill must have; "" for any."""
+        return self.output.absolute().name if self.output else ""
+
+    def new_folder(self, name: str) -> Path:
+        """Return the folder of a new skill, given its name.
+
+        Raises:
+            WorkError: It exists already.
+        """
+        folder = self.output or Path("skills", name)
+        if folder.exists():
+            raise WorkError(
+                f"{folder}: exists already: --from {folder} improves it, --output names another one"
+            )
+        return folder
+
+    def check_output(self) -> None:
+        """Check that a new skill can have the name and the folder that were asked for.
+
+        Raises:
+            WorkError: It cannot.
+        """
+        if self.output and (not _NAME.fullmatch(self.name) or len(self.name) > MAX_NAME):
+            raise WorkError(
+                f"--output: {self.name!r} cannot be the name of a skill: end with lower-case words "
+                "and hyphens, as in skills/csv-files"
+            )
+        if self.output:
+            self.new_folder(self.name)
+
+    def longest_skill(self) -> Skill:
+        """Return a new skill of the greatest length, to bound the cost of a command."""
+        text = "---\nname: draft\ndescription: x\n---\n" + "x" * (4 * MAX_SKILL_TOKENS)
+        return Skill(name=self.name or "draft", text=text, case_file=Path(CASE_FILE), cases=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +101,9 @@ class _JsonDraft:
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
     body: Annotated[str, Field(min_length=1)]
-    references: Mapping[str, str] = field(default_factory=dict)
+    references: Mapping[Annotated[str, Field(pattern=f"^{_REFERENCE.pattern}$")], str] = field(
+        default_factory=dict
+    )
 
     @property
     def text(self) -> str:
@@ -54,29 +112,16 @@ class _JsonDraft:
         return f"---\n{head}---\n\n{self.body.strip()}\n"
 
 
-_JSON_DRAFT = TypeAdapter(_JsonDraft)
-
-
-def check_name(name: str) -> None:
-    """Check that a skill may have a name.
-
-    Raises:
-        WorkError: It may not.
-    """
-    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
-        raise WorkError(
-            f"--output: {name!r} cannot be the name of a skill: end with lower-case words and "
-            "hyphens, as in skills/csv-files"
-        )
-
-
-def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
+def read_draft(reply: str, known: str, *, name: str = "") -> tuple[SkillText, Mapping[str, str]]:
     """Read the draft of a reply, in Markdown or in JSON.
 
     Args:
         reply: The text of the reply.
         known: Task and sources; the draft may repeat their URLs.
         name: The name that it must have; "" for any.
+
+    Returns:
+        The ``SKILL.md``, and the texts of its references by path: ``references/details.md``.
 
     Raises:
         Refused: There is none, or something in it is not allowed.
@@ -85,12 +130,19 @@ def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
         files = {each.name: each.code for each in blocks(reply) if each.name and each.closed}
         references = {path: code for path, code in files.items() if _REFERENCE.fullmatch(path)}
     else:
-        read = validate_as(_JSON_DRAFT, read_json_reply(reply), "draft")
+        read = validate_as(_JsonDraft, read_json_reply(reply), "draft")
         text, references = read.text, dict(read.references)
-    for problem in _draft_problems(text, references, known, name):
+    skill = _read_skill(text, folder=name or "skill")
+    for problem in _draft_problems(skill, references, known, name):
         raise Refused(problem)
-    skill = read_skill_text(text, folder="")
-    return Draft(name=skill.name, text=skill.text, references=references)
+    return skill, references
+
+
+def _read_skill(text: str, *, folder: str = "") -> SkillText:
+    try:
+        return read_skill_text(text, folder=folder)
+    except BadFile as error:
+        raise Refused(f"not a valid SKILL.md: {error.problems[0].what}") from None
 
 
 def _markdown_skill(reply: str) -> str:
@@ -113,25 +165,18 @@ def _markdown_skill(reply: str) -> str:
 
 
 def _draft_problems(
-    text: str, references: Mapping[str, str], known: str, name: str
+    draft: SkillText, references: Mapping[str, str], known: str, name: str
 ) -> Iterator[str]:
-    try:
-        draft = read_skill_text(text, folder=name or "skill")
-    except BadFile as error:
-        yield f"not a valid SKILL.md: {error.problems[0].what}"
-        return
     if not _NAME.fullmatch(draft.name):
         yield f"the name {draft.name!r} is not lower-case words with hyphens"
     if name and draft.name != name:
         yield f"the name is {draft.name!r}, not {name!r}"
     yield from (f"{each.where}: {each.what}" for each in draft.warnings)
-    if more := yaml.safe_load(text[4 : draft.body_at]).keys() - {"name", "description"}:
+    if more := yaml.safe_load(draft.text[4 : draft.body_at]).keys() - {"name", "description"}:
         yield f"the frontmatter has more than name and description: {min(more)}"
-    if odd := next((path for path in references if not _REFERENCE.fullmatch(path)), ""):
-        yield f"a reference is not references/NAME.md: {odd[:80]}"
-    if (size := estimate_tokens(text)) > MAX_SKILL_TOKENS:
+    if (size := estimate_tokens(draft.text)) > MAX_SKILL_TOKENS:
         yield f"{size:,} tokens, more than the {MAX_SKILL_TOKENS:,} allowed"
-    for part in (text, *references.values()):
+    for part in (draft.text, *references.values()):
         yield from refused_parts(part, known=known)
 
 
@@ -157,9 +202,7 @@ class Edit:
     replace: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Edits:
-    edits: Annotated[tuple[Edit, ...], Field(min_length=1)]
+_Edits = Annotated[tuple[Edit, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,32 +210,8 @@ class _Description:
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
 
 
-_EDITS, _NEW_DESCRIPTION = TypeAdapter(_Edits), TypeAdapter(_Description)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What an author wants of a new version."""
-
-    task: str = ""
-    """What should get better, in words."""
-    sources: Sequence[Source] = ()
-    comments: str = ""
-    """What the author wrote about the version before."""
-
-    @property
-    def known(self) -> str:
-        """The texts whose URLs a new version may repeat."""
-        return "\n".join((self.task, *(source.text for source in self.sources)))
-
-
 def refine_prompt(
-    text: str,
-    examples: Sequence[Example],
-    refused: Sequence[str],
-    *,
-    wishes: Wishes,
-    description: bool = False,
+    text: str, examples: Sequence[Example], refused: Sequence[str], settings: Settings
 ) -> str:
     """Return the prompt for edits of a ``SKILL.md``, or for a new description.
 
@@ -203,18 +222,17 @@ def refine_prompt(
         text: The ``SKILL.md``.
         examples: What a student got wrong, then what it got right.
         refused: Why earlier edits were refused or did not help.
-        wishes: What the author wants.
-        description: Whether only the description is to be improved.
+        settings: What the author wants.
     """
     return prompt(
-        "description" if description else "edits",
+        "description" if settings.description else "edits",
         text=text,
         examples=examples,
         refused=refused,
         size=f"{estimate_tokens(text):,}",
         limit=f"{token_limit(text):,}",
-        wishes=wishes,
-        sources=marked_sources(wishes.sources),
+        settings=settings,
+        sources=marked_sources(settings.sources),
     )
 
 
@@ -225,13 +243,10 @@ def new_version(text: str, reply: str, *, description: bool = False) -> str:
         Refused: There is none, or it cannot be read.
     """
     if description:
-        read = validate_as(_NEW_DESCRIPTION, read_json_reply(reply), "description")
+        read = validate_as(_Description, read_json_reply(reply), "description")
         edited = _with_description(text, " ".join(read.description.split()))
-    elif whole := _markdown_skill(reply):
-        edited = whole
     else:
-        edits = validate_as(_EDITS, read_json_reply(reply), "edits").edits
-        edited = apply_edits(text, edits)
+        edited = _markdown_skill(reply) or apply_edits(text, read_list(reply, "edits", _Edits))
     if edited == text:
         raise Refused("the reply changes nothing")
     return edited
@@ -302,13 +317,7 @@ _FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|
 def _edit_problems(
     new: str, old: str, cases: Sequence[Case], known: str, description: bool
 ) -> Iterator[str]:
-    try:
-        read = read_skill_text(new, folder="")
-    except BadFile as error:
-        yield f"no longer a SKILL.md: {error.problems[0].what}"
-        return
-    before = read_skill_text(old, folder="")
-    if not description and _front(read) != _front(before):
+    if not description and _front(new) != _front(old):
         # The description decides when a skill is used, other keys what it may do.
         yield "the frontmatter is changed: only the text below it may change"
     if (size := estimate_tokens(new)) > token_limit(old):
@@ -321,5 +330,5 @@ def _edit_problems(
         yield "copies the question of a case"
 
 
-def _front(skill: SkillText) -> str:
-    return skill.text[: skill.body_at]
+def _front(text: str) -> str:
+    return text[: _read_skill(text).body_at]

@@ -39,11 +39,11 @@ REFERENCE = "````markdown references/bytes.md\n# Bytes\n```\n0x5A\n```\n````\n"
     ],
 )
 def test_a_draft_may_be_markdown_or_json(reply: str) -> None:
-    draft = read_draft(reply, "")
+    draft, references = read_draft(reply, "")
 
     assert draft.text == TEXT
     expected = {"references/bytes.md": "# Bytes\n```\n0x5A\n```\n"} if REFERENCE in reply else {}
-    assert dict(draft.references) == expected
+    assert dict(references) == expected
 
 
 @pytest.mark.parametrize(

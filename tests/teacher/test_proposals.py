@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,15 +13,8 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.teacher.engine import Refused
-from pytest_upskill.teacher.proposals import (
-    Proposal,
-    ValidationContext,
-    propose_prompt,
-    read_entries,
-    read_proposal,
-    validate,
-)
+from pytest_upskill.teacher.engine import Engine, Refused, read_list, validate_as
+from pytest_upskill.teacher.proposals import Proposal, propose_prompt, validate
 from pytest_upskill.teacher.sources import marked, source_of
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
@@ -41,21 +34,18 @@ def check(case: Case, text: str) -> Sequence[CheckResult]:
     return [each.check(text) for each in text_checks_of(case)]
 
 
-CONTEXT = ValidationContext(
-    skill_text=f"# Frames\n\n{SOURCE}",
-    source_text=SOURCE,
-    existing=[OTHER],
-    extensions=NO_EXTENSIONS,
-    check=check,
-)
-
-
-def proposal(**changes: Any) -> Proposal:
-    return read_proposal(GOOD | changes)
+def validated(
+    changes: dict[str, Any], check: Callable[[Case, str], Sequence[CheckResult]] = check
+) -> Case:
+    workplace = SimpleNamespace(extensions=NO_EXTENSIONS)
+    engine = cast("Engine", SimpleNamespace(workplace=workplace, check_by_code=check))
+    skill = f"# Frames\n\n{SOURCE}"
+    proposal = validate_as(Proposal, GOOD | changes)
+    return validate(proposal, engine, [OTHER], skill=skill, sources=SOURCE)
 
 
 def test_a_sound_proposal_becomes_a_case() -> None:
-    case = validate(proposal(), CONTEXT)
+    case = validated({})
 
     assert (case.id, case.input) == ("magic", GOOD["input"])
 
@@ -95,7 +85,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
 )
 def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        validate(proposal(**changes), CONTEXT)
+        validated(changes)
 
 
 @pytest.mark.parametrize(
@@ -109,16 +99,19 @@ def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reas
 )
 def test_an_entry_that_is_no_proposal_is_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        proposal(**changes)
+        validated(changes)
 
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
-    [("Sorry.", "the reply has no JSON"), ('{"cases": 1}', "the reply has no list of proposals")],
+    [
+        ("Sorry.", "the reply has no JSON"),
+        ('{"cases": 1}', "malformed proposals: Input should be a valid list"),
+    ],
 )
 def test_a_reply_without_proposals_is_refused(reply: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        read_entries(reply)
+        read_list(reply, "proposals")
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
@@ -126,7 +119,7 @@ def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
         raise CheckError("needs nvcc")
 
     with pytest.raises(Refused, match="cannot be checked here: needs nvcc"):
-        validate(proposal(), replace(CONTEXT, check=undecided))
+        validated({}, undecided)
 
 
 def test_text_of_others_stands_between_marks_that_it_cannot_foresee() -> None:
