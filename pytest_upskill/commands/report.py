@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, Command, CommandError, say
 from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
@@ -161,9 +160,7 @@ def _read_baselines(
             f"--baselines: {folder} is not a folder: name the folder of the baseline files"
         )
     models = {gate.cell.model for report in reports.values() for gate in report.gates}
-    here = folder.resolve()
-    project = here.parents[1] if here.parent.name == STATE else None
-    return read_baselines(folder, models, project)
+    return read_baselines(folder, models)
 
 
 def _report_lines(report: Report) -> Iterator[str]:

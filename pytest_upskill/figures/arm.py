@@ -31,13 +31,6 @@ class Pair(NamedTuple):
         return self.with_skill.train
 
 
-class OldPair(NamedTuple):
-    """Trials of one case with the current skill and with the old one."""
-
-    now: TrialResult
-    then: TrialResult
-
-
 @dataclass(frozen=True)
 class Pairs:
     """The cases that ran with and without the skill, and which of them a figure uses."""

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-import posixpath
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NamedTuple
-from urllib.parse import quote, unquote
+from typing import Annotated, Literal
+from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter
-from pydantic_core import from_json
 
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.trials.result import TrialResult
-
-FORMAT = 1
-"""Version of the file format; newer ones cannot be read."""
 
 _MAX_RUNS = 1000
 """Maximum number of runs of a case: a test of a million takes hours."""
@@ -66,7 +60,7 @@ class BaselineCase:
 class Baseline:
     """Results of the cases, or of the queries, of one case file on one model."""
 
-    format: int = FORMAT
+    format: Literal[1] = 1
     skill: str
     model: str
     """Label of the model."""
@@ -94,45 +88,21 @@ def read_baseline(file: Path) -> Baseline | None:
     """Read a baseline file and return the baseline, None if the file does not exist.
 
     Raises:
-        BaselineError: The file cannot be read, is not a baseline, or has a newer format.
+        BaselineError: The file cannot be read, or is not a baseline.
     """
     try:
-        text = read_state(file)
-        newer = from_json(text)["format"]
-        if type(newer) is int and newer > FORMAT:
-            raise BaselineError(
-                f"{file}: format {newer} is newer than this pytest-upskill reads ({FORMAT}): "
-                "pip install -U pytest-upskill"
-            )
-        return _baseline().validate_json(text)
+        return _baseline().validate_json(read_state(file))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise BaselineError(
             f"{file}: cannot be read: {error.strerror}: repair or move it"
         ) from None
-    except (ValueError, LookupError, TypeError):
+    except ValueError:
         raise BaselineError(
             f"{file}: not a baseline: restore it from git, or delete it and record one with "
             "--upskill-baseline-update"
         ) from None
-
-
-def write_baseline(file: Path, baseline: Baseline) -> bool:
-    """Write a baseline atomically, unless only its date or version would change.
-
-    Returns:
-        Whether the file was written.
-
-    Raises:
-        BaselineError: This version cannot read the existing file; it is not overwritten.
-        OSError: The file cannot be written.
-    """
-    old = read_baseline(file)
-    if old and replace(baseline, date=old.date, version=old.version) == old:
-        return False
-    write_file(file, _text(baseline).encode(), mode=0o644)
-    return True
 
 
 def _text(baseline: Baseline) -> str:
@@ -147,115 +117,18 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class BaselineKey(NamedTuple):
-    """What the path of a baseline file says: the cell that it belongs to."""
-
-    case_file: str
-    """Path from the folder that holds ``.upskill``, with slashes."""
-    model: str
-    """Label of the model."""
-    chooses: bool
-    """Whether it is of queries for which the model chose a skill."""
+def baseline_path(cell: Cell) -> Path:
+    """Return the path of a cell's baseline from the folder of all: that of its case file."""
+    return path_of(cell.case_file or cell.path, cell.model, chooses=cell.chooses)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBaseline:
-    """A baseline and its file."""
-
-    file: Path
-    baseline: Baseline
-    has_moved: bool
-    """Whether its case file no longer exists at the recorded path."""
-
-
-@dataclass(frozen=True, slots=True)
-class Baselines:
-    """The stored baselines of the chosen models."""
-
-    stored: Mapping[BaselineKey, StoredBaseline]
-
-    def of(self, cells: Sequence[Cell]) -> list[StoredBaseline | None]:
-        """Return the baseline of each cell, None for a cell without one.
-
-        A baseline with the same case file and model belongs to the cell. If there is none, the
-        skill may have been moved: then a baseline with the same file name, skill and model belongs
-        to it, if its case file no longer exists. With several such baselines or cells there is
-        no match.
-
-        Args:
-            cells: All cells of the session.
-        """
-        claims = Counter(_unmoved(key_of(cell), cell.skill) for cell in cells)
-        moved: dict[object, list[StoredBaseline]] = {}
-        for key, stored in self.stored.items():
-            if stored.has_moved:
-                moved.setdefault(_unmoved(key, stored.baseline.skill), []).append(stored)
-
-        def find(cell: Cell) -> StoredBaseline | None:
-            key = key_of(cell)
-            same = moved.get(_unmoved(key, cell.skill), [])
-            is_it = len(same) == 1 and claims[_unmoved(key, cell.skill)] == 1
-            return self.stored.get(key) or (same[0] if is_it else None)
-
-        return [find(cell) for cell in cells]
-
-    def unused(self, cells: Sequence[Cell]) -> Iterator[str]:
-        """Yield a line for each file that can be deleted, as its cases are gone.
-
-        Args:
-            cells: All measured cells.
-        """
-        used = {each.file for each in self.of(cells) if each}
-        for key, each in self.stored.items():
-            if each.has_moved and each.file not in used:
-                name = f"{each.baseline.skill} on {key.model}"
-                yield f"{name}: {key.case_file} is gone: delete the baseline, {each.file}"
-
-
-def key_of(cell: Cell) -> BaselineKey:
-    """Return the key of a cell's baseline."""
-    return BaselineKey(cell.case_file or cell.path, cell.model, cell.chooses)
-
-
-def _unmoved(key: BaselineKey, skill: str) -> tuple[str, str, bool, str]:
-    """Return what stays the same if the folder of a skill is moved."""
-    return posixpath.basename(key.case_file), key.model, key.chooses, skill
-
-
-def baseline_file(folder: Path, key: BaselineKey) -> Path:
-    """Return the path of a baseline file: below ``folder``, the same path as the case file's."""
-    return folder.joinpath(*map(_part, key.case_file.split("/")), _name(key.model, key.chooses))
-
-
-def read_baselines(folder: Path, models: Iterable[str], project: Path | None) -> Baselines:
-    """Read the baselines of all case files on the given models.
-
-    Args:
-        folder: Folder of the baseline files.
-        models: Labels of the models.
-        project: Folder that contains ``.upskill``, to check which case files still exist; None if
-            it is unknown, so that none counts as moved.
-
-    Raises:
-        BaselineError: A baseline file cannot be used.
-    """
-    keys = {
-        _name(model, chooses): (model, chooses) for model in models for chooses in (False, True)
-    }
-    stored = {}
-    for file in sorted(folder.rglob("*.json")):
-        # The folder of a case file may have the name of a baseline file.
-        if file.name not in keys or file.is_dir() or (baseline := read_baseline(file)) is None:
-            continue
-        case_file = "/".join(map(unquote, file.parent.relative_to(folder).parts))
-        has_moved = project is not None and not (project / case_file.partition("::")[0]).exists()
-        key = BaselineKey(case_file, *keys[file.name])
-        stored[key] = StoredBaseline(file=file, baseline=baseline, has_moved=has_moved)
-    return Baselines(stored)
+def path_of(case_file: str, model: str, *, chooses: bool) -> Path:
+    """Return the path of the baseline of a case file, or of its queries, on a model."""
+    return Path(*map(_part, filter(None, case_file.split("/"))), _name(model, chooses))
 
 
 def _part(name: str) -> str:
-    """Return a path component escaped so that it cannot leave the folder; `unquote` reverts it."""
+    """Return a path component escaped so that it cannot leave the folder."""
     return "%2E%2E" if name == ".." else name.replace("%", "%25")
 
 
@@ -264,6 +137,27 @@ def _name(model: str, chooses: bool) -> str:
     safe = f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
     # No quoted label has an @.
     return f"{safe}@trigger.json" if chooses else f"{safe}.json"
+
+
+Baselines = Mapping[Path, Baseline]
+"""Baselines by their paths from the folder of all."""
+
+
+def read_baselines(folder: Path, models: Iterable[str]) -> Baselines:
+    """Read the baselines of all case files on the given models.
+
+    Args:
+        folder: Folder of the baseline files.
+        models: Labels of the models.
+
+    Raises:
+        BaselineError: A baseline file cannot be used.
+    """
+    names = {_name(model, chooses) for model in models for chooses in (False, True)}
+    # The folder of a case file may have the name of a baseline file.
+    files = [file for file in folder.rglob("*.json") if file.name in names and not file.is_dir()]
+    read = ((file.relative_to(folder), read_baseline(file)) for file in sorted(files))
+    return {path: baseline for path, baseline in read if baseline}
 
 
 def counts_of(trial: TrialResult) -> ArmCounts | None:
@@ -282,23 +176,26 @@ class Update:
 
 
 def update_baseline(cell: Cell, folder: Path) -> Update:
-    """Write the baseline of a cell, if it is complete, into a folder of baseline files."""
+    """Write the baseline of a cell, if it is complete, into a folder of baseline files.
+
+    The file stays as it is if only its date or version would change.
+    """
     what = f"{'trigger ' if cell.chooses else ''}baseline"
-    file = baseline_file(folder, key_of(cell))
-    refused = False
-    reason = _incomplete_reason(cell)
-    if not reason:
-        try:
-            written = write_baseline(file, baseline_of(cell))
-        except BaselineError as error:
-            reason, refused = str(error), True
-        except OSError as error:
-            reason, refused = f"cannot write {file}: {error.strerror}", True
-    if reason:
-        text = f"no {what} written of {cell.skill} on {cell.model}: {reason}"
-        return Update(text=text, refused=refused)
-    done = "written, commit it" if written else "is up to date"
-    return Update(text=f"{what} of {cell.skill} on {cell.model}: {file} {done}")
+    name = f"{cell.skill} on {cell.model}"
+    if reason := _incomplete_reason(cell):
+        return Update(text=f"no {what} written of {name}: {reason}")
+    file, new = folder / baseline_path(cell), baseline_of(cell)
+    try:
+        old = read_baseline(file)
+        if old and replace(new, date=old.date, version=old.version) == old:
+            return Update(text=f"{what} of {name}: {file} is up to date")
+        write_file(file, _text(new).encode(), mode=0o644)
+    except BaselineError as error:
+        return Update(text=f"no {what} written of {name}: {error}", refused=True)
+    except OSError as error:
+        why = f"cannot write {file}: {error.strerror}"
+        return Update(text=f"no {what} written of {name}: {why}", refused=True)
+    return Update(text=f"{what} of {name}: {file} written, commit it")
 
 
 def baseline_of(cell: Cell) -> Baseline:

@@ -12,10 +12,11 @@ from pytest_upskill.figures.baseline import (
     Baseline,
     BaselineCase,
     Baselines,
-    StoredBaseline,
+    baseline_path,
     counts_of,
 )
 from pytest_upskill.figures.cell import Cell
+from pytest_upskill.project.messages import listed
 from pytest_upskill.trials.result import TrialResult
 
 _NAMED = 5
@@ -66,8 +67,6 @@ class Comparison:
     """Whether no case is compared, but some should be."""
     chooses: bool = False
     """Whether the cases are queries for which a model chooses a skill."""
-    unchanged: bool = False
-    """Whether the description equals the baseline's, so that only other skills can differ."""
 
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
@@ -101,8 +100,7 @@ class Comparison:
     def headline(self) -> str:
         """The regression: ``became worse than the baseline: case, case (12/25 …)``."""
         worse = [case.id for case in self.measured if case.counts.difference < 0]
-        more = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
-        return f"became worse than {self.base}: {', '.join(worse[:_NAMED])}{more} ({self.sentence})"
+        return f"became worse than {self.base}: {listed(worse, _NAMED)} ({self.sentence})"
 
     @property
     def next_step(self) -> str:
@@ -111,15 +109,10 @@ class Comparison:
         rerecord = again if self.then == "baseline" else ""
         if not self.chooses:
             return f"next: restore the facts in the skill, or change the cases{rerecord}"
-        if self.unchanged:
-            return (
-                "next: the description is unchanged: look for a skill that is chosen instead, and "
-                "say in both descriptions how the skills differ; or record the baseline again: "
-                "--upskill-baseline-update"
-            )
         return (
             "next: say in the description when to use the skill, in the words of these queries, "
-            f"or change the queries{rerecord}"
+            "and how it differs from a skill that is chosen instead; or change the "
+            f"queries{rerecord}"
         )
 
     @property
@@ -223,19 +216,7 @@ def compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparis
         baselines: Baselines to compare with; None for none. A cell with trials of an old skill
             from a git ref is compared with those instead.
     """
-    stored: list[StoredBaseline | None] = [None] * len(cells)
-    if baselines:
-        stored = baselines.of(cells)
-    compared = [
-        None
-        if cell.why_undecidable
-        else _against_ref(cell)
-        if cell.ref
-        else None
-        if baselines is None
-        else against_baseline(cell, past.baseline if past else None)
-        for cell, past in zip(cells, stored, strict=True)
-    ]
+    compared = [_with_past(cell, baselines) for cell in cells]
     for chooses in (False, True):
         family = {
             index: each
@@ -245,6 +226,14 @@ def compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparis
         for index, tested in zip(family, adjust([*family.values()]), strict=True):
             compared[index] = tested
     return compared
+
+
+def _with_past(cell: Cell, baselines: Baselines | None) -> Comparison | None:
+    if cell.why_undecidable:
+        return None
+    if cell.ref:
+        return _against_ref(cell)
+    return None if baselines is None else against_baseline(cell, baselines.get(baseline_path(cell)))
 
 
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
@@ -271,8 +260,6 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         lacking=lacking,
         drift=_model_change(cell, baseline, {case.id for case in cases}),
         notes=notes,
-        unchanged=chooses
-        and all(trial.skill_digest == baseline.skill_digest for trial in cell.current_trials),
     )
 
 
@@ -370,8 +357,5 @@ def _other_model(cell: Cell, baseline: Baseline) -> str:
     served, recorded = set(cell.served), set(baseline.served)
     if not served or not recorded or served & recorded:
         return ""
-    return f"the model is {_join_names(served)} now, {_join_names(recorded)} in the baseline"
-
-
-def _join_names(names: Iterable[str]) -> str:
-    return " and ".join(sorted(names))
+    now, then = (" and ".join(sorted(names)) for names in (served, recorded))
+    return f"the model is {now} now, {then} in the baseline"

@@ -17,7 +17,6 @@ from pytest_upskill import stats
 from pytest_upskill.figures.arm import (
     AgentFigures,
     ArmFigures,
-    OldPair,
     Pairs,
     agent_figures,
     figures,
@@ -114,16 +113,6 @@ class Lift:
         """The cases that ran with and without the skill."""
         return pair_arms(self.cell.counted_trials)
 
-    @cached_property
-    def old_pairs(self) -> list[OldPair]:
-        """Cases with valid runs with both the current and the old skill."""
-        old = {trial.case: trial for trial in self.cell.old_trials if trial.runs}
-        return [
-            OldPair(trial, old[trial.case])
-            for trial in self.cell.current_trials
-            if trial.runs and trial.case in old
-        ]
-
     @property
     def train(self) -> list[str]:
         """Train cases, by which the text was chosen: they do not count towards the lift."""
@@ -139,10 +128,13 @@ class Lift:
         """Why no decision about the cell is possible, None if one is."""
         if self.missing_data_reason:
             return f"missing data: {self.missing_data_reason}"
-        for first, second in (*self.pairs.measured, *self.old_pairs):
+        prompts: dict[str, str] = {}
+        for trial in self.cell.counted_trials:
             # There should be no such case: only the skill may differ.
-            if first.prompt_digest != second.prompt_digest:
-                return f"the arms of {first.case!r} were sent different prompts"
+            if trial.runs and prompts.setdefault(trial.case, trial.prompt_digest) != (
+                trial.prompt_digest
+            ):
+                return f"the arms of {trial.case!r} were sent different prompts"
         return None
 
     @cached_property

@@ -69,8 +69,6 @@ class Results:
         """The gate of each cell, once all trials have run."""
         self.baselines: list[Update] = []
         """Outcome of each baseline update, under --upskill-baseline-update."""
-        self.orphans: list[str] = []
-        """One line for each baseline file that can be deleted."""
         self.collection_failed = False
         self._config = config
         self._settings = settings = config.stash[SETTINGS]
@@ -83,7 +81,7 @@ class Results:
         if settings.compare == "baseline" or settings.baseline_update:
             models = [model.label for model in settings.models]
             try:
-                self._old = read_baselines(self._folder, models, settings.project)
+                self._old = read_baselines(self._folder, models)
             except BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
@@ -98,8 +96,6 @@ class Results:
         # Baselines that are only to be updated decide nothing.
         old = self._old if self._settings.compare == "baseline" else None
         self.gates = decide_gates(cells, self._settings.thresholds, old)
-        if self._old is not None:
-            self.orphans = [*self._old.unused(cells)]
         session.testscollected += len(self.reported)
         for gate in self.reported:
             report_gate(session, gate, gate_properties(gate))

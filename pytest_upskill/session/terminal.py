@@ -97,8 +97,6 @@ class Terminal:
                 write(reporter, f"skipped: {line}", yellow=True)
         for note in notes(gates, verbose=self._config.get_verbosity() > 0):
             write(reporter, note)
-        for orphan in self._results.orphans:
-            write(reporter, orphan)
 
     def _triggers(self, reporter: pytest.TerminalReporter) -> None:
         """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""

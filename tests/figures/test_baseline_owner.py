@@ -1,7 +1,4 @@
-"""To which skill and case file a baseline belongs.
-
-Also where the skill was moved or renamed.
-"""
+"""To which case file a baseline belongs."""
 
 from __future__ import annotations
 
@@ -17,32 +14,6 @@ from tests.figures.conftest import BASELINES, COMPARE, GOOD, LENIENT, UPDATE
 from tests.scripted_model import Script
 
 
-@pytest.mark.parametrize("option", [COMPARE, UPDATE])
-def test_a_baseline_whose_cases_are_gone_is_named_and_one_that_did_not_run_is_not(
-    script: Script, run_once: Run, recorded: Path, pytester: pytest.Pytester, option: str
-) -> None:
-    args = script(**GOOD)
-    shutil.copytree("skills/csv", "skills/xml")
-    for name in ("sql", "xml"):
-        copy_baseline(recorded, name, '"skill": "csv"', f'"skill": "{name}"')
-
-    result = run_once("skills/csv", *args[1:], option, LENIENT)
-
-    assert result.ret == pytest.ExitCode.OK
-    gone = [line for line in result.outlines if "is gone" in line]
-    orphan = pytester.path.joinpath(BASELINES, "skills", "sql", "skill_meta.json", "haiku.json")
-    assert gone == [
-        f"sql on haiku: skills/sql/skill_meta.json is gone: delete the baseline, {orphan}"
-    ]
-
-
-def copy_baseline(recorded: Path, name: str, old: str, new: str) -> None:
-    """Write a baseline again, with one change, as that of the skill in another folder."""
-    file = recorded.parents[2] / name / "skill_meta.json" / recorded.name
-    file.parent.mkdir(parents=True)
-    file.write_text(recorded.read_text("utf-8").replace(old, new), "utf-8")
-
-
 @pytest.mark.usefixtures("recorded")
 def test_a_skill_with_another_name_in_the_same_place_has_its_baseline_still(
     script: Script, run_once: Run
@@ -54,35 +25,6 @@ def test_a_skill_with_another_name_in_the_same_place_has_its_baseline_still(
     result = run_once(*args, COMPARE, LENIENT, "-W", "ignore")
 
     result.stdout.fnmatch_lines(["sheets on haiku: 19/20 with the skill, baseline 19/20, p = *"])
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_skill_that_moved_has_its_baseline_still(
-    script: Script, run_once: Run, pytester: pytest.Pytester
-) -> None:
-    args = script(**GOOD)
-    (pytester.path / "skills" / "csv").rename(pytester.path / "skills" / "tables")
-
-    result = run_once(*args, COMPARE, LENIENT, "-W", "ignore")
-
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["csv on haiku: 19/20 with the skill, baseline 19/20, p = *"])
-    result.stdout.no_fnmatch_line("*is gone*")
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_baseline_is_not_used_where_either_of_two_skills_could_have_moved(
-    script: Script, run_once: Run, pytester: pytest.Pytester
-) -> None:
-    args = script(one="---------- ----------", two="---------- ----------")
-    twice = (*args, COMPARE, LENIENT, "-W", "ignore", "--upskill-runs=5")
-    shutil.copytree("skills/csv", "skills/b/csv")
-    (pytester.path / "skills" / "csv").rename(pytester.path / "skills" / "a")
-
-    result = run_once(*twice)
-
-    for place in ("a", "b/csv"):
-        result.stdout.fnmatch_lines([f"csv (skills/{place}) on haiku: no baseline: *"])
 
 
 @pytest.mark.usefixtures("recorded")

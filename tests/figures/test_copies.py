@@ -85,11 +85,9 @@ def test_runs_with_an_old_version_of_the_skill_are_copies_too() -> None:
     old = replace(trials[0], arm="old_skill")
     cell = replace(counted([(5, 0)], of=5), trials=(*trials, old))
 
-    assert [len(pair.then.runs) for pair in cell.lift.old_pairs] == [1]
-    assert (
-        len(replace(cell, trials=(*trials, replace(old, distinct=2))).lift.old_pairs[0].then.runs)
-        == 5
-    )
+    varied = replace(cell, trials=(*trials, replace(old, distinct=2)))
+    assert [len(trial.runs) for trial in cell.old_trials] == [1]
+    assert [len(trial.runs) for trial in varied.old_trials] == [5]
 
 
 def test_offline_always_makes_one_run(run_once: Run, write_skill: WriteSkill) -> None:

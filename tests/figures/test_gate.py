@@ -159,7 +159,7 @@ def drop_counts(cell: Cell) -> list[stats.CaseCounts]:
     """Count the runs with the skill as it is and as it was."""
     return [
         stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
-        for one, other in cell.lift.old_pairs
+        for one, other in zip(cell.current_trials, cell.old_trials, strict=True)
     ]
 
 
