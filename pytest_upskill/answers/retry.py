@@ -13,9 +13,10 @@ request as long as the host answers:
 
 A failed attempt that another may avoid is repeated after a pause without a slot: about 0.5 s, then
 twice as long each time, up to 8 s; or the host's ``Retry-After``, up to 60 s, if that is longer. A
-request is given up after four attempts that each took the whole timeout or may each be billed;
-after three at a host that has never replied, or when rule 2 has applied there three times; or once
-its other attempts and its pauses would take longer than 300 s.
+request is given up after five repeats of attempts that took the whole timeout or may be billed;
+after three attempts at a host that has never replied, or when rule 2 has applied there three times;
+or once its attempts and pauses would take longer than 300 s, without timeouts that other requests
+in flight may have caused.
 
 If the host has answered nothing meanwhile, or the error is fatal, its model is stopped, or all
 models of a host that has never replied: later requests fail at once with the same message.
@@ -33,6 +34,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.progress import ASKING, InFlight
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
@@ -48,8 +51,8 @@ _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 8.0
 _LONGEST_RETRY_AFTER_S = 60.0
 _DEADLINE_S = 300.0
-_MAX_EXPENSIVE = 4
-"""Maximum number of attempts that took the whole timeout, or that may be billed."""
+_MAX_REPEATS = 5
+"""Maximum number of repeats of attempts that took the whole timeout, or that may be billed."""
 _MAX_UNANSWERED = 3
 """Maximum number of attempts at a host that has never replied."""
 
@@ -107,6 +110,11 @@ class Pace:
         self._answers_at_width = 0
         self._refused_at = -math.inf
         self._halved_at = -math.inf
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether requests in flight wait for replies."""
+        return bool(self._timed)
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
@@ -204,7 +212,7 @@ class _Attempts:
     request: Request
     started: float
     seconds: float = 0.0
-    """Time of attempts and pauses, without the wait for a slot and without timeouts."""
+    """Time of attempts and pauses, without waits for a slot and timeouts beside other requests."""
     errors: list[ProviderError] = field(default_factory=list)
     """Why each attempt failed so far."""
 
@@ -255,22 +263,23 @@ class Retries:
             BudgetError: The first attempt could exceed the budget.
         """
         attempts = _Attempts(request, self._clock())
-        errors = attempts.errors
-        while True:
-            try:
-                completion = await self._attempt(once, attempts, has_own_timeout)
-                return replace(completion, attempts=len(errors) + 1)
-            except BudgetError as error:
-                if not errors:
-                    raise
-                raise ProviderError(f"{errors[-1]} (not retried: {error})") from None
-            except ProviderError as error:
-                pause = backoff(max(1, len(errors)), error, jitter=random.random())  # noqa: S311
-                if not error.retryable or self._gives_up(attempts, pause):
-                    raise self._final_error(error, attempts) from None
-                self.activity.pause(self._host, _reason_to_wait(error), pause)
-            attempts.seconds += pause
-            await self._sleep(pause)
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_may_help),
+            wait=_pause,
+            stop=partial(self._gives_up, attempts),
+            before_sleep=self._show_pause,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            completion: Completion = await retrying(self._attempt, once, attempts, has_own_timeout)
+        except BudgetError as error:
+            if not attempts.errors:
+                raise
+            raise ProviderError(f"{attempts.errors[-1]} (not retried: {error})") from None
+        except ProviderError as error:
+            raise self._final_error(error, attempts) from None
+        return replace(completion, attempts=len(attempts.errors) + 1)
 
     async def _attempt(
         self, once: SendOnce, attempts: _Attempts, has_own_timeout: bool
@@ -305,19 +314,24 @@ class Retries:
     def _record_failure(self, error: ProviderError, slot: Slot, attempts: _Attempts) -> None:
         attempts.errors.append(error)
         self._has_replied |= error.status is not None
-        if isinstance(error, _TimedOut):
+        timed_out = isinstance(error, _TimedOut)
+        if timed_out:
             self._pace.timed_out(slot)
-        else:
+        if not (timed_out and self._pace.is_waiting):
             attempts.seconds += self._clock() - slot.sent_at
         if error.status in _OVERLOADED:
             self._pace.refused()
 
-    def _gives_up(self, attempts: _Attempts, pause: float) -> bool:
+    def _show_pause(self, state: RetryCallState) -> None:
+        self.activity.pause(self._host, _reason_to_wait(_error_of(state)), state.upcoming_sleep)
+
+    def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
         if self._unanswered(attempts) >= _MAX_UNANSWERED:
             return True
-        is_too_expensive = sum(map(_is_expensive, attempts.errors)) >= _MAX_EXPENSIVE
-        return is_too_expensive or attempts.seconds + pause > _DEADLINE_S
+        attempts.seconds += state.upcoming_sleep
+        repeats = sum(map(_is_expensive, attempts.errors))
+        return repeats > _MAX_REPEATS or attempts.seconds > _DEADLINE_S
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how often a host failed to reply that never replied, to this request or to all."""
@@ -347,6 +361,21 @@ class Retries:
     def _stop_reason(self, model: Model) -> str:
         """Return why a model was stopped, "" if it was not."""
         return self._stop_reasons.get(None) or self._stop_reasons.get(model, "")
+
+
+def _error_of(state: RetryCallState) -> ProviderError:
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    assert isinstance(error, ProviderError)
+    return error
+
+
+def _may_help(error: BaseException) -> bool:
+    return isinstance(error, ProviderError) and error.retryable
+
+
+def _pause(state: RetryCallState) -> float:
+    return backoff(state.attempt_number, _error_of(state), jitter=random.random())  # noqa: S311
 
 
 def _is_expensive(error: ProviderError) -> bool:

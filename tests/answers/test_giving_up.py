@@ -91,8 +91,8 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
 
     error = outcome(client.complete(request()))
 
-    assert str(error).startswith("m: broken JSON (after 4 attempts in ")
-    assert len(host.requests) == answers + 4
+    assert str(error).startswith("m: broken JSON (after 6 attempts in ")
+    assert len(host.requests) == answers + 6
 
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:

@@ -32,7 +32,7 @@ def pytest_upskill_make_client(model, config):
 """
 
 
-@pytest.mark.parametrize(("failures", "missing"), [(4, False), (99, True)])
+@pytest.mark.parametrize(("failures", "missing"), [(6, False), (99, True)])
 def test_only_the_missing_runs_are_requested_again_after_all_others(
     run_once: Run,
     write_skill: WriteSkill,
@@ -54,7 +54,7 @@ def test_only_the_missing_runs_are_requested_again_after_all_others(
     result = run_once("--upskill-models=m=mine:m", "-m", "upskill(arm='with_skill')", "skills")
 
     asked = [line.rpartition(" ")[2] for line in Path("asked.txt").read_text().splitlines()]
-    # Four attempts, then the other cases, then one more request of at most as many.
-    assert asked.count("odd") == (8 if missing else 5)
+    # Six attempts, then the other cases, then one more request of at most as many.
+    assert asked.count("odd") == (12 if missing else 7)
     assert [asked.count(name) for name in ("one", "two", "three")] == [1, 1, 1]
     assert (result.ret == 75) is missing
