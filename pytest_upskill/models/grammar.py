@@ -7,16 +7,14 @@ alias, a name after a host's prefix, or a bare name, whose vendor is told by its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_upskill.models.hosts import BY_PREFIX, PLATFORMS
 from pytest_upskill.models.model import AGENTS, FORMATS, Model, ModelError, server
-from pytest_upskill.models.parameters import OTHER_NAMES
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN, split_userinfo, without_credentials
 
@@ -37,12 +35,12 @@ _WIRE_FORMATS = frozenset({"anthropic", "openai", "generic"})
 """Prefixes that name the wire format of a base URL."""
 _OLLAMA = BY_PREFIX["ollama"]
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
-_OPEN_USERINFO = re.compile(r"://[^/@]*$")
-"""The end of a URL that has no path, or that was split at a comma in its credentials."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
 """Names of OpenAI's models; gpt-oss is served by others."""
+_BAD_NAME = re.compile(r"@.*(//|@)|://|[?\s]|\A\Z")
+"""No name, or one with what looks like a base URL of another scheme, or like parameters."""
 
 
 class _ServedModel(NamedTuple):
@@ -69,9 +67,9 @@ def parse_models(
     Raises:
         ModelError: An entry is invalid, or different models have the same label.
     """
-    parts = [part for spec in specs for part in _split_list(spec)]
+    parts = [part.strip() for spec in specs for part in spec.split(",")]
     models: dict[str, Model] = {}
-    for part in parts:
+    for part in filter(None, parts):
         model = parse_model(part, aliases=aliases, default_base_url=default_base_url)
         earlier = models.setdefault(model.label, model)
         if earlier != model:
@@ -100,19 +98,13 @@ def parse_model(
         ModelError: The specification is invalid; the message says how to write it.
     """
     spec = text.strip()
-    if not spec or any(char.isspace() for char in spec):
-        raise ModelError(
-            f"bad model {without_credentials(text)!r}: write [label=][host:]model[@base_url]"
-        )
     label, spec = _split_label(spec)
     agent, colon, model_spec = spec.partition(":")
     if colon and agent in AGENTS:
         return _parse_agent(agent, model_spec, label, aliases, default_base_url)
     name, base_url = _split_base_url(spec)
-    _refuse_parameters(name, label, aliases, base_url)
-    if not name:
-        shown = without_credentials(spec)
-        raise ModelError(f"bad model {shown!r}: no model name before the '@'")
+    if _BAD_NAME.search(name):
+        raise _bad_model(spec, "")
     if base_url is None and name.lower() in aliases:
         target = parse_model(aliases[name.lower()], aliases={}, default_base_url=default_base_url)
         return replace(target, label=label or name.lower())
@@ -152,19 +144,6 @@ def _parse_agent(
     return of_agent
 
 
-def _split_list(spec: str) -> list[str]:
-    """Split a comma-separated list; raise ModelError if a comma seems to be part of a password."""
-    parts = [part.strip() for part in spec.split(",") if part.strip()]
-    for part, following in pairwise(parts):
-        if _OPEN_USERINFO.search(part) and "@" in following and "://" not in following:
-            shown = without_credentials(f"{part}@")
-            raise ModelError(
-                f"bad model {shown!r}: write %2C for a comma in a password, "
-                "and http:// or https:// before the host of a base URL"
-            )
-    return parts
-
-
 def _split_label(spec: str) -> tuple[str | None, str]:
     """Return the label, None if there is none, and the rest of a specification."""
     match = _LABEL.match(spec)
@@ -175,44 +154,25 @@ def _split_base_url(spec: str) -> tuple[str, str | None]:
     """Return a specification without its base URL, and the URL; None if there is none.
 
     Raises:
-        ModelError: The URL is invalid, or what follows an ``@`` seems to be one without a scheme.
+        ModelError: The URL is invalid.
     """
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
     if not urls:
-        _refuse_bad_url(spec)
         return name, None
     try:
         return name, server(urls[0])
     except ValueError as error:
-        shown, azure = without_credentials(spec), ".azure.com" in urls[0]
+        azure = ".azure.com" in urls[0]
         cure = ": write azure:DEPLOYMENT@https://RESOURCE.openai.azure.com" if azure else ""
-        raise ModelError(f"bad model {shown!r}: the base URL {error}{cure}") from None
+        raise _bad_model(spec, f"the base URL {error}{cure}; ") from None
 
 
-def _refuse_parameters(
-    name: str, label: str | None, aliases: Mapping[str, str], base_url: str | None
-) -> None:
-    """Raise ModelError for parameters in a model's name, as other programs write them.
-
-    With a base URL, or after a plugin's prefix, ``:high`` may be a part of the name.
-    """
-    match = _PARAMETER.fullmatch(name)
-    if match is None:
-        return
-    model, effort = match["model"], match["effort"]
-    if effort:
-        try:
-            known = parse_model(model, aliases=aliases).provider in BY_PREFIX
-        except ModelError:
-            known = False
-        if base_url is not None or not known:
-            return
-    head, _, tail = model.partition(":")
-    of = label or _label_of(tail if _known_prefix(head) else model)
-    option = f"effort={effort}" if effort else f"{OTHER_NAMES.get(match['key'], match['key'])}=..."
-    raise ModelError(
-        f"bad model {model!r} with {match['key'] or 'effort'}: parameters are options: write "
-        f"{model} and --upskill-param {of}:{option}"
+def _bad_model(spec: str, problem: str) -> ModelError:
+    """Return the error of a specification, without passwords, and how to write one."""
+    shown = re.sub("([?@]|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
+    return ModelError(
+        f"bad model {shown!r}: {problem}write [label=][agent:][host:]model[@base_url], such as "
+        "haiku, ollama:gpt-oss:20b or glm=zai/glm-4.7@http://127.0.0.1:8080/v1"
     )
 
 
@@ -223,12 +183,12 @@ def _resolve(
     head, colon, tail = name.partition(":")
     if colon and (prefix := _known_prefix(head, with_url=base_url is not None)):
         if not tail:
-            raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
+            raise _bad_model(name, "")
         if prefix == "generic":
             # As in upskill, whose README calls Ollama's models so.
             return _ServedModel("openai", tail, base_url or default_base_url or _OLLAMA.url)
         if prefix == "anthropic":
-            tail = _anthropic_name(name, tail, aliases)
+            tail = _anthropic_name(tail, aliases)
         host = BY_PREFIX[prefix]
         if (
             base_url
@@ -246,9 +206,9 @@ def _resolve(
         return _ServedModel("offline", name)
     head, dot, tail = name.partition(".")
     # The spelling of huggingface/upskill and fast-agent: provider.model
-    if dot and tail and _known_prefix(head) and not _BEDROCK_NAME.fullmatch(name):
+    if dot and tail and _known_prefix(head):
         return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
-    return _guess(name, default_base_url, ["offline", *aliases])
+    return _guess(name, default_base_url, aliases)
 
 
 def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
@@ -263,28 +223,20 @@ def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
     return None
 
 
-def _anthropic_name(name: str, tail: str, aliases: Mapping[str, str]) -> str:
-    """Return the name that Anthropic gives to ``tail``, which may be an alias of its model.
-
-    Raises:
-        ModelError: In the user's settings, the alias stands for a model of another host.
-    """
+def _anthropic_name(tail: str, aliases: Mapping[str, str]) -> str:
+    """Return the name that Anthropic gives to ``tail``, which may be an alias of its model."""
     if tail.lower() not in aliases:
         return tail
     target = parse_model(aliases[tail.lower()], aliases={})
-    if (target.provider, target.base_url) != ("anthropic", None):
-        raise ModelError(
-            f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to mean that, "
-            "or Anthropic's full model name"
-        )
-    return target.name
+    is_anthropics = (target.provider, target.base_url) == ("anthropic", None)
+    return target.name if is_anthropics else tail
 
 
-def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) -> _ServedModel:
+def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) -> _ServedModel:
     """Find where a bare name is served, by the vendors' naming schemes.
 
     Raises:
-        ModelError: No scheme fits; the message suggests one of the short names if it is similar.
+        ModelError: No scheme fits.
     """
     if name.startswith("claude-"):
         return _ServedModel("anthropic", name)
@@ -293,16 +245,12 @@ def _guess(name: str, default_base_url: str | None, short_names: Sequence[str]) 
     if _OPENAI_NAME.match(name) and "/" not in name:
         return _ServedModel("openai", name)
     head, colon, tail = name.partition(":")
-    bedrock = _BEDROCK_NAME.fullmatch(name)
-    if (
-        (colon and tail and not bedrock)
-        and head not in {"ft", "gpt-oss"}
-        and _PLUGIN_PROVIDER.fullmatch(head)
-    ):
+    if colon and tail and head not in {"ft", "gpt-oss"} and _PLUGIN_PROVIDER.fullmatch(head):
         return _ServedModel(head, tail)
+    suggestion = did_you_mean(name.lower(), ["offline", *aliases])
     raise ModelError(
-        f"cannot tell the host of model {name!r}: write host:model or model@base_url"
-        + _hint(name, short_names, bedrock=bedrock is not None)
+        f"cannot tell the host of model {name!r}: write host:model or model@base_url, such as "
+        f"ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1{suggestion}"
     )
 
 
@@ -310,50 +258,3 @@ def _label_of(name: str) -> str:
     """Return a label for a model name: its last part, with characters that node ids allow."""
     last_part = name.rstrip("/").rpartition("/")[2]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", last_part).strip("-") or "model"
-
-
-_BEDROCK_NAME = re.compile(r"([a-z]+\.)?[a-z0-9]+\..+-v\d+(:\d+)?")
-"""Amazon Bedrock's names of models, which begin with a vendor's name and a dot."""
-
-_BAD_BASE_URL = re.compile(r"@.*(//|@)|://[^@]*@")
-"""A model with what looks like a base URL of another scheme; there may be a password in it."""
-_PARAMETER = re.compile(
-    r"(?P<model>.+?)(\?(?P<key>\w+)=.*|[.:](?P<effort>minimal|low|medium|high|xhigh))"
-)
-_LOGIN = re.compile(
-    r"(?P<user>[^:/@]*):[^/@]+@(?P<host>([\w-]+\.)+[a-z][\w-]*|[\d.]+:\d+|localhost)(?=[:/]|$)"
-)
-"""Credentials in front of a host that lacks its scheme; not a model's version such as @20250514."""
-
-
-def _refuse_bad_url(spec: str) -> None:
-    """Raise ModelError for what seems to be a base URL without its scheme, and hide passwords."""
-    if _BAD_BASE_URL.search(spec):
-        shown = re.sub("(@|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
-    elif _LOGIN.match(spec):
-        shown = _LOGIN.sub(rf"\g<user>:{HIDDEN}@\g<host>", spec)
-    else:
-        return
-    raise ModelError(
-        f"bad model {shown!r}: write model@base_url; a base URL begins with http:// or https://"
-    )
-
-
-def _hint(name: str, short_names: Sequence[str], *, bedrock: bool) -> str:
-    """Return the end of a message about a model name without a known host: how to write it.
-
-    Args:
-        name: The model's name.
-        short_names: Names that may have been mistyped, such as aliases.
-        bedrock: Whether the name is one of Amazon Bedrock's.
-    """
-    head, slash, tail = name.partition("/")
-    if bedrock:
-        return f"; the name is Amazon Bedrock's: write bedrock:{name}"
-    if name.startswith("gpt-oss"):
-        return f", such as ollama:{name}"
-    if slash and head in BY_PREFIX:
-        return f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
-    if "@" in name:
-        return "; a base URL begins with http:// or https://"
-    return did_you_mean(name.lower(), short_names)

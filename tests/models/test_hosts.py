@@ -126,25 +126,12 @@ def test_prices_are_those_of_the_host_where_it_is_listed(spec: str, priced: bool
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user:secret@h.example", "bad model 'user:***@h.example': write model@base_url; "),
-        ("user:secret@127.0.0.1:80/v1", "bad model 'user:***@127.0.0.1:80/v1': write model@"),
-        ("gpt-oss:20b", "or model@base_url, such as ollama:gpt-oss:20b"),
-        (
-            "anthropic.claude-x-v1:0",
-            "the name is Amazon Bedrock's: write bedrock:anthropic.claude-x-v1:0",
-        ),
-        ("groq/llama", "write groq:llama, or groq/llama@http://127.0.0.1:8080/v1"),
-        ("groq:", "bad model 'groq:': no model name after 'groq:'"),
-        (
-            "openai:gpt-6-luna?temperature=0",
-            "write openai:gpt-6-luna and --upskill-param gpt-6-luna:temperature=...",
-        ),
-        ("x=o3.low", "write o3 and --upskill-param x:effort=low"),
-        ("haiku:high", "write haiku and --upskill-param haiku:effort=high"),
-        ("m?api_key=secret@http://h/v1", "write m and --upskill-param m:api_key=..."),
+        ("gpt-oss:20b", "such as ollama:gpt-oss:20b"),
+        ("openai:gpt-6-luna?temperature=0", "bad model 'openai:gpt-6-luna?"),
+        ("m?api_key=secret@http://h/v1", "bad model 'm?***"),
     ],
 )
-def test_a_misspelt_name_gets_a_suggestion(text: str, message: str) -> None:
+def test_a_misspelt_name_gets_an_example(text: str, message: str) -> None:
     with pytest.raises(ModelError) as caught:
         parse_model(text)
 
