@@ -18,16 +18,13 @@ import httpx2
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.errors import (
-    CALL_TOOLS,
     DAILY,
     LOOK_AT_SERVER,
-    NO_TOOLS,
     WAIT_A_DAY,
     WEB_PAGE,
     broke_off,
     code_of,
     connection_hint,
-    cure_of,
     error_message,
     http_status_of,
     is_filtered,
@@ -141,7 +138,6 @@ async def _replace_headers(endpoint: Endpoint, request: httpx2.Request) -> None:
 _NOT_SERVED = frozenset({404, 405, 410, 501})
 """Statuses of a host that serves nothing at this URL, or no such requests."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_BAD_REQUESTS = frozenset({400, 413, 422})
 _FATAL = frozenset({401, 402, 403, 407}) | _REDIRECTS | _NOT_SERVED
 _TEMPORARY = frozenset({408, 409, 429})
 
@@ -300,6 +296,8 @@ class Call:
         is_limit = status == HTTPStatus.TOO_MANY_REQUESTS
         until_tomorrow = is_limit and DAILY.search(details) is not None
         out_of_quota = until_tomorrow or (is_limit and code_of(body) == "insufficient_quota")
+        # OpenRouter's, for a model that may answer requests without tools.
+        refuses_tools = status == HTTPStatus.NOT_FOUND and bool(self.request.tools)
         message = f"HTTP {status} {error_message(body)}".rstrip()
         cure = WAIT_A_DAY if until_tomorrow else self._cure(status, headers, message)
         retryable = (
@@ -309,16 +307,12 @@ class Call:
         )
         if (advice := headers.get("x-should-retry")) in {"true", "false"}:
             retryable = advice == "true"
-        accepts_no_tools = bool(self.request.tools and NO_TOOLS.search(message))
-        if accepts_no_tools:
-            retryable, cure = False, CALL_TOOLS
         return self._error(
             f"{message}: {cure}" if cure else message,
             status=status,
             retryable=retryable,
             retry_after=retry_after(headers, details),
-            # A model that refuses tools may answer requests without them.
-            fatal=(status in _FATAL or out_of_quota) and not retryable and not accepts_no_tools,
+            fatal=(status in _FATAL or out_of_quota) and not retryable and not refuses_tools,
         )
 
     def not_processed(self, why: str) -> ProviderError:
@@ -361,8 +355,6 @@ class Call:
             return not_served(status, model, endpoint)
         if status in _REDIRECTS:
             return f"{endpoint.host} redirects to {redirect_target(headers.get('location', ''))}"
-        if status in _BAD_REQUESTS:
-            return cure_of(message, model.parameters)
         return cures.get(status, "")
 
     def _connection_error(self, error: Exception) -> ProviderError:
@@ -370,7 +362,7 @@ class Call:
         if isinstance(cause, ReplyTooLong):
             return self._too_long_error()
         reason = str(cause) or type(cause).__name__
-        hint = connection_hint(cause, self.endpoint, self.request.model)
+        hint = connection_hint(cause, self.endpoint)
         # Without the model's label: the failure is the same for all models of the host.
         line = f"no connection to {self.endpoint.host} ({reason}): {hint}"
         if broke_off(cause):

@@ -7,13 +7,11 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pytest_upskill.models.hosts import BY_PREFIX, HOSTS
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
-from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.models.request import ProviderError
 from pytest_upskill.project.redaction import without_userinfo
 
@@ -107,46 +105,6 @@ LOOK_AT_SERVER = (
 )
 """What to do about a reply that broke off."""
 
-SHORTEN = (
-    "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a larger "
-    "context"
-)
-"""How to fix a request that is too long."""
-
-_CURES = (
-    (
-        re.compile(
-            r"context.?(length|size|window)|prompt is too long|too many (input )?tokens"
-            r"|input (is )?too long|maximum context",
-            re.IGNORECASE,
-        ),
-        SHORTEN,
-    ),
-    (
-        re.compile(
-            r"(?<!unsupported parameter: ')max_(completion_|output_|new_)?tokens(?!' is not supp)"
-            r"|maximum output|output limit",
-            re.IGNORECASE,
-        ),
-        "set --upskill-max-tokens to what the model allows",
-    ),
-)
-"""Patterns of error messages, each with how to fix the request."""
-
-NO_TOOLS = re.compile(
-    r"not support (tool|function)|support tool use"
-    r"|(tool|function).{0,9}calling.{0,3} is not supported"
-    r"|tools param requires|auto.? tool choice requires",
-    re.IGNORECASE,
-)
-"""Messages of Ollama, OpenRouter, Groq, llama.cpp and vLLM for models that accept no tools."""
-
-CALL_TOOLS = (
-    "choose a model that calls tools, or serve this one so that it does (llama-server: --jinja; "
-    "vLLM: --enable-auto-tool-choice with --tool-call-parser)"
-)
-"""How to fix a request with tools to a model that accepts none."""
-
 FILTERED = re.compile(
     r"content[_ ](filter|management policy|policy[_ ]violation)|responsible ?ai", re.IGNORECASE
 )
@@ -171,35 +129,6 @@ CHECK_CERTIFICATE = (
 )
 """What to do about a TLS error."""
 
-_NO_NAME = re.compile(r"name or service|nodename nor|name resolution|getaddrinfo", re.IGNORECASE)
-"""Messages of resolvers that do not know a host."""
-
-_FIELDS_OF = MappingProxyType(
-    {
-        "temperature": ("temperature",),
-        "top_p": ("top_p",),
-        "seed": ("seed",),
-        "stop": ("stop", "stop_sequences"),
-        "effort": ("effort", "reasoning", "reasoning_effort", "output_config"),
-    }
-)
-"""The names of each parameter in error messages."""
-
-
-def cure_of(message: str, parameters: Parameters) -> str:
-    """Return how to fix a request that a host refuses, "" if unknown.
-
-    Args:
-        message: The error message of the host.
-        parameters: The model parameters in the request.
-    """
-    for entry in parameters.entries:
-        key = entry.partition("=")[0]
-        names = _FIELDS_OF.get(key, (key.removeprefix("body."),))
-        if any(re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", message) for name in names):
-            return f"leave out --upskill-param {entry} for this model, or change it"
-    return next((cure for pattern, cure in _CURES if pattern.search(message)), "")
-
 
 def not_served(status: int, model: Model, endpoint: Endpoint) -> str:
     """Return what a reply with status 404, 405, 410 or 501 means, and what may be wrong."""
@@ -219,40 +148,22 @@ def url_hint(endpoint: Endpoint) -> str:
     return ", or the base URL lacks /v1"
 
 
-def connection_hint(cause: BaseException, endpoint: Endpoint, model: Model) -> str:
+def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
     """Return what to check after a failed connection to a host.
 
     Args:
         cause: The error of the HTTP client, or of the socket.
         endpoint: The host.
-        model: The model of the request.
     """
-    message, kind = str(cause), type(cause).__name__
-    hints = (
-        (
-            endpoint.url.startswith("https:") and "SSL" in message,
-            CHECK_CERTIFICATE,
-        ),
-        (
-            kind == "ProxyError" and "407" in message,
-            f"check the user and password{proxy_of(endpoint)}",
-        ),
-        (kind == "ProxyError", refused_by_proxy(endpoint)),
-        (_NO_NAME.search(message), "check the name of the host"),
-        (
-            kind == "RemoteProtocolError" and "disconnected" not in message,
-            "it does not speak HTTP; write https:// if it has TLS",
-        ),
-        (
-            kind in {"RemoteProtocolError", "ReadError"},
-            "it hung up: check that it serves models, and write https:// if it has TLS",
-        ),
-    )
-    host, proxy = BY_PREFIX.get(model.provider), proxy_of(endpoint, preposition="through")
-    command = f" ({host.command})" if host is not None and host.command else ""
-    reachable = f"is it running{command} and reachable{proxy}"
-    others = f"{reachable} (or set NO_PROXY)?" if proxy else f"{reachable}?"
-    return next((hint for applies, hint in hints if applies), others)
+    message = str(cause)
+    if endpoint.url.startswith("https:") and "SSL" in message:
+        return CHECK_CERTIFICATE
+    if type(cause).__name__ == "ProxyError":
+        login = f"check the user and password{proxy_of(endpoint)}"
+        return login if "407" in message else refused_by_proxy(endpoint)
+    proxy = proxy_of(endpoint, preposition="through")
+    bypass = " (or set NO_PROXY)" if proxy else ""
+    return f"is it running, reachable{proxy}{bypass}, and is its URL right?"
 
 
 def broke_off(cause: BaseException) -> bool:
@@ -281,21 +192,16 @@ def proxy_of(endpoint: Endpoint, *, preposition: str = "of") -> str:
 
 
 def refused_parameter(model: Model) -> str:
-    """Return which parameters a model is known to refuse, and the cure; "" if there are none."""
+    """Return which parameters a model's host is known to refuse, and the cure; "" for none."""
     host, vendor = BY_PREFIX.get(model.provider), model.vendor
-    refused, title = set[str](), ""
-    if vendor is not None:
-        refused, title = {*vendor.refuses}, vendor.title
-    elif host is not None and host.wire == "anthropic":
-        refused, title = {"seed"}, "Anthropic's format"
-    if title == "OpenAI" and model.always_reasons and model.parameters.effort != "none":
-        refused |= {"temperature", "top_p"}
+    refused: tuple[str, ...] = vendor.refuses if vendor else ()
+    if vendor is None and host is not None and host.wire == "anthropic":
+        refused = ("seed",)
     keys = [entry.partition("=")[0] for entry in model.parameters.entries]
     wrong_keys = [key for key in keys if key in refused]
     if not wrong_keys:
         return ""
-    them = "it" if len(wrong_keys) == 1 else "them"
     return (
-        f"--upskill-param: {title} refuses {' and '.join(wrong_keys)} for {model.name}: set "
-        f"{them} for other models only, as in LABEL:{wrong_keys[0]}=..."
+        f"--upskill-param: the host of {model.label} refuses {' and '.join(wrong_keys)}: write "
+        f"LABEL:{wrong_keys[0]}=... for each of the other models"
     )

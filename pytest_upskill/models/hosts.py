@@ -50,8 +50,6 @@ class KnownHost:
     """Whether it takes the effort as ``{"reasoning": {"effort": …}}``."""
     former_url: str = ""
     """An earlier base URL that the vendor still serves, and by which genai-prices knows it."""
-    command: str = ""
-    """What starts it, for a message where it does not run."""
     example: str
     """A model there, as its vendor writes it."""
 
@@ -194,8 +192,7 @@ HOSTS = (
         title="llama.cpp",
         url="http://127.0.0.1:8080/v1",
         local=True,
-        # Its own default became 9931 in autumn 2026; the docs start it on the earlier port.
-        command="llama-server --port 8080",
+        # Its own default became 9931 in autumn 2026; the docs start it on this port.
         example="glm-4.7-flash",
     ),
     KnownHost(
@@ -203,7 +200,6 @@ HOSTS = (
         title="Ollama",
         url="http://127.0.0.1:11434/v1",
         local=True,
-        command="ollama serve",
         example="gpt-oss:20b",
     ),
     KnownHost(
@@ -211,7 +207,6 @@ HOSTS = (
         title="LM Studio",
         url="http://127.0.0.1:1234/v1",
         local=True,
-        command="lms server start --port 1234",
         example="openai/gpt-oss-20b",
     ),
     KnownHost(
@@ -219,7 +214,6 @@ HOSTS = (
         title="vLLM",
         url="http://127.0.0.1:8000/v1",
         local=True,
-        command="vllm serve",
         example="Qwen/Qwen3-8B",
     ),
 )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from pytest_upskill.project.messages import did_you_mean
-
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""How much a model may reason, from the least; each vendor knows some of them."""
 
 _ENTRY = re.compile(
     r"(?:(?P<scope>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<key>[^=:\s]+)\s*=(?P<value>.*)", re.DOTALL
@@ -20,15 +19,27 @@ _ENTRY = re.compile(
 _MAX_SEED = 2**31 - 1
 _SEEDS_PER_DRAW = 100_000
 """More than a trial has runs, so that cases with the same question never send the same seed."""
-_RESERVED_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "n"})
-"""Fields of a request that are measured, or without which the reply could not be read."""
-OTHER_NAMES = {
-    "max_completion_tokens": "max_tokens",
-    "random_seed": "seed",
-    "reasoning_effort": "effort",
-    "stop_sequences": "stop",
-}
-"""Our names of parameters, by the vendors' names."""
+_RESERVED_FIELDS = frozenset(
+    {
+        *("model", "messages", "system", "tools", "stream", "n"),
+        *("max_completion_tokens", "max_output_tokens"),
+    }
+)
+"""Fields of a request that are measured or priced, or without which no reply could be read."""
+
+_VALUES: Mapping[str, TypeAdapter[Any]] = MappingProxyType(
+    {
+        "temperature": TypeAdapter(Annotated[float, Field(ge=0, le=2)]),
+        "top_p": TypeAdapter(Annotated[float, Field(gt=0, le=1)]),
+        "seed": TypeAdapter(Annotated[int, Field(ge=0, le=_MAX_SEED)]),
+        "stop": TypeAdapter(
+            Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+        ),
+        "effort": TypeAdapter(Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+        "max_tokens": TypeAdapter(Annotated[int, Field(ge=1, le=10**9)]),
+    }
+)
+"""The type of each parameter's value."""
 
 
 class ParameterError(ValueError):
@@ -48,7 +59,7 @@ class Parameters:
     stop: tuple[str, ...] = ()
     """Texts that end an answer."""
     effort: str | None = None
-    """How much to reason, one of `EFFORTS`."""
+    """How much to reason; each vendor knows some of the words."""
     max_tokens: int | None = None
     """Maximum of output tokens, instead of ``--upskill-max-tokens``."""
     body: tuple[tuple[str, str], ...] = ()
@@ -90,15 +101,13 @@ class Parameters:
 
     def with_defaults(self, defaults: Parameters) -> Parameters:
         """Return these parameters; those that are not set are taken from ``defaults``."""
-        values: dict[str, Any] = {}
-        for name in _READERS:
-            value = getattr(self, name)
-            values[name] = getattr(defaults, name) if value in {None, ()} else value
+        own = {name: getattr(self, name) for name in _VALUES}
+        values = {name: value for name, value in own.items() if value not in (None, ())}
         body = {**dict(defaults.body), **dict(self.body)}
-        return Parameters(**values, body=tuple(sorted(body.items())))
+        return replace(defaults, **values, body=tuple(sorted(body.items())))
 
     def _entries(self) -> Iterator[str]:
-        for key in _READERS:
+        for key in _VALUES:
             value = getattr(self, key)
             if value is None or value == ():
                 continue
@@ -142,22 +151,25 @@ def _read(key: str, text: str) -> object:
     """Return the value of a parameter; raise ParameterError if the key or the value is invalid."""
     if key.startswith("body."):
         return _field(key.removeprefix("body."), text)
-    if key in _READERS:
-        return _READERS[key](text)
-    suggestion = did_you_mean(OTHER_NAMES.get(key, key), _READERS)
-    raise ParameterError(
-        f"no parameter {key!r}{suggestion}: write {', '.join(_READERS)}, or body.{key}=JSON "
-        "for a field that only one server knows"
-    )
+    if key not in _VALUES:
+        raise ParameterError(
+            f"no parameter {key!r}{did_you_mean(key, _VALUES)}: write {', '.join(_VALUES)}, or "
+            f"body.{key}=JSON for a field that only one server knows"
+        )
+    try:
+        if key == "stop":
+            texts = text if text.startswith("[") else json.dumps([text])
+            return _VALUES[key].validate_json(texts)
+        return _VALUES[key].validate_python(text)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"].replace("Input ", "the value ")
+        raise ParameterError(problem) from None
 
 
 def _field(name: str, text: str) -> str:
     """Return the JSON of a further field, in a fixed spelling."""
-    if name in _RESERVED_FIELDS:
-        raise ParameterError(f"{name!r} cannot be set: it is part of what is measured")
-    own_name = OTHER_NAMES.get(name, name)
-    if own_name in _READERS:
-        raise ParameterError(f"write {own_name}={text} instead")
+    if name in _RESERVED_FIELDS or name in _VALUES:
+        raise ParameterError(f"{name!r} cannot be set: it is measured, or has its own parameter")
     try:
         return json.dumps(json.loads(text, parse_constant=_refuse_constant), sort_keys=True)
     except ValueError:
@@ -169,66 +181,6 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _number(low: float, high: float, *, above: bool = False) -> Callable[[str], float]:
-    """Make a reader of numbers from ``low``, or above it, to ``high``."""
-
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise ParameterError(f"{text!r} is not a number") from None
-        if math.isnan(value) or not low <= value <= high or (above and value == low):
-            least = f"above {low:g} and at most" if above else f"between {low:g} and"
-            raise ParameterError(f"must be {least} {high:g}")
-        return value
-
-    return read
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    """Make a reader of whole numbers from ``low`` to ``high``."""
-
-    def read(text: str) -> int:
-        if not re.fullmatch(r"\d{1,12}", text, re.ASCII) or not low <= int(text) <= high:
-            raise ParameterError(f"must be a whole number between {low} and {high}")
-        return int(text)
-
-    return read
-
-
-def _stop(text: str) -> tuple[str, ...]:
-    """Read one text as it is written, or JSON: a text with escapes, or a list of texts."""
-    value: object = text
-    if text.startswith(("[", '"')):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            raise ParameterError(
-                'is not JSON: write a text or a list such as ["END", "\\n"]'
-            ) from None
-    texts = [value] if isinstance(value, str) else value
-    if not (isinstance(texts, list) and texts and all(isinstance(t, str) and t for t in texts)):
-        raise ParameterError('must be a text or a list of texts such as ["END", "\\n"]')
-    return tuple(texts)
-
-
-def _effort(text: str) -> str:
-    if text not in EFFORTS:
-        raise ParameterError(f"must be one of {', '.join(EFFORTS)}")
-    return text
-
-
 def _plain(value: float | str) -> str:
     """Return a value as a user would write it: 0, not 0.0."""
     return value if isinstance(value, str) else repr(value).removesuffix(".0")
-
-
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    "temperature": _number(0, 2),
-    "top_p": _number(0, 1, above=True),
-    "seed": _whole(0, _MAX_SEED),
-    "stop": _stop,
-    "effort": _effort,
-    "max_tokens": _whole(1, 10**9),
-}
-"""The reader of each parameter's value."""

@@ -88,8 +88,8 @@ def test_a_new_host_is_a_row_and_a_new_provider_two_places_more(
         "road-1: no key for acme:road-1: set ACME_API_KEY",
         "https://api.acme.example/v1 a-key",
         (
-            "--upskill-param: Acme refuses seed for road-1: set it for other models only, as in "
-            "LABEL:seed=..."
+            "--upskill-param: the host of road-1 refuses seed: write LABEL:seed=... for each of "
+            "the other models"
         ),
         client,
         "True",

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pytest_upskill.answers.recording import identity
-from pytest_upskill.models import ProviderError, parse_model
+from pytest_upskill.models import parse_model
 from pytest_upskill.models.anthropic import messages_body
 from pytest_upskill.models.errors import refused_parameter
 from pytest_upskill.models.openai import chat_body
-from pytest_upskill.models.parameters import Parameters, read_parameters
+from pytest_upskill.models.parameters import Parameters
 from tests.loopback import Loopback, Reply
 from tests.models.parameters import parameters_in, parametrized
 from tests.sdk_requests import ask, model_at, request_to
@@ -103,13 +103,11 @@ def test_the_name_of_the_limit_changes_on_the_400_that_asks_for_it(
 @pytest.mark.parametrize(
     ("spec", "entries", "refused"),
     [
-        ("haiku", ["temperature=0"], "Anthropic refuses temperature for claude-haiku-5-5"),
-        ("haiku", ["seed=1", "top_p=1"], "Anthropic refuses top_p and seed for claude-haiku"),
-        ("gpt-6-luna", ["temperature=1"], "OpenAI refuses temperature for gpt-6-luna: set it for"),
-        ("gpt-6-luna", ["temperature=1", "effort=none"], ""),
+        ("haiku", ["temperature=0"], "the host of haiku refuses temperature: write"),
+        ("haiku", ["seed=1", "top_p=1"], "the host of haiku refuses top_p and seed: write"),
         ("gpt-4.1", ["temperature=1"], ""),
         ("anthropic:x@http://h", ["temperature=1"], ""),
-        ("anthropic:x@http://h", ["seed=1"], "Anthropic's format refuses seed for x: set it"),
+        ("anthropic:x@http://h", ["seed=1"], "the host of x refuses seed: write"),
         ("groq:x", ["temperature=1"], ""),
     ],
 )
@@ -120,16 +118,6 @@ def test_a_parameter_that_a_host_is_known_to_refuse_is_found_beforehand(
 
     assert bool(problem) == bool(refused)
     assert refused in problem
-
-
-def test_a_400_names_the_parameter_that_is_refused(loopback: Loopback) -> None:
-    loopback.replies.append(Reply(status=400, text="'top_p' must be 1 for this model"))
-    model = replace(
-        model_at(loopback, "openai"), parameters=read_parameters(["seed=1", "top_p=0.5"])[""]
-    )
-
-    with pytest.raises(ProviderError, match=r"leave out --upskill-param top_p=0\.5"):
-        ask(request_to(model))
 
 
 def test_parameters_are_part_of_a_recordings_identity_and_absent_ones_are_not() -> None:

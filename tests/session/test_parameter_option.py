@@ -133,8 +133,8 @@ def test_a_parameter_that_the_host_refuses_is_refused_before_anything_is_sent(
     result = run_once("--upskill-models=haiku", "--upskill-param=temperature=0", "skills")
 
     assert only_line(result) == (
-        "--upskill-param: Anthropic refuses temperature for claude-haiku-5-5: set it for other "
-        "models only, as in LABEL:temperature=..."
+        "--upskill-param: the host of haiku refuses temperature: write LABEL:temperature=... for "
+        "each of the other models"
     )
 
 
