@@ -7,9 +7,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from pytest_upskill.figures.wording import columns
 from pytest_upskill.project.messages import safe_line
@@ -37,19 +36,9 @@ def problems_error(path: Path, problems: Sequence[str]) -> CommandError:
     return CommandError(f"{path}: cannot be used: {len(problems)} problems, listed above")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One subcommand; its module is imported only if it is called."""
-
-    description: str
-    """First sentence of ``--help``."""
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    """Function that does the work and returns the exit code; it may raise CommandError."""
-    passes_on: bool = False
-    """Whether what follows ``--`` is for another program; ``run`` gets it as ``passed_on``."""
-    epilog: str | None = None
-    """Examples below the options in ``--help``."""
+def repeatable(parser: argparse._ActionsContainer, *names: str, **more: Any) -> None:
+    """Add an option that may be repeated; its value is a list."""
+    parser.add_argument(*names, action="append", default=[], **more)
 
 
 def whole_number_type(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -74,14 +63,12 @@ def with_generic_server(model: str, base_url: str | None) -> str:
 class Parser(argparse.ArgumentParser):
     """A parser that raises errors instead of exiting: argparse exits with 2, pytest with 4."""
 
-    passes_on = False
-    """Whether what follows ``--`` is for pytest."""
+    def __init__(self, **more: Any) -> None:
+        super().__init__(allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
         """Raise CommandError with the message and where to find help."""
-        unknown = message.startswith("unrecognized arguments") and self.passes_on
-        hint = "; options of pytest come after --" if unknown else ""
-        raise CommandError(f"{message}: see {self.prog} --help{hint}")
+        raise CommandError(f"{message}: see {self.prog} --help")
 
 
 def can_print(text: str) -> bool:

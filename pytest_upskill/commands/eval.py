@@ -7,39 +7,34 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.commands.command import STUDENT, Command, CommandError, say, with_generic_server
+from pytest_upskill.commands.command import (
+    STUDENT,
+    CommandError,
+    repeatable,
+    say,
+    with_generic_server,
+)
 from pytest_upskill.project.redaction import without_credentials
 from pytest_upskill.session.without_tests import settings_at
 
 
-def _run_command(description: str, *, runs: int) -> Command:
-    """Return a command that runs the cases of skills by pytest.
+def add(parser: argparse.ArgumentParser, *, runs: int = 1) -> None:
+    """Add the arguments of the command.
 
     Args:
-        description: What it does, for its help.
+        parser: Its parser.
         runs: Default of ``--runs``.
     """
-    return Command(
-        description=description,
-        epilog="Arguments after -- go to pytest, as in: -- --upskill-max-cost 2 -k json",
-        add_arguments=partial(_add_arguments, runs=runs),
-        run=_run,
-        passes_on=True,
-    )
-
-
-def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
+    parser.epilog = "Arguments after -- go to pytest, as in: -- --upskill-max-cost 2 -k json"
+    parser.set_defaults(run=_run, passed_on=[])
     parser.add_argument("skills", nargs="+", metavar="SKILL", help="folder with a SKILL.md")
-    parser.add_argument(
-        *("-m", "--model", "--m"),
+    repeatable(
+        *(parser, "-m", "--model", "--m"),
         dest="models",
-        action="append",
-        default=[],
         metavar="MODEL",
         help="model to run on; repeatable (default: ini upskill_models)",
     )
@@ -73,11 +68,16 @@ def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
 
 
+def add_benchmark(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``benchmark``, which runs each case more often."""
+    add(parser, runs=3)
+
+
 def pytest_arguments(options: argparse.Namespace) -> list[str]:
     """Return the arguments of the equivalent ``pytest`` command.
 
     Args:
-        options: Values of `_add_arguments`, and ``passed_on``.
+        options: Values of the arguments.
 
     Raises:
         CommandError: ``--tests`` is given, and there is no such file, or not one skill.
@@ -136,10 +136,3 @@ def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     if CaseDiscovery().owning_skill(file) == skill:
         return [tests]
     return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]
-
-
-COMMAND = _run_command(
-    "Run the cases of skills on models: print the pytest command and run it.", runs=1
-)
-
-BENCHMARK = _run_command("Compare models on skills: eval with 3 runs of each case.", runs=3)

@@ -18,7 +18,6 @@ from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
     UNUSABLE,
-    Command,
     CommandError,
     problems_error,
     say,
@@ -31,7 +30,9 @@ from pytest_upskill.project.messages import counted
 _CHECK_BY_CODE = '"assertions": [{"type": "contains", "value": "TEXT"}]'
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.set_defaults(run=_run)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder of a skill, or of skills")
 
 
@@ -81,13 +82,6 @@ def _init(folder: Path) -> list[Path]:
 
 def _trial_run(folder: Path) -> str:
     return f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
-
-
-COMMAND = Command(
-    description="Write a first skill_meta.json for each skill without cases, without a model.",
-    add_arguments=_add_arguments,
-    run=_run,
-)
 
 
 _FENCE = re.compile(

@@ -19,7 +19,6 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.commands.command import (
     PASSED,
-    Command,
     CommandError,
     problems_error,
     say,
@@ -55,13 +54,22 @@ FAILED = 1
 """Exit code if labels do not apply, or are too few."""
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="{draw,label,check}")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.epilog = (
+        "examples:\n"
+        "  pytest --upskill-models haiku --upskill-judge opus --upskill-json r.json\n"
+        "  pytest-upskill judge draw r.json\n"
+        "  pytest-upskill judge label\n"
+        "  pytest-upskill judge check\n"
+    )
+    actions = parser.add_subparsers(required=True, metavar="{draw,label,check}")
     drawing = actions.add_parser(
         "draw",
         help=f"write answers of a run to {LABELS_FILE}, for you to label",
         description=f"Write answers of a run to {LABELS_FILE}, for you to label.",
     )
+    drawing.set_defaults(run=_draw)
     drawing.add_argument(
         "report", type=Path, metavar="REPORT.json", help="report that --upskill-json wrote"
     )
@@ -82,7 +90,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the judge with the labels; requests nothing unless --judge is given",
         description="Compare the judge with the labels; only --judge makes it send requests.",
     )
-    for action in (labelling, checking):
+    for action, run in ((labelling, _label), (checking, _check)):
+        action.set_defaults(run=run)
         action.add_argument(
             "paths",
             nargs="*",
@@ -97,29 +106,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     checking.add_argument(
         "--cache", metavar="MODE", help="as --upskill-cache; replay sends no requests"
     )
-
-
-def _run(options: argparse.Namespace) -> int:
-    match options.action:
-        case "draw":
-            return _draw(options)
-        case "label":
-            return _label(options)
-    return _check(options)
-
-
-COMMAND = Command(
-    description="Check a judge: draw answers, label them, and compare the judge with the labels.",
-    add_arguments=_add_arguments,
-    run=_run,
-    epilog=(
-        "examples:\n"
-        "  pytest --upskill-models haiku --upskill-judge opus --upskill-json r.json\n"
-        "  pytest-upskill judge draw r.json\n"
-        "  pytest-upskill judge label\n"
-        "  pytest-upskill judge check\n"
-    ),
-)
 
 
 def _draw(options: argparse.Namespace) -> int:

@@ -18,7 +18,6 @@ from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
-    Command,
     CommandError,
     cut,
     say,
@@ -34,7 +33,9 @@ _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", ST
 _LEAST_WIDTH = 40
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.set_defaults(run=_run)
     help_text = "folder to search (default: skills, else this folder)"
     parser.add_argument("folder", nargs="?", type=Path, help=help_text)
     parser.add_argument("-d", "--dir", type=Path, help="the same")
@@ -126,10 +127,3 @@ def _case_lines(skill: Skill) -> Iterator[str]:
         for case in skill.cases
     )
     yield from (f"  {line}" for line in skip_lines(filter(None, reasons), len(skill.cases)))
-
-
-COMMAND = Command(
-    description="List the skills below a folder, with their cases and latest verdicts.",
-    add_arguments=_add_arguments,
-    run=_run,
-)

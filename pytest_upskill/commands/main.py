@@ -15,35 +15,30 @@ from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
     UNUSABLE,
-    Command,
     CommandError,
     Parser,
     warn,
 )
-from pytest_upskill.project.messages import closest
 
-COMMANDS: Mapping[str, str] = {
-    "init": "write a first case file for a skill, without a model",
-    "eval": "run the cases of skills: print the pytest command and run it",
-    "benchmark": "compare models on skills: eval with 3 runs of each case",
-    "generate": "write a skill and its cases, and measure it",
-    "cases": "propose cases for a skill, and keep those that prove sound",
-    "refine": "search for a better version of a skill, and prove that it is better",
-    "runs": "show the lift of each skill on each model, run after run",
-    "list": "list skills, with their cases and latest verdicts",
-    "judge": "draw answers, label them, and check a judge against the labels",
-    "report": "merge JSON reports of several runs and decide their gates",
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "init": ("init:add", "write a first case file for a skill, without a model"),
+    "eval": ("eval:add", "run the cases of skills: print the pytest command and run it"),
+    "benchmark": ("eval:add_benchmark", "compare models on skills: eval with 3 runs of each case"),
+    "generate": ("teacher:add_generate", "write a skill and its cases, and measure it"),
+    "cases": ("teacher:add_cases", "propose cases for a skill, and keep those that prove sound"),
+    "refine": (
+        "teacher:add_refine",
+        "search for a better version of a skill, and prove that it is better",
+    ),
+    "runs": ("runs:add", "show the lift of each skill on each model, run after run"),
+    "list": ("list:add", "list skills, with their cases and latest verdicts"),
+    "judge": ("judge:add", "draw answers, label them, and check a judge against the labels"),
+    "report": ("report:add", "merge JSON reports of several runs and decide their gates"),
 }
-"""Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""
+"""Commands, each with its help and the function of this folder that adds its arguments.
 
-_TOGETHER: Mapping[str, str] = {
-    "benchmark": "eval:BENCHMARK",
-    "generate": "teacher:GENERATE",
-    "cases": "teacher:CASES",
-    "refine": "teacher:REFINE",
-}
-"""Commands that share a module."""
-
+The function also sets ``run``, a function that does the work and returns the exit code.
+"""
 
 _DASHES = re.compile(r"^[\u2013\u2014]-?(?=[a-z])")
 
@@ -54,12 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Arguments after the program's name; None reads ``sys.argv``.
     """
-    name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or [""]
     try:
-        if name not in COMMANDS:
-            return _handle_no_command(name)
-        command = load(name)
-        return command.run(parse(name, command, rest))
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+        code: int = options.run(options)
     except CommandError as error:
         warn(f"ERROR: {error}")
         return UNUSABLE
@@ -75,29 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         warn(f"ERROR: {error.filename}: {error.strerror}")
         return UNUSABLE
+    return code
 
 
-def load(name: str) -> Command:
-    """Import a command's module and return the command."""
-    command: Command = resolve_name(f"{__package__}.{_TOGETHER.get(name, f'{name}:COMMAND')}")
-    return command
-
-
-def make_parser(name: str, command: Command) -> Parser:
-    """Return the parser of a command's arguments."""
-    parser = Parser(
-        prog=f"{PROGRAM} {name}",
-        description=command.description,
-        epilog=command.epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.passes_on = command.passes_on
-    command.add_arguments(parser)
-    return parser
-
-
-def parse(name: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the values of a command's arguments, and as ``passed_on`` what follows ``--``.
 
     Raises:
@@ -105,37 +78,30 @@ def parse(name: str, command: Command, arguments: Sequence[str]) -> argparse.Nam
     """
     # A text that was copied from a page may have typographic dashes: —-from.
     own, passed_on = [_DASHES.sub("--", each) for each in arguments], []
-    if command.passes_on and "--" in own:
+    if "--" in own:
         at = own.index("--")
         own, passed_on = own[:at], own[at + 1 :]
-    options = make_parser(name, command).parse_args(own)
+    parser = Parser(
+        prog=PROGRAM,
+        description="pytest for agent skills. The tests are run by pytest --upskill-models MODEL "
+        "SKILLS; this command does everything around them.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"{PROGRAM} {version('pytest-upskill')}"
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (add, text) in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name in own[:1]:  # the others need not be imported
+            resolve_name(f"{__package__}.{add}")(command)
+            parser, own = command, own[1:]
+    options = parser.parse_args(own)
+    if passed_on and "passed_on" not in options:
+        raise CommandError("only eval and benchmark pass on what follows --: leave it out")
     options.passed_on = passed_on
     return options
-
-
-def _handle_no_command(name: str) -> int:
-    """Handle what comes instead of a command: nothing, ``--help``, ``--version``, or a typo."""
-    if name == "--version":
-        sys.stdout.write(f"{PROGRAM} {version('pytest-upskill')}\n")
-        return PASSED
-    if name in {"-h", "--help"}:
-        sys.stdout.write(_help_text())
-        return PASSED
-    if not name:
-        sys.stderr.write(_help_text())
-        return UNUSABLE
-    close = closest(name, COMMANDS)
-    hint = f"did you mean {close!r}?" if close else f"write one of {', '.join(COMMANDS)}"
-    raise CommandError(f"no such command {name!r}: {hint}")
-
-
-def _help_text() -> str:
-    width = max(map(len, COMMANDS))
-    commands = "".join(f"  {name:{width}}  {text}\n" for name, text in COMMANDS.items())
-    return (
-        f"usage: {PROGRAM} COMMAND ...\n\n"
-        "pytest for agent skills. The tests are run by\n"
-        "pytest --upskill-models MODEL SKILLS; this command does everything around them.\n\n"
-        f"commands:\n{commands}\n"
-        f"{PROGRAM} COMMAND --help shows the options of a command.\n"
-    )

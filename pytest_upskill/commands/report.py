@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from pytest_upskill.commands.command import PASSED, Command, CommandError, say
+from pytest_upskill.commands.command import PASSED, CommandError, say
 from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import decide_gates
@@ -32,7 +32,10 @@ from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.trials.needs import unmeasured_lines
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.epilog = "Gates are decided by the thresholds of the runs."
+    parser.set_defaults(run=_run)
     parser.add_argument(
         "files", nargs="*", metavar="REPORT.json", help="report that --upskill-json wrote"
     )
@@ -66,14 +69,6 @@ def _run(options: argparse.Namespace) -> int:
     problems = write_for_github(merged, os.environ)
     say(*_report_lines(merged), *problems)
     return EXIT_CODES[outcome(merged)]
-
-
-COMMAND = Command(
-    description="Merge reports of several runs, and decide the gate of each skill and model.",
-    epilog="Gates are decided by the thresholds of the runs.",
-    add_arguments=_add_arguments,
-    run=_run,
-)
 
 
 def _merge_files(options: argparse.Namespace) -> Report:

@@ -11,9 +11,9 @@ from pathlib import Path
 from pytest_upskill import STATE
 from pytest_upskill.commands.command import (
     PASSED,
-    Command,
     CommandError,
     can_print,
+    repeatable,
     say,
     warn,
     whole_number_type,
@@ -29,25 +29,19 @@ from pytest_upskill.report.history.terminal import BLOCKS, lines
 _LAST = 10
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.epilog = "eval, benchmark, generate and pytest --upskill-log-runs add runs to it."
+    parser.set_defaults(run=_run)
     parser.add_argument(
         "-d", "--dir", type=Path, help="folder of the runs (default: .upskill/runs)"
     )
-    parser.add_argument(
-        *("-s", "--skill"),
-        dest="skills",
-        action="append",
-        default=[],
-        metavar="SKILL",
-        help="only this skill; repeatable",
-    )
-    parser.add_argument(
-        *("-m", "--model", "--m"),
+    repeatable(parser, "-s", "--skill", dest="skills", metavar="SKILL", help="only this skill")
+    repeatable(
+        *(parser, "-m", "--model", "--m"),
         dest="models",
-        action="append",
-        default=[],
         metavar="MODEL",
-        help="only this model, by its label; repeatable",
+        help="only this model, by its label",
     )
     parser.add_argument(
         "--metric",
@@ -135,11 +129,3 @@ def _warn_about_omitted(history: History) -> None:
     warn(*(f"not read: {problem}" for problem in history.unreadable))
     if history.partial:
         warn(f"{history.partial} not shown, as only some of the trials of the skill ran")
-
-
-COMMAND = Command(
-    description="Show the lift of each skill on each model, run after run.",
-    epilog="eval, benchmark, generate and pytest --upskill-log-runs add runs to the history.",
-    add_arguments=_add_arguments,
-    run=_run,
-)

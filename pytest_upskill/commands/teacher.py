@@ -13,8 +13,8 @@ from pytest_upskill.commands.command import (
     PASSED,
     STUDENT,
     UNUSABLE,
-    Command,
     CommandError,
+    repeatable,
     whole_number_type,
     with_generic_server,
 )
@@ -55,12 +55,10 @@ def _add_teacher_arguments(
     """
     _add_models(parser)
     group = parser.add_argument_group("sources")
-    group.add_argument(
-        *("-f", "--from"),
+    repeatable(
+        *(group, "-f", "--from"),
         dest="sources",
-        action="append",
         type=Path,
-        default=[],
         metavar="SOURCE",
         help="a document, a trace of an agent, or a skill; repeatable",
     )
@@ -86,9 +84,9 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         metavar="TEACHER",
         help="the teacher, which writes (default: %(default)s)",
     )
-    group.add_argument(
+    repeatable(
+        group,
         "--eval-model",
-        action="append",
         metavar="STUDENT",
         help=f"a student, which the skill is for; repeatable (default: {STUDENT})",
     )
@@ -98,10 +96,9 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         help="OpenAI-compatible server for students that name no host",
     )
     for option, whose in (("--param", "students"), ("--teacher-param", "teacher")):
-        group.add_argument(
+        repeatable(
+            group,
             option,
-            action="append",
-            default=[],
             metavar="KEY=VALUE",
             help=f"parameter of the requests to the {whose}, as in --upskill-param; repeatable",
         )
@@ -202,16 +199,19 @@ _GENERATE_COUNTS = {
 }
 
 
-def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:
+def add_generate(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``generate``."""
+    parser.epilog = (
+        'examples:\n  pytest-upskill generate "write nvidia kernels" --from ./trace.md\n'
+        '  pytest-upskill generate "handle errors too" --from ./skills/kernels/\n'
+    )
+    parser.set_defaults(run=_run_generate)
     parser.add_argument(
         "task", metavar="TASK", nargs="?", default="", help="what the skill is for, or should learn"
     )
     _add_teacher_arguments(parser, _GENERATE_COUNTS)
-    parser.add_argument(
-        "-e",
-        "--example",
-        action="append",
-        default=[],
+    repeatable(
+        *(parser, "-e", "--example"),
         metavar="TEXT",
         help="an example of input and output; repeatable",
     )
@@ -264,18 +264,10 @@ def _folder(source: Path) -> Path:
     return source.parent if source.name == "SKILL.md" else source
 
 
-GENERATE = Command(
-    description="Write a skill and its cases, and measure it on held-out cases; or improve one.",
-    epilog=(
-        'examples:\n  pytest-upskill generate "write nvidia kernels" --from ./trace.md\n'
-        '  pytest-upskill generate "handle errors too" --from ./skills/kernels/\n'
-    ),
-    add_arguments=_add_generate_arguments,
-    run=_run_generate,
-)
-
-
-def _add_cases_arguments(parser: argparse.ArgumentParser) -> None:
+def add_cases(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``cases``."""
+    parser.epilog = "Example: pytest-upskill cases ./skills/csv --from ./docs/csv.md --model opus"
+    parser.set_defaults(run=_run_cases)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
     counts = {name: _GENERATE_COUNTS[name] for name in ("--count", "--queries")}
     _add_teacher_arguments(parser, counts)
@@ -291,21 +283,16 @@ def _run_cases(options: argparse.Namespace) -> int:
     return _run_in_session(propose_with, options, folder)
 
 
-CASES = Command(
-    description="Propose cases for a skill; keep those that tell right answers from wrong ones.",
-    epilog="Example: pytest-upskill cases ./skills/csv --from ./docs/csv.md --model opus",
-    add_arguments=_add_cases_arguments,
-    run=_run_cases,
-)
-
-
 _REFINE_COUNTS = {
     "--steps": (4, "number of candidates to try"),
     "--runs": (0, f"runs of each held-out case ({RUNS}) or query ({QUERY_RUNS}) with each version"),
 }
 
 
-def _add_refine_arguments(parser: argparse.ArgumentParser) -> None:
+def add_refine(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``refine``."""
+    parser.epilog = "Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku"
+    parser.set_defaults(run=_run_refine)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
     _add_teacher_arguments(parser, _REFINE_COUNTS)
     parser.add_argument(
@@ -330,11 +317,3 @@ def _improve(options: argparse.Namespace, skill: Path, *, task: str = "", **more
         return refine(engine, read, _settings(options, task, sources, **more))
 
     return _run_in_session(refine_with, options, folder)
-
-
-REFINE = Command(
-    description="Search for a better version of a skill, and prove it on held-out cases.",
-    epilog="Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku",
-    add_arguments=_add_refine_arguments,
-    run=_run_refine,
-)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.commands.eval import pytest_arguments
-from pytest_upskill.commands.main import load, main, parse
+from pytest_upskill.commands.main import main, parse
 from pytest_upskill.models import parse_models
 from tests.conftest import Run
 
@@ -69,9 +69,7 @@ RUNS = {
 
 @pytest.mark.parametrize("line", RUNS)
 def test_a_published_command_is_the_equivalent_pytest_command(line: str) -> None:
-    name, *arguments = shlex.split(line)
-
-    options = parse(name, load(name), arguments)
+    options = parse(shlex.split(line))
 
     assert [each for each in pytest_arguments(options) if each != LOG] == shlex.split(RUNS[line])
     assert parse_models(options.models, default_base_url=options.base_url) or not options.models
@@ -109,11 +107,11 @@ GENERATIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("line", GENERATIONS)
 def test_a_published_generation_is_understood(line: str) -> None:
-    name, *arguments = shlex.split(line)
+    name, task, *arguments = shlex.split(line)
 
-    options = vars(parse(name, load(name), arguments))
+    options = vars(parse([name, task, *arguments]))
 
-    default = vars(parse(name, load(name), [arguments[0]]))
+    default = vars(parse([name, task]))
     assert {key for key in options if options[key] != default[key]} <= GENERATIONS[line].keys()
     assert {key: options[key] for key in GENERATIONS[line]} == GENERATIONS[line]
     chosen = [options["model"], *(options["eval_model"] or ())]
@@ -135,9 +133,7 @@ def test_a_published_generation_is_understood(line: str) -> None:
     ],
 )
 def test_every_other_published_command_is_understood(line: str) -> None:
-    name, *arguments = shlex.split(line)
-
-    assert parse(name, load(name), arguments).passed_on == []
+    assert parse(shlex.split(line)).passed_on == []
 
 
 @pytest.fixture
@@ -156,7 +152,7 @@ def test_the_case_file_of_a_published_command_is_run_for_its_skill(
 ) -> None:
     line = ["./skills/my-skill/", "--tests", "./tests.json", "-m", "offline"]
 
-    arguments = pytest_arguments(parse("eval", load("eval"), line))
+    arguments = pytest_arguments(parse(["eval", *line]))
 
     owner = f"upskill_case_files={skills}/tests.json={skills}/skills/my-skill"
     assert arguments == [*("--upskill-models", "offline", LOG, "-o", owner, "./tests.json")]
