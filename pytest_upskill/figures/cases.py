@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from pytest_upskill.figures.arm import ArmFigures, figures
 from pytest_upskill.figures.baseline import ArmCounts
@@ -12,19 +12,12 @@ from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
 
 CaseStatus = Literal[
-    "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
+    "regressed", "worse", "incomplete", "never passes", "same", "better", "always passes"
 ]
-"""Result of a case; one that always or never passes in every arm does not affect the lift."""
+"""Result of a case, the most urgent first; one that always or never passes in every arm does not
+affect the lift."""
 
-_ORDER: tuple[CaseStatus, ...] = (
-    "regressed",
-    "worse",
-    "incomplete",
-    "never passes",
-    "same",
-    "better",
-    "always passes",
-)
+_ORDER: tuple[CaseStatus, ...] = get_args(CaseStatus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +25,6 @@ class CaseLine:
     """One case of a cell with its trials in all arms."""
 
     case: str
-    line: int
-    """Line of the case in its file, from 1."""
     question: str
     with_skill: TrialResult | None
     without_skill: TrialResult | None
@@ -57,13 +48,11 @@ class CaseLine:
     @property
     def counts(self) -> CaseCounts:
         """Passes and valid runs with and without the skill."""
-        with_, without = self.with_skill, self.without_skill
-        return CaseCounts(
-            with_.passes if with_ else 0,
-            len(with_.runs) if with_ else 0,
-            without.passes if without else 0,
-            len(without.runs) if without else 0,
+        with_, without = (
+            (trial.passes, len(trial.runs)) if trial else (0, 0)
+            for trial in (self.with_skill, self.without_skill)
         )
+        return CaseCounts(*with_, *without)
 
     @property
     def difference(self) -> float | None:
@@ -101,13 +90,11 @@ def case_lines(gate: Gate) -> list[CaseLine]:
         cases.setdefault(trial.case, {})[trial.arm] = trial
     lines = []
     for case, arms in cases.items():
-        any_arm = next(iter(arms.values()))
         past = compared.get(case)
         lines.append(
             CaseLine(
                 case=case,
-                line=any_arm.line,
-                question=any_arm.question,
+                question=next(iter(arms.values())).question,
                 with_skill=arms.get("with_skill"),
                 without_skill=arms.get("without_skill"),
                 old_skill=arms.get("old_skill"),

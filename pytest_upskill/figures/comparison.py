@@ -40,12 +40,8 @@ class ComparedCase:
     @property
     def counts(self) -> stats.CaseCounts:
         """Counts in which the current skill stands for *with*, and the old one for *without*."""
-        return stats.CaseCounts(
-            self.now.passes if self.now else 0,
-            self.now.runs if self.now else 0,
-            self.then.passes if self.then else 0,
-            self.then.runs if self.then else 0,
-        )
+        now, then = ((arm.passes, arm.runs) if arm else (0, 0) for arm in (self.now, self.then))
+        return stats.CaseCounts(*now, *then)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

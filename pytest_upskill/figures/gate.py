@@ -33,8 +33,6 @@ class Gate:
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
     """Whether missing runs or cut answers prevent a decision."""
-    warning: str = ""
-    """What to know about the decision; empty for nothing."""
 
     @property
     def lift(self) -> Lift:
@@ -141,7 +139,6 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         outcome="failed" if certain else "passed",
         text=f"{cell.name}: {certain or measure.sentence}",
         comparison=comparison,
-        warning=measure.warning(thresholds),
     )
     # A failed gate has the figures too, unless its details do.
     if not certain or any(measure.sentence in line for line in gate.details):

@@ -425,12 +425,3 @@ class Lift:
         if self.correction is None or low is None or low != high:
             return ""
         return f", {percent(low)}%,"
-
-    def warning(self, thresholds: Thresholds) -> str:
-        """Return which limits an uncalibrated judge decides; empty for none."""
-        limits = ["min_lift"] if thresholds.min_lift is not None else []
-        limits += ["min_mean_pass_rate"] if thresholds.min_mean_pass_rate else []
-        if not (self.uncalibrated and limits):
-            return ""
-        are = "is" if len(limits) == 1 else "are"
-        return f"{' and '.join(limits)} {are} compared with what an uncalibrated judge found"

@@ -143,10 +143,6 @@ class Triggers:
         if most is not None and low is not None and high is not None and high > most:
             yield Problem(f"false triggers are over {100 * most:g}%", is_certain=low > most)
 
-    def warning(self, thresholds: Thresholds) -> str:  # noqa: ARG002  as of a lift
-        """Return what to know about the decision: nothing."""
-        return ""
-
     @property
     def _right_choices(self) -> list[_Hits]:
         """How often each query that should trigger the skill got a right one."""

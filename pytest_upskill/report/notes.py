@@ -119,8 +119,6 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         yield from cell.triggers.details(regressed=False)
         return
     yield from judge_notes(gate)
-    if gate.warning:
-        yield f"warning: {gate.warning}"
     yield from _open_verdict(lift)
     # The notes about a judge explain its verdicts.
     if gate.outcome != "skipped" and lift.judged is None and _contradicts_interval(lift):

@@ -22,8 +22,8 @@ class CaseCounts:
     runs_without: int
 
     def __post_init__(self) -> None:
-        _check("with", self.passes_with, self.runs_with)
-        _check("without", self.passes_without, self.runs_without)
+        check_counts("with the skill", self.passes_with, self.runs_with)
+        check_counts("without the skill", self.passes_without, self.runs_without)
 
     @property
     def usable(self) -> bool:
@@ -75,10 +75,10 @@ def lift(cases: Sequence[CaseCounts]) -> float | None:
     return float(sum(differences) / len(differences)) if differences else None
 
 
-def _check(arm: str, passes: int, runs: int) -> None:
+def check_counts(which: str, passes: int, runs: int) -> None:
+    """Raise ``ValueError`` unless passes are whole numbers from 0 to runs."""
     whole = all(isinstance(count, int) for count in (passes, runs))
     if not whole or not 0 <= passes <= runs:
         raise ValueError(
-            f"{passes!r} passes of {runs!r} runs {arm} the skill: "
-            "give whole numbers, passes from 0 to runs"
+            f"{passes!r} passes of {runs!r} runs {which}: give whole numbers, passes from 0 to runs"
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import variance
 
-from pytest_upskill.stats.counts import Interval
+from pytest_upskill.stats.counts import Interval, check_counts
 from pytest_upskill.stats.intervals import student_t_quantile, wilson_interval
 
 _LEAST_QUERIES = 5
@@ -32,11 +32,7 @@ class QueryCounts:
     runs: int
 
     def __post_init__(self) -> None:
-        whole = all(isinstance(count, int) for count in (self.hits, self.runs))
-        if not whole or not 0 <= self.hits <= self.runs:
-            raise ValueError(
-                f"{self.hits!r} hits in {self.runs!r} runs: give whole numbers, hits from 0 to runs"
-            )
+        check_counts("of a query", self.hits, self.runs)
 
     @property
     def rate(self) -> Fraction:

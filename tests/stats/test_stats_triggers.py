@@ -59,5 +59,5 @@ def test_precision_weighs_wanted_and_unwanted_triggers_by_query() -> None:
 
 @pytest.mark.parametrize(("hits", "runs"), [(2, 1), (-1, 1), (0.5, 1)])
 def test_impossible_counts_of_queries_are_refused(hits: int, runs: int) -> None:
-    with pytest.raises(ValueError, match="hits from 0 to runs"):
+    with pytest.raises(ValueError, match="passes from 0 to runs"):
         QueryCounts(hits, runs)
