@@ -23,10 +23,19 @@ def quoted_lines(text: str) -> str:
 
     The bar keeps CI runners from interpreting a line such as ``::error`` as a command.
     """
-    more = len(text) - _SHOWN
-    if more > 0:
-        text = f"{text[:_SHOWN]}\n[... {more} more characters]"
-    return "".join(f"| {line}\n" for line in safe(text).split("\n"))
+    return "".join(f"| {line}\n" for line in safe(shorten(text, _SHOWN)).split("\n"))
+
+
+def shorten(text: str, limit: int, left_out: int = 0) -> str:
+    """Return a text cut to a limit, with the number of characters that are missing.
+
+    Args:
+        text: Model output, of any length.
+        limit: Characters to keep.
+        left_out: Characters already cut from its end.
+    """
+    more = max(0, len(text) - limit) + left_out
+    return f"{text[:limit]}\n[... {more} more characters]" if more else text
 
 
 def failure(result: TrialResult) -> str:

@@ -83,7 +83,7 @@ def unanswered(of: int) -> Cell:
 def test_a_trial_without_a_result_is_not_green(capsys: pytest.CaptureFixture[str]) -> None:
     assert report_command([save("a.json", report(unanswered(of=20)))]) == 75
     out = capsys.readouterr().out
-    assert "billing on haiku: helps, gate passed, 1 trial not measured\n" in out
+    assert "billing on haiku: helps, gate passed, not everything was measured\n" in out
     assert "ERROR skills/billing/skill_meta.json::case-1[haiku-with_skill] - haiku: no reply" in out
 
 
@@ -104,7 +104,7 @@ def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
 
     assert report_command([save("a.json", cut)]) == 75
     out = capsys.readouterr().out
-    assert out.startswith("billing on haiku: helps, gate passed, 1 run cut short\n")
+    assert out.startswith("billing on haiku: helps, gate passed, not everything was measured\n")
     assert "not everything ran: see the output of the run of 2026-01-02 03:04 UTC" in out
 
 

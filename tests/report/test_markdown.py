@@ -32,7 +32,7 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
 
     lines = page.splitlines()
     assert lines[0] == MARKER
-    failed = "1 of 2 gates failed (helps 1, hurts 1), 1 of 2 cases failed with the skill on opus"
+    failed = "1 of 2 gates failed (helps 1, hurts 1), 1 of 2 cases failed with the skill"
     assert lines[1] == f"### ❌ {failed}"
     assert lines[3] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
     assert lines[6].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
@@ -80,15 +80,6 @@ def test_the_matrix_holds_each_skill_on_each_model() -> None:
     assert f"| `billing` | {helps} | ❌ hurts<br>" in page
     assert page.count("**gate failed, 1 case failed**") == 1
     assert f"| `csv` | {helps} | \N{EN DASH} |" in page
-
-
-def test_cases_that_got_worse_come_before_the_details() -> None:
-    page = write_markdown(report(counted([(5, 0), (5, 0), (1, 5)])))
-
-    before, _ = page.split("<details>", 1)
-    assert "#### Cases that got worse with the skill" in before
-    assert "| `billing::case-3` | `haiku` | 5/5 \u2192 1/5 | -80 |" in before
-    assert "billing::case-1" not in before
 
 
 def test_a_gate_without_a_decision_is_no_passed_gate() -> None:

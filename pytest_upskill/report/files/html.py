@@ -16,7 +16,7 @@ from pytest_upskill.figures import cases
 from pytest_upskill.figures.figure import case_columns, columns_of, figures
 from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
-from pytest_upskill.figures.wording import money, points
+from pytest_upskill.figures.wording import money, points, shorten
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report import trajectory
 from pytest_upskill.report.document import Report
@@ -128,15 +128,3 @@ def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:
     for number, run in enumerate(trial.runs, 1):
         groups.setdefault((run.completion.text, run.checks, run.ending), []).append(number)
     return [(numbers, trial.runs[numbers[0] - 1]) for numbers in groups.values()]
-
-
-def shorten(text: str, limit: int, left_out: int = 0) -> str:
-    """Return a text cut to a limit, with the number of characters that are missing.
-
-    Args:
-        text: Model output, of any length.
-        limit: Characters to keep.
-        left_out: Characters already cut from its end.
-    """
-    more = max(0, len(text) - limit) + left_out
-    return f"{text[:limit]}\n[\u2026 {more} more characters]" if more else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -12,6 +12,7 @@ from pytest_upskill.figures.cases import CaseLine, case_lines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.figure import case_columns, columns_of
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.wording import shorten
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import (
@@ -154,10 +155,6 @@ def _overview(report: Report) -> Iterator[Section]:
         if lines:
             rows = tuple(f"- {code(line)}\n" for line in lines)
             yield Section(head=f"#### {title}\n\n", rows=rows, tail="\n")
-    worse = tuple(_worse(report.lifts))
-    if worse:
-        head = "#### Cases that got worse with the skill\n\n"
-        yield Section(head=head + table_head("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
 
 
 def _triggers(report: Report) -> Iterator[Section]:
@@ -216,15 +213,6 @@ def _matrix_entry(gate: Gate | None) -> str:
 _CASE_HEAD = ("passed without \u2192 with", "difference", "checks", "tokens")
 
 
-def _worse(gates: Iterable[Gate]) -> Iterator[str]:
-    for gate in gates:
-        cell = gate.cell
-        for case in case_lines(gate):
-            if case.difference is not None and case.difference < 0:
-                name = code(f"{cell.title}::{case.case}", table=True)
-                yield f"| {name} | {code(cell.model, table=True)} | {_case_columns(case)} |\n"
-
-
 def _details(gates: Sequence[Gate]) -> Iterator[Section]:
     for gate in gates:
         cell = gate.cell
@@ -258,7 +246,11 @@ def _failed_trial_section(skill: str, trial: TrialResult) -> Section:
     title += f"{trial.passes}/{len(trial.runs)} passed"
     body = [fence("\n".join(dict.fromkeys(trial.errors)))] if trial.errors else []
     if run is not None:
-        body += [fence("\n".join(_evidence(run))), "The answer:\n\n", fence(_shorten(run))]
+        body += [
+            fence("\n".join(_evidence(run))),
+            "The answer:\n\n",
+            fence(shorten(run.completion.text, _ANSWER_SHOWN, run.left_out)),
+        ]
     return Section(head=folded(title) + "\n".join(body), tail="\n</details>\n\n")
 
 
@@ -269,12 +261,6 @@ def _evidence(run: RunResult) -> Iterator[str]:
         yield f"{'ok  ' if check.passed else 'MISS'} {check.message}"
         if not check.passed:
             yield from (f"     {line}" for line in safe(check.detail).splitlines()[:20])
-
-
-def _shorten(run: RunResult) -> str:
-    text = run.completion.text
-    more = len(text) - _ANSWER_SHOWN + run.left_out
-    return f"{text[:_ANSWER_SHOWN]}\n[... {more} more characters]" if more > 0 else text
 
 
 def _footer(report: Report) -> Section:

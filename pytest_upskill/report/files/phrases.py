@@ -15,10 +15,8 @@ from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     Outcome,
-    cut_short,
     failed_trials,
-    uncompared_base,
-    unmeasured_trials,
+    why_undecided,
 )
 
 VERDICTS: tuple[ShownVerdict, ...] = (
@@ -47,9 +45,6 @@ OUTCOME_ICONS: Mapping[Outcome, str] = {
     "passed": "\u2705",
 }
 
-_NAMED = 3
-"""Regressions that a headline names."""
-
 
 def headline(report: Report) -> str:
     """Return the result in one line, the worst first.
@@ -69,7 +64,7 @@ def headline(report: Report) -> str:
     else:
         parts = failed + parts
     if report.triggers:
-        parts.append(_trigger_gates(report.triggers))
+        parts.append(_ended(report.triggers, "trigger gate"))
     parts += _unmeasured(report)
     if failures := sum(session.other_failures for session in report.sessions):
         parts.append(f"{counted(failures, 'failure')} of other tests")
@@ -84,16 +79,10 @@ def _unmeasured(report: Report) -> Iterator[str]:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
     not_recorded = [trial for _, trial in failed_trials(report) if not trial.failed]
-    not_measured = unmeasured_trials(report)
-    for trials, what in ((not_recorded, "not recorded"), (not_measured, "not measured")):
-        if trials:
-            yield f"{counted(len(trials), 'trial')} {what}"
-    if skills := len(report.unmeasured_skills):
-        yield f"{counted(skills, 'skill')} not measured"
-    if runs := cut_short(report):
-        yield f"{counted(len(runs), 'run')} cut short"
-    if base := uncompared_base(report):
-        yield f"nothing compared with {base}"
+    if not_recorded:
+        yield f"{counted(len(not_recorded), 'trial')} not recorded"
+    if report.unmeasured_skills or any(why_undecided(report)):
+        yield "not everything was measured"
 
 
 def _failed(gates: Sequence[Gate]) -> str:
@@ -105,9 +94,7 @@ def _failed(gates: Sequence[Gate]) -> str:
     ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
     measure = cells[0].measure
     what = counted(len(ran), measure.unit, measure.units)
-    models = dict.fromkeys(cell.model for cell in cells if cell.failed_cases)
-    on = f" on {', '.join(models)}" if len(models) < len({cell.model for cell in cells}) else ""
-    return f"{len(failed)} of {what} failed{measure.under_test}{on}"
+    return f"{len(failed)} of {what} failed{measure.under_test}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
@@ -119,29 +106,25 @@ def failed_case_lines(report: Report) -> Iterator[str]:
         yield CASE_NEXT_STEP
 
 
-def _trigger_gates(gates: Sequence[Gate]) -> str:
-    """Return how the trigger gates ended: ``1 of 2 trigger gates failed``."""
-    failed = sum(gate.outcome == "failed" for gate in gates)
-    what = counted(len(gates), "trigger gate")
-    if failed:
-        return f"{failed} of {what} failed"
-    undecided = sum(gate.outcome == "skipped" for gate in gates)
-    return f"{what}, {undecided} without a decision" if undecided else f"{what} passed"
-
-
 def _gates(gates: Sequence[Gate]) -> str:
-    counts = Counter(gate.verdict for gate in gates)
-    failed = sum(gate.outcome == "failed" for gate in gates)
-    undecided = sum(gate.outcome == "skipped" for gate in gates)
     if len(gates) == 1:
         (gate,) = gates
         if gate.verdict == "regression":
             return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
-        return f"{gate.cell.name}: {gate.qualified_verdict}, {_outcome(gate)}"
+        ended = {"passed": "gate passed", "failed": "gate failed", "skipped": gate.text}
+        return f"{gate.cell.name}: {gate.qualified_verdict}, {ended[gate.outcome]}"
+    counts = Counter(gate.verdict for gate in gates)
     verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
-    outcome = f"{failed} of {len(gates)} gates failed" if failed else _passed(len(gates), undecided)
-    worse = [f"{each.cell.name} {_change(each)}" for each in gates if each.verdict == "regression"]
-    return "; ".join([f"{outcome} ({verdicts})", *worse[:_NAMED]])
+    return f"{_ended(gates, 'gate')} ({verdicts})"
+
+
+def _ended(gates: Sequence[Gate], noun: str) -> str:
+    """Return how gates ended: ``1 of 2 gates failed``."""
+    outcomes = Counter(gate.outcome for gate in gates)
+    what = counted(len(gates), noun)
+    if outcomes["failed"]:
+        return f"{outcomes['failed']} of {what} failed"
+    return f"{outcomes['passed']} of {what} passed" if outcomes["skipped"] else f"{what} passed"
 
 
 def _change(gate: Gate) -> str:
@@ -246,14 +229,6 @@ def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]
         (next(iter(gates.values())).cell.title, [gates.get(model) for model in models])
         for gates in rows.values()
     ]
-
-
-def _outcome(gate: Gate) -> str:
-    return {"passed": "gate passed", "failed": "gate failed", "skipped": gate.text}[gate.outcome]
-
-
-def _passed(gates: int, undecided: int) -> str:
-    return f"{gates - undecided} of {gates} gates passed" if undecided else f"{gates} gates passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
