@@ -247,35 +247,37 @@ def test_a_mock_that_skips_does_not_pass() -> None:
     assert "the answer skips test_add" in attempt(answer).message
 
 
-@pytest.mark.parametrize(
-    "test",
-    [
-        "@pytest.mark.skip\ndef test_later(): assert 0",
-        "@pytest.mark.skipif(True, reason='')\ndef test_later(): assert 0",
-        "@pytest.mark.xfail\ndef test_later(): assert 0",
-        "@pytest.mark.xfail(run=False)\ndef test_later(): assert 0",
-        "def test_later(): pytest.xfail('known')",
-        "def test_later(): pytest.importorskip('nowhere')",
-        "def test_later():\n    try: add()\n    except TypeError: pytest.skip()",
-        "@pytest.fixture\ndef later(): pytest.skip()\ndef test_later(later): assert 0",
-        "@pytest.mark.skip\nclass TestLater:\n    def test_later(self): assert 0",
-        "class Later(unittest.TestCase):\n    def test_later(self): self.skipTest('later')",
-        (
-            "class Later(unittest.TestCase):\n    def setUp(self): raise unittest.SkipTest\n"
-            "    def test_later(self): assert 0"
-        ),
-        (
-            "class Later(unittest.TestCase):\n    @unittest.skip('')\n"
-            "    def test_later(self): assert 0"
-        ),
-        (
-            "class Later(unittest.TestCase):\n    @unittest.expectedFailure\n"
-            "    def test_later(self): assert 0"
-        ),
-    ],
+SKIPPING_THEMSELVES = (
+    "@pytest.mark.skip\ndef test_later(): assert 0",
+    "@pytest.mark.skipif(True, reason='')\ndef test_later(): assert 0",
+    "@pytest.mark.xfail\ndef test_later(): assert 0",
+    "@pytest.mark.xfail(run=False)\ndef test_later(): assert 0",
+    "def test_later(): pytest.xfail('known')",
+    "def test_later(): pytest.importorskip('nowhere')",
+    "def test_later():\n    try: add()\n    except TypeError: pytest.skip()",
+    "@pytest.fixture\ndef later(): pytest.skip()\ndef test_later(later): assert 0",
+    "@pytest.mark.skip\nclass TestLater:\n    def test_later(self): assert 0",
+    "class Later(unittest.TestCase):\n    def test_later(self): self.skipTest('later')",
+    (
+        "class Later(unittest.TestCase):\n    def setUp(self): raise unittest.SkipTest\n"
+        "    def test_later(self): assert 0"
+    ),
+    ("class Later(unittest.TestCase):\n    @unittest.skip('')\n    def test_later(self): assert 0"),
+    (
+        "class Later(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test_later(self): assert 0"
+    ),
 )
-def test_a_test_may_skip_itself(test: str) -> None:
-    result = attempt("def add(a, b): return a + b", f"import pytest, unittest\n{FUNCTION}\n{test}")
+
+
+def test_a_test_may_skip_itself() -> None:
+    tests = (
+        test.replace("later", f"later_{number}").replace("Later", f"Later{number}")
+        for number, test in enumerate(SKIPPING_THEMSELVES)
+    )
+    code = "\n".join(["import pytest, unittest", FUNCTION, *tests])
+
+    result = attempt("def add(a, b): return a + b", code)
 
     assert result.passed, result
 
