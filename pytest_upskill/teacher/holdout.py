@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from unicodedata import normalize
 
 from pytest_upskill.cases.skill import Case
@@ -149,6 +150,7 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
     )
 
 
+@cache
 def power(
     gain: float, *, cases: int, runs: int, look: int, students: int = 1, spread: float = 0.5
 ) -> float:
