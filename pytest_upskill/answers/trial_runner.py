@@ -15,7 +15,6 @@ from pytest_upskill.answers.progress import JUDGING
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.grading.grade import Answer, sandboxed_of
-from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.trials.conversation import (
     calls_tools,
@@ -113,9 +112,13 @@ class TrialRunner:
         self._source = source
         self._tool_probe = ToolProbe(source)
         self._builds = _builds_of(trials, resources)
-        self._judge = judge
         self._activity = resources.activity
         self._judgements: Judgements | None = None
+        if judge is not None:
+            # Imported here: most runs have no judge.
+            from pytest_upskill.answers.judging import Judgements
+
+            self._judgements = Judgements(judge, source)
 
     def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
@@ -144,10 +147,10 @@ class TrialRunner:
             return answer
         if self._builds and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._builds.answer(trial, sandboxed, answer.completion)
-        if self._judge is None or answer.error or not trial.case.judge_checks:
+        if self._judgements is None or answer.error or not trial.case.judge_checks:
             return answer
         with self._activity.doing(JUDGING):
-            return await self._judge_answer(self._judge, trial, answer, subject)
+            return await self._judgements.judge(trial, answer, f"{JUDGEMENT}{subject}")
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections.
@@ -172,28 +175,6 @@ class TrialRunner:
             completions.append(answer.completion)
             step = next_request(step, answer.completion)
         return _join_steps(trial, completions)
-
-    async def _judge_answer(
-        self, judge: Model, trial: Trial, answer: Answer, subject: str
-    ) -> Answer:
-        """Return the answer with the results of the judge, whose requests are recorded too."""
-        # Imported here: most trials have no statements.
-        from pytest_upskill.answers.judging import Judgements, JudgeTask
-
-        if self._judgements is None:
-            self._judgements = Judgements(judge, self._source)
-        assert answer.completion is not None
-        task = JudgeTask(
-            subject=f"{JUDGEMENT}{subject}",
-            question=request(trial, run=0).user,
-            text=with_changes(answer.completion),
-            statements=trial.case.judge_checks,
-            reference=trial.case.reference,
-        )
-        answer = await self._judgements.judge(answer, task)
-        if answer.judgement is None and answer.error:
-            return replace(answer, error=f"judge: {answer.error}")
-        return answer
 
 
 def recorded_steps(

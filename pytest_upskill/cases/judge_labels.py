@@ -7,8 +7,8 @@ What the person must not know meanwhile is in a file of its own.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
@@ -16,23 +16,16 @@ from typing import Annotated, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pytest_upskill import KEY_FILE, LABELS_FILE
-from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.source.document import (
     MESSAGES,
     BadFile,
     Document,
-    JsonPath,
     Problem,
     translate_error,
 )
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.source.json import read_json
-from pytest_upskill.cases.statements import Mark, marked
 from pytest_upskill.project.files import MAX_STATE_BYTES, write_file
-from pytest_upskill.project.messages import did_you_mean
-
-_MARKED_STATEMENT = re.compile(r"(.+)/([1-9][0-9]*)")
-"""Keys of `LabelsFile.statements`: the id of a case and the number of a statement."""
 
 _MESSAGES = {
     **MESSAGES,
@@ -119,8 +112,6 @@ class LabelsFile(_Entry):
     """Full name of each model, by label."""
     cases: dict[str, str]
     """Digest of each case."""
-    statements: dict[str, Mark] = Field(default_factory=dict)
-    """Statements to exclude from every arm: ``case/number`` to mark."""
     answers: list[LabelledAnswer]
     cells: dict[str, dict[str, int]]
     """Number of answers from which those of a stratum were drawn, by model."""
@@ -135,12 +126,6 @@ class LabelsFile(_Entry):
 
 _LABELS, _KEY = TypeAdapter(LabelsFile), TypeAdapter(Key)
 T = TypeVar("T")
-
-_KEYS = [
-    name
-    for each in (LabelsFile, LabelledAnswer, StatementLabel, KeyEntry)
-    for name in each.model_fields
-]
 
 
 def load_labels(folder: Path) -> LabelsFile | None:
@@ -162,7 +147,7 @@ def _validated(kind: TypeAdapter[T], document: Document) -> T:
         return kind.validate_python(document.value)
     except ValidationError as error:
         raise BadFile(
-            translate_error(document, details, meant=_suggestion, messages=_MESSAGES)
+            translate_error(document, details, meant=lambda _: ": remove it", messages=_MESSAGES)
             for details in error.errors(include_url=False)
         ) from None
 
@@ -170,7 +155,7 @@ def _validated(kind: TypeAdapter[T], document: Document) -> T:
 def _labels(document: Document, folder: Path) -> LabelsFile:
     key = _validated(_KEY, _document(folder / KEY_FILE))
     file = _validated(_LABELS, document).model_copy(update={"key": key})
-    if problems := [*_statement_problems(document, file), *_answer_problems(document, file)]:
+    if problems := [*_answer_problems(document, file)]:
         raise BadFile(problems)
     return file
 
@@ -183,36 +168,6 @@ def labels_beside(case_file: Path) -> LabelsFile | None:
     """
     file = load_labels(case_file.parent)
     return file if file is not None and file.case_file == case_file.name else None
-
-
-def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]:
-    """Return cases without the statements that the labels file beside them excludes.
-
-    Args:
-        cases: All cases of the case file.
-        case_file: The case file.
-
-    Raises:
-        BadFile: The labels file cannot be read or has problems.
-    """
-    file = labels_beside(case_file)
-    if file is None or not file.statements:
-        return tuple(cases)
-    document = _document(case_file.parent / LABELS_FILE)
-    problems, kept = [], {case.id: case for case in cases}
-    for key, mark in file.statements.items():
-        path: JsonPath = ("statements", key)
-        case_id, _, number = key.rpartition("/")
-        if case_id not in kept:
-            problems.append(document.problem(path, f"there is no case {case_id!r}", key=True))
-            continue
-        try:
-            kept[case_id] = marked(kept[case_id], {int(number): mark})
-        except ValueError as error:
-            problems.append(document.problem(path, str(error), key=True))
-    if problems:
-        raise BadFile(problems)
-    return tuple(kept[case.id] for case in cases)
 
 
 def write_labels(folder: Path, file: LabelsFile) -> Path:
@@ -228,33 +183,12 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
     return folder / LABELS_FILE
 
 
-def _statement_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
-    for key in file.statements:
-        if not _MARKED_STATEMENT.fullmatch(key):
-            what = "must be a case's id, a slash, and the number of a statement, such as noise/2"
-            yield document.problem(("statements", key), what, key=True)
-
-
 def _answer_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
-    """Find answers that share an id, or whose key is missing or does not fit."""
-    first: dict[int, int] = {}
+    """Find answers that do not fit the other file, or whose case has no digest."""
+    ids = Counter(answer.id for answer in file.answers)
     for index, answer in enumerate(file.answers):
-        path: JsonPath = ("answers", index)
-        if first.setdefault(answer.id, index) != index:
-            what = f"is also the id of answers[{first[answer.id]}]: restore it from git"
-            yield document.problem((*path, "id"), what)
         key = file.key.get(str(answer.id))
-        if key is None:
-            yield document.problem(
-                path, f"{KEY_FILE} has no entry {answer.id}: restore it from git"
-            )
-        elif len(key.holds) != len(answer.labels):
-            what = f"the judge decided {len(key.holds)} statements of it: restore it from git"
-            yield document.problem((*path, "labels"), what)
-        if answer.case not in file.cases:
-            what = f"'cases' has no digest of {answer.case!r}: restore it from git"
-            yield document.problem((*path, "case"), what)
-
-
-def _suggestion(path: JsonPath) -> str:
-    return did_you_mean(str(path[-1]), _KEYS) or ": remove it"
+        fits = key is not None and len(key.holds) == len(answer.labels)
+        if not fits or ids[answer.id] > 1 or answer.case not in file.cases:
+            what = f"does not fit {KEY_FILE} or 'cases': restore both files from git"
+            yield document.problem(("answers", index), what)

@@ -116,7 +116,7 @@ class _Loader:
         with self._collect_problems(str(self._shown)):
             file = self._read_case_file()
         with self._collect_problems(str(self._shown.parent / LABELS_FILE)):
-            file = file._replace(cases=self._without_excluded(file.cases))
+            self._check_labels()
         if self._problems:
             raise SkillError("\n".join(self._problems))
         file = self._without_skill(file)
@@ -232,15 +232,12 @@ class _Loader:
             warnings.append(Problem(where="files", what=what))
         return file._replace(cases=cases, warnings=warnings)
 
-    def _without_excluded(self, cases: Sequence[tuple[Path, Case]]) -> Sequence[tuple[Path, Case]]:
-        """Return the cases without the statements that a labels file excludes."""
-        if not cases or not self._labelled:
-            return cases
-        # Imported late: most case files have no labels.
-        from pytest_upskill.cases.judge_labels import without_excluded
+    def _check_labels(self) -> None:
+        if self._labelled:
+            # Imported late: most case files have no labels.
+            from pytest_upskill.cases.judge_labels import load_labels
 
-        kept = without_excluded([case for _, case in cases], self._path)
-        return [(folder, case) for (folder, _), case in zip(cases, kept, strict=True)]
+            load_labels(self._path.parent)
 
     def _find(self, name: str) -> Owner | None:
         folder = self._discovery.find_skill(name, self._path)

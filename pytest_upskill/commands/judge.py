@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
-from pytest_upskill import LABELS_FILE
-from pytest_upskill.answers.judging import JudgeTask, judge_answers
-from pytest_upskill.answers.resources import Workplace
-from pytest_upskill.cases.judge_labels import LabelledAnswer, LabelsFile, load_labels, write_labels
-from pytest_upskill.cases.load import SkillError, load_skills
-from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_files import InstallError, with_files
+from pytest_upskill import LABELS_FILE, stats
+from pytest_upskill.cases.judge_labels import ARMS, LabelArm, LabelsFile, load_labels, write_labels
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.checks.judge import Judge
 from pytest_upskill.commands.command import (
     PASSED,
     CommandError,
@@ -28,30 +22,15 @@ from pytest_upskill.commands.judge_label import key_presses, label_answers
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
 from pytest_upskill.grading.drawing import STRATA, Drawing, draw
-from pytest_upskill.grading.labels import (
-    CurrentCase,
-    agreements,
-    apply,
-    decisions,
-    disagreements,
-    too_few_labels,
-)
-from pytest_upskill.models import Model
 from pytest_upskill.project.messages import counted
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
-from pytest_upskill.report.notes import unusable
-from pytest_upskill.session.without_tests import run_in_session
-from pytest_upskill.stats import MIN_LABELS
-from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
-from pytest_upskill.trials.result import unlabelled
-from pytest_upskill.trials.trial import user_message
 
 _ANSWERS = 40
 
 FAILED = 1
-"""Exit code if labels do not apply, or are too few."""
+"""Exit code if labels are too few."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -80,17 +59,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of answers of each model (default: %(default)s)",
     )
-    labelling = actions.add_parser(
-        "label",
-        help="label the drawn answers, one at a time",
-        description="Label the drawn answers in the terminal, one at a time. q saves and quits.",
-    )
-    checking = actions.add_parser(
-        "check",
-        help="compare the judge with the labels; requests nothing unless --judge is given",
-        description="Compare the judge with the labels; only --judge makes it send requests.",
-    )
-    for action, run in ((labelling, _label), (checking, _check)):
+    for name, run, what in (
+        ("label", _label, "label the drawn answers, one at a time; q saves and quits"),
+        ("check", _check, "compare the judge with the labels, without requests"),
+    ):
+        action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
         action.set_defaults(run=run)
         action.add_argument(
             "paths",
@@ -100,12 +73,6 @@ def add(parser: argparse.ArgumentParser) -> None:
             metavar="PATH",
             help=f"a {LABELS_FILE}, or a folder to search for them (default: this folder)",
         )
-    checking.add_argument(
-        "--judge", metavar="MODEL", help="put the labelled answers to this judge instead"
-    )
-    checking.add_argument(
-        "--cache", metavar="MODE", help="as --upskill-cache; replay sends no requests"
-    )
 
 
 def _draw(options: argparse.Namespace) -> int:
@@ -180,11 +147,11 @@ def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
             f"{ANSWER_LIMIT:,} characters that a report keeps"
         )
     sizes = [size for strata in drawing.file.cells.values() for size in strata.values()]
-    few = answers // STRATA < min(MIN_LABELS, max(sizes))
+    few = answers // STRATA < min(stats.MIN_LABELS, max(sizes))
     if few and labelled < count:
         say(
-            f"  too few to correct a lift, which takes {MIN_LABELS} of each stratum: "
-            f"--answers {STRATA * MIN_LABELS}"
+            f"  too few to correct a lift, which takes {stats.MIN_LABELS} of each stratum: "
+            f"--answers {STRATA * stats.MIN_LABELS}"
         )
     if labelled < count:
         say("  label them with: pytest-upskill judge label")
@@ -210,21 +177,8 @@ def _check(options: argparse.Namespace) -> int:
     if not paths:
         # Not an error: a workflow may check a judge before anybody has labelled an answer.
         say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
-        return PASSED
-
-    def check_all(workplace: Workplace, _: object, judge: Model, __: object) -> int:
-        new_judge = judge if options.judge else None
-        valid = [_check_labels_file(path, workplace, new_judge) for path in paths]
-        return PASSED if all(valid) else FAILED
-
-    return run_in_session(
-        check_all,
-        place=paths[0].parent,
-        teacher=options.judge or "offline",
-        students=["offline"],
-        base_url=None,
-        arguments=[f"--upskill-cache={options.cache}"] if options.cache else [],
-    )
+    valid = [_check_labels_file(path) for path in paths]
+    return PASSED if all(valid) else FAILED
 
 
 def _label_files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -237,93 +191,67 @@ def _label_files(paths: Sequence[Path]) -> Iterator[Path]:
             raise CommandError(f"{path}: neither a folder nor a {LABELS_FILE}")
 
 
-def _check_labels_file(path: Path, workplace: Workplace, new_judge: Model | None) -> bool:
-    """Print how the judge agrees with a labels file, and return whether its labels are valid."""
+def _check_labels_file(path: Path) -> bool:
+    """Print how the judge agrees with a labels file, and return whether its labels are enough."""
     file = _read_labels_file(path)
     assert file is not None
-    now, cases = _current_cases(path, file, workplace)
-    judge = file.judge if workplace.judge is None else judge_name(workplace.judge)
     say(
         f"{path}: {counted(len(file.answers), 'answer')}, {file.labelled} labelled, "
         f"drawn {file.drawn} for {file.judge}"
     )
-    applied = apply(file, now, judge=judge, served=(), models=file.models)
-    valid = applied.answers
-    changes = [*applied.changes, *unlabelled([answer.passed for answer in valid])]
-    removed = dict.fromkeys(answer.case for answer in file.answers if answer.case not in now)
-    changes += [f"labels of {case} do not apply: the case no longer exists" for case in removed]
-    if new_judge is None:
-        decided = decisions(file, valid)
-    else:
-        valid = apply(file, now, judge=file.judge, served=(), models=file.models).answers
-        decided = _ask_judge(valid, cases, new_judge, workplace)
-        say(f"  compared with {judge_name(new_judge)}")
-    too_few = [*too_few_labels(file, valid)]
-    lines = [*changes, *too_few] if new_judge is None else []
-    say(*(f"  {line}" for line in lines))
-    for arm in agreements(file, valid, decided):
-        labels = counted(arm.labels, "label")
-        say(f"  {arm.model} {arm.arm} the skill: {judge_accuracy(arm.agreement)} ({labels})")
-    say(*(f"  {line}" for line in disagreements(valid, decided)))
-    return not too_few if new_judge is None else len(decided) == len(valid)
+    too_few = [*_too_few_labels(file)]
+    say(*(f"  {line}" for line in [*too_few, *_agreement_lines(file), *_disagreements(file)]))
+    return not too_few
 
 
-def _current_cases(
-    path: Path, file: LabelsFile, workplace: Workplace
-) -> tuple[dict[str, CurrentCase], dict[str, Case]]:
-    """Return the cases as they are now, by id."""
-    try:
-        skills = load_skills(path.parent / file.case_file, extensions=workplace.extensions)
-    except SkillError as error:
-        raise problems_error(path.parent / file.case_file, str(error).splitlines()) from None
-    now, cases = {}, {}
-    for skill in skills:
-        digests = _skill_digests(skill)
-        for case in skill.cases:
-            if case.skip is None:
-                cases[case.id] = case
-                now[case.id] = CurrentCase(
-                    digest=case_digest(case),
-                    skills=digests,
-                    statements=None,
-                )
-    return now, cases
+def _agreement_lines(file: LabelsFile) -> Iterator[str]:
+    """Yield how often the judge is right in each arm of each model."""
+    for model, arm in product(file.cells, ARMS):
+        passed, failed = (_stratum(file, model, arm, judged=judged) for judged in (True, False))
+        if labels := len(passed[1]) + len(failed[1]):
+            accuracy = judge_accuracy(stats.agreement(passed, failed))
+            yield f"{model} {arm} the skill: {accuracy} ({counted(labels, 'label')})"
 
 
-def _skill_digests(skill: Skill) -> frozenset[str]:
-    """Return the digests of a skill as models and as agents get it."""
-    try:
-        return frozenset({skill_digest(skill), installed_digest(with_files(skill))})
-    except InstallError:
-        return frozenset({skill_digest(skill)})
+def _too_few_labels(file: LabelsFile) -> Iterator[str]:
+    """Yield a line for each stratum with too few labels for a correction."""
+    for model, arm, judged in product(file.cells, ARMS, (True, False)):
+        size, labels = _stratum(file, model, arm, judged=judged)
+        have, need = len(labels), min(stats.MIN_LABELS, size)
+        if have < need:
+            passed = "passed" if judged else "did not pass"
+            yield (
+                f"{model}: {have} of {need} labels of answers {arm} the skill that the judge "
+                f"{passed}"
+            )
 
 
-def _ask_judge(
-    answers: Sequence[LabelledAnswer],
-    cases: Mapping[str, Case],
-    judge: Model,
-    workplace: Workplace,
-) -> dict[int, Sequence[bool]]:
-    """Return what a judge decides of each statement, by the answer's id; print what is missing."""
-    tasks = [
-        JudgeTask(
-            subject=f"judgement of {answer.case}, answer {answer.id}",
-            question=user_message(cases[answer.case]),
-            text=answer.full_text,
-            statements=[Judge(statement=label.statement) for label in answer.labels],
-            reference=cases[answer.case].reference,
-        )
-        for answer in answers
+def _disagreements(file: LabelsFile) -> Iterator[str]:
+    """Yield the statements about which judge and labels differ, the most frequent first."""
+    found: dict[tuple[str, bool], list[str]] = {}
+    for answer in file.answers:
+        for label, judged in zip(answer.labels, file.key[str(answer.id)].holds, strict=True):
+            if label.holds is not None and label.holds is not judged:
+                note = f"{answer.id} ({label.why})" if label.why else str(answer.id)
+                found.setdefault((label.statement, judged), []).append(note)
+    for (statement, judged), ids in sorted(found.items(), key=lambda each: -len(each[1])):
+        says = "holds" if judged else "does not hold"
+        yield f"the judge says that {statement!r} {says}, not so the labels of {', '.join(ids)}"
+
+
+def _stratum(
+    file: LabelsFile, model: str, arm: LabelArm, *, judged: bool
+) -> tuple[int, list[bool]]:
+    """Return the number of answers in a stratum, and whether each labelled one passes."""
+    labels = [
+        answer.passed
+        for answer in file.answers
+        if answer.passed is not None
+        and answer.model == model
+        and file.key[str(answer.id)].arm == arm
+        and file.key[str(answer.id)].judged is judged
     ]
-    judgements = judge_answers(tasks, judge, workplace)
-    pairs = list(zip(answers, judgements, strict=True))
-    decided: dict[int, Sequence[bool]] = {
-        answer.id: each for answer, each in pairs if not isinstance(each, str)
-    }
-    errors = [each for each in judgements if isinstance(each, str)]
-    say(*(f"  {line}" for line in unusable(judge_name(judge), errors, len(decided))))
-    say(*(f"  {line} ({counted(n, 'answer')})" for line, n in Counter(errors).items()))
-    return decided
+    return file.cells[model].get(f"{arm}/{str(judged).lower()}", 0), labels
 
 
 def _read_labels_file(path: Path) -> LabelsFile | None:

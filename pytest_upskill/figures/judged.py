@@ -121,7 +121,18 @@ class Judged:
     def _agreement(self, *, with_skill: bool) -> stats.Agreement | None:
         if not self.calibrated:
             return None
-        return stats.agreement(self.cases, self._labels, with_skill=with_skill)
+        passed, failed = (
+            (
+                stats.answers_of(self.cases, (with_skill, judged)),
+                [
+                    label.passed
+                    for label in self._labels
+                    if (label.with_skill, label.judged) == (with_skill, judged)
+                ],
+            )
+            for judged in (True, False)
+        )
+        return stats.agreement(passed, failed)
 
     @cached_property
     def _labels(self) -> list[stats.Label]:

@@ -90,7 +90,6 @@ def draw(
         prompt=PROMPT_DIGEST,
         models={trial.model: trial.resolved for trial, _ in judged},
         cases={trial.case: trial.case_digest for trial, _ in judged},
-        statements=before.statements if before else {},
         answers=[_filled_in(number, *each, known) for number, each in enumerate(drawn, 1)],
         key={str(number): key for number, (_, key) in enumerate(drawn, 1)},
         cells=_stratum_sizes(strata),

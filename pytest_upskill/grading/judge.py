@@ -93,44 +93,6 @@ def judge_request(
     )
 
 
-class Reader:
-    """Reads the judge's replies about one answer, each once.
-
-    Args:
-        statements: Statements in the order of the request.
-        answer: Text of the answer, in which the quotes must occur.
-    """
-
-    def __init__(self, statements: Sequence[Judge], answer: str) -> None:
-        self._statements = statements
-        self._answer = answer
-        self._read: dict[tuple[str, str], Decisions | CheckError] = {}
-
-    def results(self, reply: Completion) -> Decisions:
-        """Return what the judge decided of each statement.
-
-        Raises:
-            CheckError: As ``read_judgement``.
-        """
-        key = reply.text, reply.stop_reason
-        if key not in self._read:
-            try:
-                self._read[key] = read_judgement(reply, self._statements, self._answer)
-            except CheckError as error:
-                self._read[key] = error
-        result = self._read[key]
-        if isinstance(result, CheckError):
-            raise result
-        return result
-
-    def usable(self, reply: Completion) -> bool:
-        """Return whether a reply is a judgement."""
-        try:
-            return bool(self.results(reply))
-        except CheckError:
-            return False
-
-
 def read_judgement(judgement: Completion, statements: Sequence[Judge], answer: str) -> Decisions:
     """Parse the judge's reply and return what it decided of each statement.
 

@@ -33,7 +33,6 @@ from pytest_upskill.stats.judged import (
     correct_lift,
     corrected_verdict,
     lacking_labels,
-    weighted_agreement,
 )
 from pytest_upskill.stats.triggers import (
     QueryCounts,
@@ -93,5 +92,4 @@ __all__ = [
     "significant",
     "trigger_precision",
     "verdict",
-    "weighted_agreement",
 ]

@@ -342,41 +342,26 @@ class Agreement:
     """Share that the judge fails of the answers that do not."""
 
 
-def agreement(
-    cases: Sequence[JudgedCase], labels: Sequence[Label], *, with_skill: bool
-) -> Agreement:
+def agreement(passed: tuple[int, Sequence[bool]], failed: tuple[int, Sequence[bool]]) -> Agreement:
     """Return how often the judge is right in one arm, estimated for all of its answers.
 
     A label stands for as many answers of its stratum as it is one of. The intervals are Wilson's,
     for the effective number of labels (Kish 1965; Korn & Graubard 1998, Surv Methodol 24:193-201).
 
     Args:
-        cases: The runs as judged, one entry for each case.
-        labels: The labels, in any order.
-        with_skill: Whether the arm is that with the skill.
+        passed: How many answers the judge passed, and whether each labelled one passes by label.
+        failed: The same of those that it did not pass.
     """
-    weighted: list[tuple[bool, bool, float]] = []
-    for judged in (True, False):
-        stratum = with_skill, judged
-        inside = [label for label in labels if (label.with_skill, label.judged) == stratum]
-        if inside:
-            weight = answers_of(cases, stratum) / len(inside)
-            weighted += [(label.passed, judged, weight) for label in inside]
-    return weighted_agreement(weighted)
-
-
-def weighted_agreement(labels: Sequence[tuple[bool, bool, float]]) -> Agreement:
-    """Return how often a judge is right, from labels of one arm.
-
-    Args:
-        labels: Of each answer whether it passes by the label, whether it passes by the judge, and
-            for how many answers it stands.
-    """
-    shares = [
-        _share([(judged is passed, weight) for label, judged, weight in labels if label is passed])
-        for passed in (True, False)
+    weighted = [
+        (judged, label, answers / len(labels))
+        for judged, (answers, labels) in ((True, passed), (False, failed))
+        for label in labels
     ]
-    return Agreement(holds=shares[0], fails=shares[1])
+    holds, fails = (
+        _share([(judged is label, weight) for judged, label, weight in weighted if label is right])
+        for right in (True, False)
+    )
+    return Agreement(holds=holds, fails=fails)
 
 
 def _share(labels: Sequence[tuple[bool, float]]) -> Estimate | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -302,18 +301,10 @@ class CellLabels:
     @property
     def lines(self) -> list[str]:
         """Why labels do not apply or are not there yet, one line each."""
-        return [*self.problems, *unlabelled([label.passed for label in self.labels])]
-
-
-def unlabelled(labels: Sequence[bool | None]) -> Iterator[str]:
-    """Yield a line that says how many answers of a labels file are not labelled, if any is.
-
-    Args:
-        labels: The label of each answer that labels could apply to, None for none.
-    """
-    if count := labels.count(None):
-        are = "is" if count == 1 else "are"
-        yield f"{count} of {len(labels)} answers in {LABELS_FILE} {are} not labelled yet"
+        lines = list(self.problems)
+        if missing := len(self.labels) - len(self.given):
+            lines.append(f"{missing} of {len(self.labels)} answers have no label in {LABELS_FILE}")
+        return lines
 
 
 class CellKey(NamedTuple):

@@ -115,13 +115,13 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     assert "arm" not in json.dumps(drawn["answers"])
     capsys.readouterr()
     assert main(["judge", "check"]) == 1
-    assert "40 of 40 answers in judge_labels.json are not labelled yet" in capsys.readouterr().out
+    assert "40 answers, 0 labelled" in capsys.readouterr().out
 
     label()
     assert main(["judge", "check"]) == 0
     said = capsys.readouterr().out
     assert "m without the skill: accepts 100% " in said
-    assert "the judge says that 'The answer is kind.' holds, the labels of answers " in said
+    assert "the judge says that 'The answer is kind.' holds, not so the labels of " in said
 
     corrected = judged_run("--upskill-cache=replay", lenient=0.6, kind=0.4)
     corrected.stdout.fnmatch_lines(["*, judged +*  too few runs*"])
@@ -138,8 +138,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     edited.stdout.fnmatch_lines(
         ["billing on m: judge: labels are for an older skill: SKILL.md has changed since: draw *"]
     )
-    assert main(["judge", "check"]) == 1
-    assert "labels are for an older skill" in capsys.readouterr().out
+    capsys.readouterr()
     assert main(["judge", "draw", "report.json"]) == 0
     said = capsys.readouterr().out
     assert "40 answers of m, 20 of them labelled already" in said
@@ -210,39 +209,16 @@ def test_what_changed_since_the_labels_were_drawn_is_one_line(
 
 
 def test_a_changed_statement_drops_its_labels(
-    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
+    judged_run: JudgedRun, write_skill: WriteSkill
 ) -> None:
     label_a_run(judged_run)
     changed = [case | {"expected": {"judge": "It is polite."}} for case in CASES]
     write_skill(*changed[:1], *CASES[1:])
-    capsys.readouterr()
 
-    main(["judge", "check", "skills"])
+    result = judged_run()
 
-    assert (
-        "labels of case-0 do not apply: its question or its checks have changed since"
-        in capsys.readouterr().out
-    )
-
-
-def test_another_judge_is_compared_with_the_same_labels(
-    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str], loopback: Loopback
-) -> None:
-    label_a_run(judged_run, honestly=lambda _: True)
-    other = f"--judge=openai:other-judge@{loopback.openai_url}"
-    holds = {"statement": 1, "quote": "I have to say", "reason": "r", "holds": True}
-    loopback.answer = lambda _: Reply(text=json.dumps({"verdicts": [holds]}))
-    capsys.readouterr()
-
-    asked = main(["judge", "check", other])
-    said = capsys.readouterr().out
-    requests = len(loopback.requests)
-    replayed = main(["judge", "check", other, "--cache=replay"])
-
-    assert (asked, replayed) == (0, 0)
-    assert "compared with openai:other-judge" in said
-    assert "m with the skill: accepts 100% " in said
-    assert len(loopback.requests) == requests
+    why = "labels of case-0 do not apply: its question or its checks have changed since"
+    result.stdout.fnmatch_lines([f"billing on m: judge: {why}: draw again *"])
 
 
 def test_an_answer_that_ends_with_empty_lines_is_the_one_in_the_labels_file() -> None:
