@@ -39,8 +39,8 @@ _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
 """Names of OpenAI's models; gpt-oss is served by others."""
-_BAD_NAME = re.compile(r"@.*(//|@)|://|[?\s]|\A\Z")
-"""No name, or one with what looks like a base URL of another scheme, or like parameters."""
+_BAD_NAME = re.compile(r"@.*(//|@)|://|[?\s]|\A\Z|:[^/@]+@([\w-]+\.|localhost)")
+"""No name, or one with what looks like a server without http://, or like parameters."""
 
 
 class _ServedModel(NamedTuple):
@@ -169,7 +169,7 @@ def _split_base_url(spec: str) -> tuple[str, str | None]:
 
 def _bad_model(spec: str, problem: str) -> ModelError:
     """Return the error of a specification, without passwords, and how to write one."""
-    shown = re.sub("([?@]|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
+    shown = re.sub("([?@:]|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
     return ModelError(
         f"bad model {shown!r}: {problem}write [label=][agent:][host:]model[@base_url], such as "
         "haiku, ollama:gpt-oss:20b or glm=zai/glm-4.7@http://127.0.0.1:8080/v1"

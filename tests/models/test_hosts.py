@@ -126,6 +126,8 @@ def test_prices_are_those_of_the_host_where_it_is_listed(spec: str, priced: bool
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("user:secret@h.example", "bad model 'user:***@h.example': write"),
+        ("user:secret@127.0.0.1:80/v1", "bad model 'user:***@127.0.0.1:80/v1': write"),
         ("gpt-oss:20b", "such as ollama:gpt-oss:20b"),
         ("openai:gpt-6-luna?temperature=0", "bad model 'openai:gpt-6-luna?"),
         ("m?api_key=secret@http://h/v1", "bad model 'm?***"),
