@@ -30,7 +30,6 @@ from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import GitError, changed_files, has_remote, merge_base
 
 Mode = Literal["auto", "refresh", "replay", "off"]
-MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
 _SAMPLE = 1000
 """Number of recordings that tell what others may cost; their files are named at random."""

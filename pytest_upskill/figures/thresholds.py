@@ -55,14 +55,3 @@ def too_low(
     low, high = rate_if(False), rate_if(True)
     if limit is not None and low is not None and high is not None and low < limit:
         yield Problem(text.format(100 * limit), is_certain=high < limit)
-
-
-def fraction(value: float, *, low: float) -> float:
-    """Return ``value`` if it is from ``low`` to 1.
-
-    Raises:
-        ValueError: It is not; the message is meant to follow the name of an option.
-    """
-    if not low <= value <= 1:
-        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 %")
-    return float(value)

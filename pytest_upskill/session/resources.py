@@ -24,7 +24,7 @@ from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import languages_of
-from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.session.settings import SETTINGS, Settings, read_settings
 
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers, Language
@@ -43,7 +43,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     Raises:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
-    settings = config.stash[SETTINGS] = Settings(config)
+    settings = config.stash[SETTINGS] = read_settings(config)
     is_default_folder = not value_of(config, "cache_dir")
     languages = languages_of(config)
     prices = Prices(settings.prices)

@@ -48,6 +48,12 @@ from pytest_upskill.trials.needs import skip_reasons
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm
 
+_REPORTED = {
+    *("runs", "min_pass_rate", "min_mean_pass_rate", "min_lift", "min_recall"),
+    *("max_false_triggers", "max_tokens", "compare", "cache_mode"),
+}
+"""Options that a report shows as they are."""
+
 _RAN_TO_THE_END = (
     pytest.ExitCode.OK,
     pytest.ExitCode.TESTS_FAILED,
@@ -162,24 +168,16 @@ class Results:
 
 def _options(settings: Settings) -> dict[str, Any]:
     """Return the options that a report shows, by name."""
-    return {
-        "runs": settings.runs,
-        "min_pass_rate": settings.min_pass_rate,
-        "min_mean_pass_rate": settings.thresholds.min_mean_pass_rate,
-        "min_lift": settings.thresholds.min_lift,
-        "min_recall": settings.thresholds.min_recall,
-        "max_false_triggers": settings.thresholds.max_false_triggers,
-        "fail_on": sorted(settings.thresholds.fail_on),
-        "max_tokens": settings.max_tokens,
+    plain = settings.model_dump(mode="json", by_alias=True, include=_REPORTED)
+    return plain | {
+        "fail_on": sorted(settings.fail_on),
         "params": [
             f"{model.label}:{entry}"
             for model in settings.models
             for entry in model.parameters.entries
         ],
-        "compare": settings.compare,
         "baseline_update": settings.baseline_update or None,
         "judge": settings.judge.resolved if settings.judge else None,
-        "cache": settings.cache_mode,
     }
 
 

@@ -5,31 +5,25 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel, BeforeValidator, Field, InstanceOf, ValidationError
+from pydantic_core import ErrorDetails
 
 from pytest_upskill import STATE
-from pytest_upskill.answers.cache import MODES
-from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
+from pytest_upskill.answers.cache import Mode
+from pytest_upskill.answers.prices import OwnPrice
+from pytest_upskill.cases.source.document import MESSAGES, shown
+from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.sandbox.limits import LEVELS
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
-from pytest_upskill.session.options import (
-    choice,
-    flag,
-    number,
-    option_of,
-    path,
-    positive,
-    rate,
-    value_of,
-    words,
-)
+from pytest_upskill.session.options import option_of, path, value_of
 from pytest_upskill.trials.trial import runs_of
 
 NO_MODELS = (
@@ -41,66 +35,77 @@ NO_MODELS = (
 SETTINGS = pytest.StashKey["Settings"]()
 """Stash key of the settings; absent unless models are chosen."""
 
+Count = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(ge=0, le=1)]
 
-class Settings:
-    """Values of all options: from the command line, else the ini file, else the default.
 
-    Raises:
-        pytest.UsageError: The value of an option is invalid; the message has the cure.
-    """
+def _split(words: object) -> object:
+    return filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
 
-    def __init__(self, config: pytest.Config) -> None:
-        self.models, self.judge = models_and_judge(config)
-        self.runs: Final = positive(config, "runs")
-        """Repeats of each trial."""
-        self.baseline_runs: Final = _if_set(config, "baseline_runs")
-        """Number of runs without the skill; None for as many as with it."""
-        self.at_k: Final = _if_set(config, "at_k") or 0
-        """The k of pass@k and pass^k; 0 for none."""
-        self.min_pass_rate: Final = rate(config, "min_pass_rate")
-        """Minimum share of runs that pass if the case file sets none; None for more than half."""
-        self.thresholds: Final = Thresholds(
-            min_mean_pass_rate=rate(config, "min_mean_pass_rate"),
-            min_lift=rate(config, "min_lift", low=-1.0),
-            min_recall=rate(config, "min_recall"),
-            max_false_triggers=rate(config, "max_false_triggers"),
-            fail_on=frozenset(words(config, "fail_on", FAIL_ON)),
-        )
+
+class Settings(BaseModel, frozen=True, allow_inf_nan=False):
+    """Values of all options: from the command line, else the ini file, else the default."""
+
+    models: tuple[InstanceOf[Model], ...]
+    judge: InstanceOf[Model] | None
+    prices: Mapping[str, InstanceOf[OwnPrice]]
+    """The user's own prices, by label of the model."""
+    project: Path
+    """Folder that contains ``.upskill``, whichever folder below it pytest is started in."""
+    rootdir: str
+    """Pytest's rootdir, which node ids are relative to, relative to the project's folder."""
+    compare: str | None
+    """What cells are compared with: ``baseline`` or a git ref; None for no comparison."""
+    changed_since: str | None
+    """Git ref since which a skill's folder must have changed; None runs all skills."""
+    cache_dir: Path
+    reports: Mapping[str, Path]
+    """Report files to write at the end, by format."""
+    runs_dir: Path | None
+    """Folder of the history of runs; None to keep none."""
+    runs: Count
+    """Repeats of each trial."""
+    baseline_runs: Count | None = None
+    """Number of runs without the skill; None for as many as with it."""
+    at_k: Count = 0
+    """The k of pass@k and pass^k; 0 for none."""
+    min_pass_rate: Rate | None = None
+    """Minimum share of runs that pass if the case file sets none; None for more than half."""
+    min_mean_pass_rate: Rate | None = None
+    min_lift: Annotated[float, Field(ge=-1, le=1)] | None = None
+    min_recall: Rate | None = None
+    max_false_triggers: Rate | None = None
+    fail_on: Annotated[frozenset[FailOn], BeforeValidator(_split)]
+    baseline_update: bool
+    early_stop: bool
+    """Whether to skip the remaining runs of a cell once its verdict is clear."""
+    concurrency: Count
+    """Maximum number of requests in flight at one host."""
+    max_tokens: Count
+    """Maximum output tokens of one answer of a model whose parameters set none."""
+    timeout: Count
+    """Timeout of one request, in seconds."""
+    require_compilers: bool
+    sandbox: Level
+    cache_mode: Mode = Field(alias="cache")
+    max_cost: Annotated[float, Field(gt=0)] | None = None
+    """Maximum cost of the session in dollars; None for no limit."""
+    batch: bool
+    """Whether to send requests in batches, where that is possible."""
+    dry_run: bool
+    prune: bool = Field(alias="cache_prune")
+    """Whether to delete unused recordings instead of running."""
+
+    @property
+    def thresholds(self) -> Thresholds:
         """Thresholds of the gates if the case file sets none."""
-        self.project: Final = project_folder(config.rootpath)
-        """Folder that contains ``.upskill``, whichever folder below it pytest is started in."""
-        self.rootdir: Final = config.rootpath.relative_to(self.project).as_posix()
-        """Pytest's rootdir, which node ids are relative to, relative to the project's folder."""
-        self.compare: Final = _ref(config, "compare", self.project, or_word="baseline")
-        """What cells are compared with: ``baseline`` or a git ref; None for no comparison."""
-        self.changed_since: Final = _ref(config, "changed_since", self.project)
-        """Git ref since which a skill's folder must have changed; None runs all skills."""
-        self.baseline_update: Final = flag(config, "baseline_update")
-        self.early_stop: Final = _early_stop(config)
-        """Whether to skip the remaining runs of a cell once its verdict is clear."""
-        self.concurrency: Final = positive(config, "concurrency")
-        """Maximum number of requests in flight at one host."""
-        self.max_tokens: Final = positive(config, "max_tokens")
-        """Maximum output tokens of one answer of a model whose parameters set none."""
-        self.timeout: Final = positive(config, "timeout")
-        """Timeout of one request, in seconds."""
-        self.require_compilers: Final = flag(config, "require_compilers")
-        self.sandbox: Final = choice(config, "sandbox", LEVELS)
-        self.cache_mode: Final = choice(config, "cache", MODES)
-        self.cache_dir: Final = _cache_dir(config, self.project)
-        self.max_cost: Final = _max_cost(config)
-        """Maximum cost of the session in dollars; None for no limit."""
-        self.prices: Final = own_prices(config)
-        """The user's own prices, by label of the model."""
-        self.batch: Final = flag(config, "batch")
-        """Whether to send requests in batches, where that is possible."""
-        self.dry_run: Final = flag(config, "dry_run")
-        self.prune: Final = flag(config, "cache_prune")
-        """Whether to delete unused recordings instead of running."""
-        self.reports: Final = _reports(config)
-        """Report files to write at the end, by format."""
-        self.runs_dir: Final = _runs_dir(config, self.project)
-        """Folder of the history of runs; None to keep none."""
+        return Thresholds(
+            min_mean_pass_rate=self.min_mean_pass_rate,
+            min_lift=self.min_lift,
+            min_recall=self.min_recall,
+            max_false_triggers=self.max_false_triggers,
+            fail_on=self.fail_on,
+        )
 
     @property
     def makes_files(self) -> bool:
@@ -127,9 +132,50 @@ class Settings:
         return None if self.compare == "baseline" else self.compare
 
 
-def _if_set(config: pytest.Config, name: str) -> int | None:
-    """Return a positive number, None if the option is not set."""
-    return None if value_of(config, name) is None else positive(config, name)
+def read_settings(config: pytest.Config) -> Settings:
+    """Read and validate the options.
+
+    Raises:
+        pytest.UsageError: The values of options are invalid; the message has a line for each.
+    """
+    project = project_folder(config.rootpath)
+    models, judge = models_and_judge(config)
+    values: dict[str, Any] = {
+        "models": models,
+        "judge": judge,
+        "prices": own_prices(config),
+        "project": project,
+        "rootdir": config.rootpath.relative_to(project).as_posix(),
+        "compare": _ref(config, "compare", project, or_word="baseline"),
+        "changed_since": _ref(config, "changed_since", project),
+        "cache_dir": _cache_dir(config, project),
+        "reports": _reports(config),
+        "runs_dir": _runs_dir(config, project),
+    }
+    others = {field.alias or name for name, field in Settings.model_fields.items()} - {*values}
+    given = {name: value_of(config, name) for name in sorted(others)}
+    values |= {name: value for name, value in given.items() if value is not None}
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise pytest.UsageError("\n".join(map(_problem, error.errors()))) from None
+    needs_all = {
+        "compare": settings.compare,
+        "baseline_update": settings.baseline_update or None,
+        "min_lift": settings.min_lift,
+        "baseline_runs": settings.baseline_runs,
+    }
+    for name, value in needs_all.items():
+        if settings.early_stop and value is not None:
+            why = f"{option_of(name)} needs all runs: leave one of the two out"
+            raise pytest.UsageError(f"--upskill-early-stop: {why}")
+    return settings
+
+
+def _problem(error: ErrorDetails) -> str:
+    message = MESSAGES.get(error["type"], "{msg}")
+    got = {"got": shown(error["input"]), "msg": error["msg"], **error.get("ctx", {})}
+    return f"{option_of(str(error['loc'][0]))}: {message.format(**got)}"
 
 
 def runs_tests(config: pytest.Config) -> bool:
@@ -174,29 +220,6 @@ def _runs_dir(config: pytest.Config, project: Path) -> Path | None:
     return project / STATE / RUNS if value_of(config, "log_runs") else None
 
 
-def _early_stop(config: pytest.Config) -> bool:
-    """Return whether to stop early.
-
-    Raises:
-        pytest.UsageError: Another option needs all runs.
-    """
-    if not flag(config, "early_stop"):
-        return False
-    needs_all = "needs all runs"
-    for other, why in (
-        ("compare", needs_all),
-        ("baseline_update", needs_all),
-        ("min_lift", f"{needs_all}, as stopping early overstates the lift"),
-        ("baseline_runs", "has no rounds, of one run in each arm"),
-    ):
-        given = value_of(config, other)
-        if given is not None and given is not False and given != "":
-            raise pytest.UsageError(
-                f"--upskill-early-stop: {option_of(other)} {why}: leave one of the two out"
-            )
-    return True
-
-
 def _cache_dir(config: pytest.Config, project: Path) -> Path:
     folder = path(config, "cache_dir") or project / STATE / "cache"
     if folder.exists() and not folder.is_dir():
@@ -206,10 +229,3 @@ def _cache_dir(config: pytest.Config, project: Path) -> Path:
             f"--upskill-cache-dir: {folder}: a link leads out of the project: name {target} itself"
         )
     return folder
-
-
-def _max_cost(config: pytest.Config) -> float | None:
-    value = number(config, "max_cost", float, "dollars such as 2 or 0.50")
-    if value is not None and not value > 0:
-        raise pytest.UsageError(f"--upskill-max-cost must be more than 0 dollars, got {value:g}")
-    return value

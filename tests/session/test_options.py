@@ -19,34 +19,19 @@ OFFLINE = ("--upskill-models", "offline")
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (("--upskill-runs", "0"), "--upskill-runs must be at least 1, got 0"),
-        (
-            ("--upskill-runs", "many"),
-            "--upskill-runs: 'many' is not a whole number: write one such as 1",
-        ),
-        (("--upskill-max-tokens", "-1"), "--upskill-max-tokens must be at least 1, got -1"),
-        (
-            ("--upskill-min-lift", "20"),
-            "--upskill-min-lift must be between -1 and 1, got 20: write 0.2 for 20 %",
-        ),
+        (("--upskill-runs", "0"), "--upskill-runs: must be at least 1, got *0*"),
+        (("--upskill-runs", "many"), "--upskill-runs: must be a whole number, got *many*"),
+        (("--upskill-min-lift", "20"), "--upskill-min-lift: must be at most 1, got *20*"),
+        (("--upskill-min-lift", "20%"), "--upskill-min-lift: must be a number, got *20%*"),
         (
             ("--upskill-min-pass-rate", "-0.1"),
-            "--upskill-min-pass-rate must be between 0 and 1, got -0.1: write 0.2 for 20 %",
+            "--upskill-min-pass-rate: must be at least 0, got *-0.1*",
         ),
-        (("--upskill-min-lift", "nan"), "--upskill-min-lift must be between -1 and 1, got nan: *"),
-        (("--upskill-max-cost", "0"), "--upskill-max-cost must be more than 0 dollars, got 0"),
-        (
-            ("--upskill-max-cost", "1USD"),
-            "--upskill-max-cost: '1USD' is not a number: write dollars such as 2 or 0.50",
-        ),
-        (
-            ("--upskill-min-lift", "20%"),
-            "--upskill-min-lift: '20%' is not a number: write 0.2 for 20 %",
-        ),
-        (("--upskill-max-cost", "nan"), "--upskill-max-cost must be more than 0 dollars, got nan"),
+        (("--upskill-max-cost", "0"), "--upskill-max-cost: must be more than 0, got *0*"),
+        (("--upskill-max-cost", "nan"), "--upskill-max-cost: must be a number, got *nan*"),
         (
             ("--upskill-cache", "perhaps"),
-            "--upskill-cache: unknown choice 'perhaps': write one of auto, refresh, replay, off",
+            "--upskill-cache: must be 'auto', 'refresh', 'replay' or 'off', got *perhaps*",
         ),
         (
             ("--upskill-models", "m=offline,m=haiku"),
