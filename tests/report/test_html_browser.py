@@ -88,20 +88,6 @@ def test_on_a_narrow_screen_no_verdict_is_out_of_sight(page: Page, file: Path) -
     assert page.evaluate(f"{wide}.length") == 0
 
 
-def test_no_word_of_a_chart_is_cut(page: Page, file: Path) -> None:
-
-    page.goto(file.as_uri())
-
-    ends = page.evaluate(
-        """() => [...document.querySelectorAll("svg text")].map((text) => {
-                const box = text.getBBox(), whole = text.ownerSVGElement.viewBox.baseVal;
-                return [box.x, whole.width - box.x - box.width];
-            })"""
-    )
-    assert ends
-    assert min(map(min, ends)) >= 0
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(browser: Browser, file: Path, scheme: str) -> None:
     context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
@@ -147,16 +133,13 @@ def test_the_keyboard_reaches_an_answer(browser: Browser, file: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_tables_and_charts_have_names_for_a_screen_reader(
-    page: Page, file: Path, width: int
-) -> None:
+def test_tables_have_names_for_a_screen_reader(page: Page, file: Path, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
 
     page.goto(file.as_uri())
 
     assert page.get_by_role("region", name="cases of billing on haiku").is_visible()
     assert page.get_by_role("columnheader", name="tokens").count() == 3
-    assert page.get_by_role("img", name="Pass rate over tokens: haiku: ").count() == 2
     assert page.get_by_role("banner").count() == page.get_by_role("main").count() == 1
 
 

@@ -95,20 +95,6 @@ def test_a_gate_without_a_decision_is_no_passed_gate() -> None:
     assert "- `billing on haiku: gate not decided: only 1 of 2`" in page
 
 
-def test_why_a_case_missed_is_folded_with_its_answer() -> None:
-    missed = run(passed=False, text="I do not know.", message="contains: '37' is not in the answer")
-    page = write_markdown(
-        report(
-            cell(trial("a", "with_skill", [run(), missed]), trial("a", "without_skill", [run()]))
-        )
-    )
-
-    assert "<summary><code>billing::a on haiku, with_skill: 1/2 passed</code></summary>" in page
-    assert "MISS contains: &#x27;37&#x27;" not in page
-    assert "MISS contains: '37' is not in the answer" in page
-    assert "I do not know." in page
-
-
 def test_hostile_text_stays_text_in_markdown() -> None:
     missed = run(passed=False, text=HOSTILE, message=HOSTILE)
     written = report(

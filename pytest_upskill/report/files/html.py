@@ -7,7 +7,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -20,7 +19,7 @@ from pytest_upskill.figures.wording import money, points, shorten
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report import trajectory
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.files import charts, phrases
+from pytest_upskill.report.files import phrases
 from pytest_upskill.report.files.phrases import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome, why_undecided
@@ -51,10 +50,6 @@ def write_html(report: Report) -> str:
     for limit in _EXCERPTS:
         page = template.render(
             report=report,
-            # Gates grouped by skill.
-            skills=[
-                list(group) for _, group in groupby(report.lifts, key=lambda gate: gate.cell.path)
-            ],
             css=Markup(css),  # noqa: S704  the package's own file
             css_digest=css_digest,
             limit=limit,
@@ -86,16 +81,15 @@ def environment() -> Environment:
         "points": points,
         "shorten": shorten,
         "money": money,
-        "short": short,
         "arrow": lambda text: text.replace("->", " \u2192 "),
     }
     made.globals |= {
         "arm_names": ARM_NAMES,
         "cases": cases,
-        "charts": charts,
         "confusion_matrices": confusion_matrices,
         "counted": Counter,
         "alike": alike,
+        "bar_x": bar_x,
         "case_columns": case_columns,
         "columns_of": columns_of,
         "figures": figures,
@@ -114,12 +108,9 @@ def _harmless(value: object) -> object:
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def short(text: str, limit: int) -> str:
-    """Return a long name without its middle; both ends may distinguish it from others."""
-    if len(text) <= limit:
-        return text
-    head = limit // 2
-    return f"{text[:head]}\u2026{text[head + 1 - limit :]}"
+def bar_x(difference: float) -> float:
+    """Return the place of a difference of pass rates on a bar from -100 to +100 points."""
+    return 200 * (0.02 + 0.96 * (difference + 1) / 2)
 
 
 def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:

@@ -12,7 +12,6 @@ from pytest_upskill.figures.cases import CaseLine, case_lines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.figure import case_columns, columns_of
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import shorten
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import (
@@ -30,7 +29,6 @@ from pytest_upskill.report.files.phrases import (
 from pytest_upskill.report.notes import notes, statements_not_graded
 from pytest_upskill.report.outcome import outcome, why_undecided
 from pytest_upskill.trials.needs import unmeasured_lines
-from pytest_upskill.trials.result import RunResult, TrialResult
 
 COMMENT_LIMIT = 65_536
 """GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
@@ -59,13 +57,6 @@ def code(text: str, *, table: bool = False) -> str:
     pad = " " if "`" in (text[0], text[-1]) else ""
     text = text.replace("|", "\\|") if table else text
     return f"{ticks}{pad}{text}{pad}{ticks}"
-
-
-def fence(text: str) -> str:
-    """Return untrusted lines as a fenced code block."""
-    text = safe(text).rstrip("\n")
-    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{ticks}text\n{text}\n{ticks}\n"
 
 
 def table_head(*columns: str) -> str:
@@ -110,8 +101,6 @@ def _bytes(text: str) -> int:
 
 MARKER = "<!-- pytest-upskill -->"
 """First line, by which a bot finds the comment to update."""
-
-_ANSWER_SHOWN = 1_500
 
 
 def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
@@ -221,10 +210,6 @@ def _details(gates: Sequence[Gate]) -> Iterator[Section]:
             rows=(*_case_rows(gate), *_rows_not_run(cell)),
             tail="\n</details>\n\n",
         )
-    for gate in gates:
-        for trial in gate.cell.trials:
-            if trial.failed or trial.errors:
-                yield _failed_trial_section(gate.cell.title, trial)
 
 
 def _case_rows(gate: Gate) -> Iterator[str]:
@@ -237,30 +222,6 @@ def _rows_not_run(cell: Cell) -> Iterator[str]:
     nothing = " | " * (len(_CASE_HEAD) - 1)
     for case in cell.cases_not_run:
         yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
-
-
-def _failed_trial_section(skill: str, trial: TrialResult) -> Section:
-    """Return the section of a trial that failed or has errors, with its first failed run."""
-    run = next((run for run in trial.runs if not run.passed), None)
-    title = f"{skill}::{trial.case} on {trial.model}, {trial.arm}: "
-    title += f"{trial.passes}/{len(trial.runs)} passed"
-    body = [fence("\n".join(dict.fromkeys(trial.errors)))] if trial.errors else []
-    if run is not None:
-        body += [
-            fence("\n".join(_evidence(run))),
-            "The answer:\n\n",
-            fence(shorten(run.completion.text, _ANSWER_SHOWN, run.left_out)),
-        ]
-    return Section(head=folded(title) + "\n".join(body), tail="\n</details>\n\n")
-
-
-def _evidence(run: RunResult) -> Iterator[str]:
-    if run.ending:
-        yield run.ending
-    for check in run.checks:
-        yield f"{'ok  ' if check.passed else 'MISS'} {check.message}"
-        if not check.passed:
-            yield from (f"     {line}" for line in safe(check.detail).splitlines()[:20])
 
 
 def _footer(report: Report) -> Section:

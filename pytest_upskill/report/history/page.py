@@ -9,7 +9,6 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from pytest_upskill.figures.wording import money, points
-from pytest_upskill.report.files.charts import Tick
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history.runs import History, Point, Series
 
@@ -42,6 +41,10 @@ def write_history_html(history: History) -> str:
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )
+
+
+Tick = tuple[float, str]
+"""A line across a chart and its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
