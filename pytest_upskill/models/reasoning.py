@@ -8,32 +8,36 @@ the chat template writes the opening one (DeepSeek-R1, QwQ).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_upskill.models.completion import Completion
 
-_TAG = re.compile(
-    r"(?P<left>[<◁])(?P<name>think|thinking|thought|seed:think)(?P<right>[>▷])|\[(?P<upper>THINK)\]",
-    re.IGNORECASE,
-)
-"""An opening tag. ``[think]`` is Mistral's, ``◁think▷`` Kimi's, the others are many models'."""
-
 _HARMONY = r"(?:<\|start\|>assistant)?<\|channel\|>"
-_TOKENS = (
+_MARKERS = (
+    (r"<(?P<name>think|thinking|thought|seed:think)>", r"</(?P=name)>"),
+    (r"\[THINK\]", r"\[/THINK\]"),  # Mistral
+    ("◁think▷", "◁/think▷"),  # Kimi
     # gpt-oss, https://cookbook.openai.com/articles/openai-harmony
     (_HARMONY + r"(?:analysis|commentary)\b[^<]*<\|message\|>", r"<\|(?:end|return|call)\|>"),
     (r"<\|channel>thought\b", r"<channel\|>"),  # Gemma 4
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
 )
-"""Special tokens around reasoning that a server left in the text."""
+"""What opens and closes reasoning in a text."""
+_THOUGHTS = tuple(
+    re.compile(rf"\s*{opening}(?P<thought>.*?)(?:{closing}\s*|\Z)", re.DOTALL | re.IGNORECASE)
+    for opening, closing in _MARKERS
+)
+_OPENING = re.compile("|".join(opening for opening, _ in _MARKERS), re.IGNORECASE)
 
-_CLOSED_ONLY = re.compile(
-    r"(?P<left>[<◁])/(?P<name>think|seed:think)(?P<right>[>▷])|\[/(?P<upper>THINK)\]"
-    r"|<channel\|>|<\|END_THINKING\|>|<\|end\|>(?=<\|start\|>assistant<\|channel\|>)",
-    re.IGNORECASE,
+_CLOSED_ONLY = (
+    r"</(?:seed:)?think>|\[/THINK\]|◁/think▷|<channel\|>|<\|END_THINKING\|>"
+    r"|<\|end\|>(?=<\|start\|>assistant<\|channel\|>)"
 )
 """The closing markers of chat templates that write the opening one."""
+_CLOSING = re.compile(
+    rf"[`'\"](?:{_CLOSED_ONLY})[`'\"\\]|(?P<unquoted>{_CLOSED_ONLY})\s*", re.IGNORECASE
+)
+"""One of them, or a mention of one in quotes."""
 
 _ANSWER = re.compile(
     rf"\s*(?:{_HARMONY}final\b[^<]*<\|message\|>|<\|START_(?:RESPONSE|TEXT)\|>)(?P<answer>.*?)"
@@ -41,8 +45,6 @@ _ANSWER = re.compile(
     re.DOTALL,
 )
 """An answer between special tokens of its own."""
-
-_QUOTES = frozenset("`'\"")
 
 
 def without_reasoning(completion: Completion) -> Completion:
@@ -70,60 +72,11 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 def _first_thought(text: str) -> tuple[str, str] | None:
     """Return the thought at the start of a text and the rest, None if there is no thought."""
-    start = len(text) - len(text.lstrip())
-    if tag := _TAG.match(text, start):
-        closing = _closing_span(text, tag.end(), *_tag_patterns(tag))
-        return _parts(text, tag.end(), *closing)
-    for opening, closing_pattern in _TOKENS:
-        if token := re.compile(opening).match(text, start):
-            closing = _closing_span(text, token.end(), opening, closing_pattern)
-            return _parts(text, token.end(), *closing)
-    unquoted = (each for each in _CLOSED_ONLY.finditer(text) if not _is_quoted(text, each))
-    closed = next(unquoted, None)
-    if closed is None or _opened_before(text, closed):
+    for pattern in _THOUGHTS:
+        if match := pattern.match(text):
+            return match["thought"].strip(), text[match.end() :]
+    closings = (match for match in _CLOSING.finditer(text) if match["unquoted"])
+    closing = next(closings, None)
+    if closing is None or _OPENING.search(text, 0, closing.start()):
         return None
-    return _parts(text, 0, *closed.span())
-
-
-def _parts(text: str, begin: int, end: int, rest: int) -> tuple[str, str]:
-    return text[begin:end].strip(), text[rest:].lstrip()
-
-
-def _tag_patterns(tag: re.Match[str]) -> tuple[str, str]:
-    """Return the patterns of a tag, opening or closing, that open and close its thought."""
-    if tag["upper"]:
-        return rf"\[{tag['upper']}\]", rf"\[/{tag['upper']}\]"
-    left, name, right = tag["left"], tag["name"], tag["right"]
-    return rf"{left}{name}{right}", rf"{left}/{name}{right}"
-
-
-def _is_quoted(text: str, marker: re.Match[str]) -> bool:
-    """Return whether a marker is in quotes, that is, the text mentions it."""
-    before, after = text[: marker.start()][-1:], text[marker.end() :][:1]
-    return before in _QUOTES and after in _QUOTES | {"\\"}
-
-
-def _opened_before(text: str, closing: re.Match[str]) -> bool:
-    """Return whether the opening marker of a closing one comes before it."""
-    if closing["name"] or closing["upper"]:
-        openings: Iterator[str] = iter([_tag_patterns(closing)[0]])
-    else:
-        openings = (opening for opening, pattern in _TOKENS if re.match(pattern, closing[0]))
-    return any(re.search(each, text[: closing.start()], re.IGNORECASE) for each in openings)
-
-
-def _closing_span(text: str, begin: int, opening: str, closing: str) -> tuple[int, int]:
-    """Return start and end of the marker that closes a thought; without one, the end of the text.
-
-    Thoughts may be nested. If markers are not balanced, because a thought mentions its own, the
-    last closing one counts.
-    """
-    depth, span = 1, (len(text), len(text))
-    markers = re.compile(f"(?P<open>{opening})|{closing}", re.IGNORECASE)
-    for marker in markers.finditer(text, begin):
-        depth += 1 if marker["open"] else -1
-        if not marker["open"]:
-            span = marker.span()
-        if depth == 0:
-            break
-    return span
+    return text[: closing.start()].strip(), text[closing.end() :]

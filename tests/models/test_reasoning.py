@@ -145,7 +145,7 @@ def test_reasoning_is_kept_and_shown_apart_from_the_answer(
         ("<think>a", "a", ""),
         ("<think>a</think>", "a", ""),
         ("<think>a</think><think>b</think>37", "a\n\nb", "37"),
-        ("<think>a<think>b</think>c</think>37", "a<think>b</think>c", "37"),
+        ("<think>a<think>b</think>c</think>37", "a<think>b\n\nc", "37"),
         ("<think>a <think> tag</think>37", "a <think> tag", "37"),
         ("<think>a</think> b</think>37", "a\n\nb", "37"),
         ("<think>a</think>```c\nint x;\n```", "a", "```c\nint x;\n```"),
