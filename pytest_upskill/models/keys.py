@@ -35,8 +35,6 @@ PROTOCOL_HEADERS = frozenset(
 
 _ANY_HOST = "UPSKILL_API_KEY"
 """The variable with the key for hosts that the user names by URL; its suffix may be a label."""
-_TAG = re.compile(r"\d+(\.\d+)?b(-.+)?|latest")
-"""Tags of Ollama's models, which make ``mistral:7b`` look like a model of Mistral's."""
 _AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _KEY_VARIABLES = frozenset((*_AWS, *chain.from_iterable(host.keys for host in HOSTS)))
 
@@ -91,14 +89,20 @@ def endpoints(
         KeyProblem: A key is ambiguous or invalid.
     """
     models = tuple(models)
-    hosts_by_variable: dict[str, set[str]] = defaultdict(set)
+    hosts_of: dict[str, set[str]] = defaultdict(set)
     for model in models:
-        for variable in _upskill_variables(model, environ):
-            hosts_by_variable[variable].add(urlsplit(_url_of(model, environ)).netloc)
+        if variable := _upskill_variable(model, environ):
+            hosts_of[variable].add(urlsplit(_url_of(model, environ)).netloc)
+    for variable, hosts in hosts_of.items():
+        if len(hosts) > 1:
+            raise KeyProblem(
+                f"{variable} is ambiguous, {' and '.join(sorted(hosts))} would all get it: set "
+                f"{_ANY_HOST}_LABEL, one for each label, instead"
+            )
     redactor = redactor or Redactor(secrets(models, environ))
     return {
         model: replace(
-            _endpoint(model, environ, hosts_by_variable),
+            _endpoint(model, environ),
             redactor=redactor,
             headers=tuple(
                 (name, _read_header(variable, environ))
@@ -137,29 +141,21 @@ def missing_key(model: Model, environ: Mapping[str, str]) -> str:
         return ""
     if lacking := [name for name in vendor.needs if not (model.base_url or _is_set(environ, name))]:
         return f"{model.label}: {vendor.title} needs its address: set {' and '.join(lacking)}"
-    if _is_set(environ, *vendor.keys, *_upskill_variables(model, environ)):
+    if _is_set(environ, *vendor.keys) or _upskill_variable(model, environ):
         return ""
     if not vendor.keys or (model.base_url is None and _finds_credentials(vendor.prefix, environ)):
         return ""
-    message = f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
-    if _TAG.fullmatch(model.name):
-        message += (
-            f", or write {model.provider}:{model.name}@http://127.0.0.1:11434/v1 if your own "
-            "server has a model of that name"
-        )
-    return message
+    return f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
 
 
-def _endpoint(
-    model: Model, environ: Mapping[str, str], hosts_by_variable: Mapping[str, set[str]]
-) -> Endpoint:
+def _endpoint(model: Model, environ: Mapping[str, str]) -> Endpoint:
     if model.provider not in BY_PREFIX:
         return Endpoint(wire=model.provider, url=model.base_url or "")
     vendor = model.vendor
     wire = BY_PREFIX[model.provider].wire
-    variable = next((v for v in _upskill_variables(model, environ) if _is_set(environ, v)), None)
-    if vendor is None or variable is not None:
-        return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, hosts_by_variable)
+    variable = _upskill_variable(model, environ)
+    if vendor is None or variable:
+        return _custom_endpoint(model, wire, variable, environ)
     of_vendor = (*vendor.keys, vendor.sign_in)
     variable = next((name for name in of_vendor if _is_set(environ, name)), of_vendor[0])
     is_platform = vendor.prefix in PLATFORMS
@@ -194,50 +190,33 @@ def _url_of(model: Model, environ: Mapping[str, str]) -> str:
 
 
 def _custom_endpoint(
-    model: Model,
-    wire: WireFormat,
-    variable: str,
-    environ: Mapping[str, str],
-    hosts_by_variable: Mapping[str, set[str]],
+    model: Model, wire: WireFormat, variable: str, environ: Mapping[str, str]
 ) -> Endpoint:
     """Return an endpoint with the credentials in its URL, or with the key in a variable of ours."""
+    url = _url_of(model, environ)
     if model.userinfo.strip(":"):
-        return Endpoint(
-            wire=wire,
-            url=_url_of(model, environ),
-            key_variable="the user and password in its URL",
-            scheme="Basic",
-            key=basic(model.userinfo),
-        )
-    hosts = hosts_by_variable.get(variable, set())
-    if len(hosts) > 1 and _is_set(environ, variable):
-        cure = (
-            f"unset it and set {_variable_of(model.label)} (one variable per label) instead"
-            if variable == _ANY_HOST
-            else "give one of them another label"
-        )
-        listed = " and ".join(sorted(hosts))
-        raise KeyProblem(f"{variable} is ambiguous, {listed} would all get it: {cure}")
-    key = _read_key(variable, environ) if hosts else ""
-    return Endpoint(
-        wire=wire, url=_url_of(model, environ), key_variable=variable, key=key or NO_KEY
-    )
+        where, key = "the user and password in its URL", basic(model.userinfo)
+        return Endpoint(wire=wire, url=url, key_variable=where, scheme="Basic", key=key)
+    key = _read_key(variable, environ) if variable else NO_KEY
+    return Endpoint(wire=wire, url=url, key_variable=variable or _ANY_HOST, key=key)
 
 
-def _upskill_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the UPSKILL variables that may contain a model's key, the most specific first.
+def _upskill_variable(model: Model, environ: Mapping[str, str]) -> str:
+    """Return the UPSKILL variable that contains a model's key, "" for none.
 
     The variable with the model's label applies to any host. The one without a label applies to
     hosts that the user names by URL: not to a local server under its usual URL, which needs no key;
     not to a vendor with an SDK, nor to one whose own variable is set.
     """
     host, vendor = BY_PREFIX.get(model.provider), model.vendor
-    if host is None or host.prefix in PLATFORMS:
-        return ()
+    if host is None or host.prefix in PLATFORMS or model.userinfo.strip(":"):
+        return ""
+    of_label = f"{_ANY_HOST}_" + re.sub(r"\W", "_", model.label, flags=re.ASCII).upper()
+    if _is_set(environ, of_label):
+        return of_label
     is_named_by_url = model.base_url is not None and model.base_url != host.url
-    if is_named_by_url and not (vendor and (vendor.client or _is_set(environ, *vendor.keys))):
-        return _variable_of(model.label), _ANY_HOST
-    return (_variable_of(model.label),)
+    is_vendors = vendor and (vendor.client or _is_set(environ, *vendor.keys))
+    return _ANY_HOST if is_named_by_url and not is_vendors and _is_set(environ, _ANY_HOST) else ""
 
 
 def has_module(name: str) -> bool:
@@ -250,10 +229,6 @@ def has_module(name: str) -> bool:
 
 def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
     return any(environ.get(name, "").strip() for name in variables)
-
-
-def _variable_of(label: str) -> str:
-    return f"{_ANY_HOST}_" + re.sub(r"\W", "_", label, flags=re.ASCII).upper()
 
 
 def _read_key(variable: str, environ: Mapping[str, str]) -> str:
@@ -286,11 +261,8 @@ def _finds_credentials(prefix: str, environ: Mapping[str, str]) -> bool:
     """Return whether the SDK of a host would sign in without a key, as by a profile."""
     if prefix == "azure":
         return has_module("azure.identity")
-    if prefix != "anthropic" or environ.get("ANTHROPIC_PROFILE"):
-        return prefix == "anthropic"
-    identity = "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"
-    federation = "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"
-    if all(environ.get(name) for name in federation) and any(map(environ.get, identity)):
-        return True
+    if prefix != "anthropic":
+        return False
     home = os.path.expanduser("~/.config/anthropic")  # noqa: PTH111 - Path.home() may raise
-    return Path(environ.get("ANTHROPIC_CONFIG_DIR") or home, "configs").is_dir()
+    has_profile = Path(environ.get("ANTHROPIC_CONFIG_DIR") or home, "configs").is_dir()
+    return has_profile or _is_set(environ, "ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID")

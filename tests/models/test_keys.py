@@ -180,7 +180,7 @@ def test_one_key_for_two_custom_hosts_is_refused() -> None:
 
     assert str(caught.value) == (
         "UPSKILL_API_KEY is ambiguous, a.invalid and b.invalid would all get it: "
-        "unset it and set UPSKILL_API_KEY_GLM_4_7 (one variable per label) instead"
+        "set UPSKILL_API_KEY_LABEL, one for each label, instead"
     )
 
 
