@@ -152,17 +152,17 @@ class Cache:
         """Check whether there is a recording that ``load`` could read, without reading it."""
         return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
 
-    def changed_fields(self, subject: str, request: Request, url: str) -> dict[str, Any]:
-        """Return what differs in the most similar request recorded for ``subject``, by field.
+    def changed_fields(self, subject: str, request: Request, url: str) -> list[str]:
+        """Return the fields that differ in the most similar request recorded for ``subject``.
 
         It is empty if nothing was recorded for it.
         """
         new = request_fields(request, url)
         differences = (
-            {name: old.get(name) for name in {**old, **new} if old.get(name) != new.get(name)}
+            [name for name in {**old, **new} if old.get(name) != new.get(name)]
             for old in self._requests.get(subject, ())
         )
-        return min(differences, key=len, default={})
+        return min(differences, key=len, default=[])
 
     def unused(
         self, requests: Callable[[int], Iterable[tuple[Request, str]]]

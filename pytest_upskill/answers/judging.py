@@ -34,6 +34,8 @@ class Judgements:
     async def judge(self, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Return an answer with the judge's results, or with the reason why there are none.
 
+        A judgement is requested once more if it is unusable.
+
         Args:
             trial: Has the statements.
             answer: The answer, to which the results are added.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -116,38 +116,8 @@ AGENT_RUNS = "agent-runs"
 """Folder of run records in the folder of recordings; pruning leaves it alone."""
 
 
-_FILES = ("changed", "edits", "repository")
-"""Fields of a run with files."""
-
-
 class UnsafeRecordError(ValueError):
     """A run record that no run can have left; the message says what it has."""
-
-
-def _pack_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run as they are recorded: texts as lines, for readable diffs.
-
-    Args:
-        run: The fields of an `AgentRun`.
-    """
-    return {
-        **run,
-        **{
-            key: [
-                file if file["binary"] else {**file, "text": file["text"].split("\n")}
-                for file in run[key]
-            ]
-            for key in _FILES
-        },
-    }
-
-
-def _unpack_run(run: object) -> object:
-    """Undo `_pack_run`; values of another shape stay as they are, for the validation to report."""
-    if not isinstance(run, Mapping):
-        return run
-    given = {key: run[key] for key in _FILES if isinstance(run.get(key), list)}
-    return {**run, **{key: [_join_lines(file) for file in files] for key, files in given.items()}}
 
 
 def _refuse_unsafe(run: AgentRun) -> None:
@@ -156,34 +126,20 @@ def _refuse_unsafe(run: AgentRun) -> None:
     Raises:
         UnsafeRecordError: The record is not one that a run can have left.
     """
-    for kind in _FILES:
-        _refuse_unsafe_files(getattr(run, kind), run.deleted)
-
-
-def _refuse_unsafe_files(files: Sequence[WorkspaceFile], deleted: Sequence[str]) -> None:
-    names = [file.name for file in files]
-    for name in (*names, *deleted):
-        if not is_safe_name(name):
+    for files in (run.changed, run.edits, run.repository):
+        names = [file.name for file in files]
+        if not all(map(is_safe_name, (*names, *run.deleted))):
             raise UnsafeRecordError("has the name of a file outside the workspace")
-    if len(set(names)) != len(names):
-        raise UnsafeRecordError("has two files of one name")
-    if len(names) > MAX_FILES or len(deleted) > MAX_FILES:
-        raise UnsafeRecordError(f"has more than {MAX_FILES:,} files")
-    try:
-        size = sum(len(file.content) for file in files)
-    except ValueError:  # no base64
-        raise UnsafeRecordError("has a file that cannot be decoded") from None
-    if size > MAX_BYTES:
-        raise UnsafeRecordError(f"has more than {MAX_BYTES >> 20} MiB of files")
-
-
-def _join_lines(file: object) -> object:
-    if not isinstance(file, Mapping):
-        return file
-    lines = file.get("text")
-    if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
-        return {**file, "text": "\n".join(lines)}
-    return file
+        if len(set(names)) != len(names):
+            raise UnsafeRecordError("has two files of one name")
+        if len(names) > MAX_FILES or len(run.deleted) > MAX_FILES:
+            raise UnsafeRecordError(f"has more than {MAX_FILES:,} files")
+        try:
+            size = sum(len(file.content) for file in files)
+        except ValueError:  # no base64
+            raise UnsafeRecordError("has a file that cannot be decoded") from None
+        if size > MAX_BYTES:
+            raise UnsafeRecordError(f"has more than {MAX_BYTES >> 20} MiB of files")
 
 
 def recorded_fields(completion: Completion) -> dict[str, Any]:
@@ -194,8 +150,6 @@ def recorded_fields(completion: Completion) -> dict[str, Any]:
         del fields["assistant_blocks"]
     if completion.agent_run is None:
         del fields["agent_run"]
-    else:
-        fields["agent_run"] = _pack_run(fields["agent_run"])
     return fields
 
 
@@ -211,7 +165,6 @@ def completion_of(recording: Recording) -> Completion:
         "text": "\n".join(recording.text),
         "reasoning": "\n".join(recording.reasoning),
         "replayed": True,
-        "agent_run": _unpack_run(recording.completion.get("agent_run")),
     }
     completion = _COMPLETION.validate_python(fields)
     if completion.agent_run is not None:

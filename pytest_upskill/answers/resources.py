@@ -35,8 +35,6 @@ class Host:
     """Makes the client. It may import an SDK, which is slow: called once, off the loop."""
     records_answers: bool
     """Whether its answers are recorded; False for answers that do not come from a real model."""
-    url_variable: str = ""
-    """The environment variable that can change its address; "" if none can."""
     caches_prompts: bool = False
     """Whether it has a prompt cache, which makes a skill block cheaper from the second time on."""
     accepts_tools: bool = True

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from pytest_upskill.answers.batches import BatchClient, is_batchable
@@ -24,38 +21,14 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
 from pytest_upskill.models.reasoning import without_reasoning
 from pytest_upskill.models.request import BatchApi
-from pytest_upskill.project.redaction import shown_url
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
-
-T = TypeVar("T")
 
 _MIN_CACHED = 3 * 512
 """Bytes of the shortest prompt that a model of Anthropic caches, at fewer in a token than usual.
 
 Waiting in vain takes the time of one answer, but not waiting costs money.
 """
-
-_CHANGED_BY = MappingProxyType(
-    {
-        "model": "the model",
-        "url": "its address",
-        "frame": "this plugin",
-        "draw": "the cases with the same input",
-        "skill": "SKILL.md",
-        "user": "the case",
-        "max_tokens": "--upskill-max-tokens",
-        "parameters": "--upskill-param",
-        "tools": "the tools",
-        "turns": "the conversation before",
-        "catalogue": "the catalogue",
-        "workspace": "the workspace",
-        "setup": "the setup",
-        "max_turns": "max_turns",
-        "caps": "the limits of a run",
-    }
-)
-"""What a user may have changed if a field of a recorded request differs."""
 
 
 class CompletionSource:
@@ -89,7 +62,6 @@ class CompletionSource:
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
         self._warmup = PromptCacheWarmup()
-        self.uses_batches = resources.batches.enabled
         self._agents: dict[Host, Client] = {}
         """The built-in agent with the models of each host."""
 
@@ -229,17 +201,8 @@ class CompletionSource:
         """Return that a recording is missing, or what changed since, and how to record it."""
         # The message does not name the subject, so that pytest's summary shows one cause once.
         host = self.hosts[request.model]
-        fields = self._cache.changed_fields(subject, request, host.url)
-        # Where a model chooses among skills, their catalogue stands in place of one skill.
-        changed_by = dict(_CHANGED_BY, skill="the catalogue") if request.tools else _CHANGED_BY
-        changed = ", ".join(changed_by.get(field, field) for field in fields)
-        if "url" in fields:
-            setting = f", by {host.url_variable}" if host.url_variable else ""
-            then, now = (shown_url(url) or "none" for url in (str(fields["url"]), host.url))
-            changed += f" changed since: {then} then, {now} now{setting}"
-        elif changed:
-            changed += " changed since"
-        problem = f"stale recording ({changed})" if changed else "no recording"
+        changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
+        problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
 
     async def _client(self, host: Host) -> Client:
@@ -264,7 +227,7 @@ class CompletionSource:
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
         try:
-            client = await in_daemon_thread(host.open)
+            client = await asyncio.to_thread(host.open)
             if host.runs_agents:
                 return client
             retries = Retries(
@@ -287,7 +250,9 @@ class CompletionSource:
             )
         except ProviderError as error:
             return str(error)
-        except Exception as error:  # noqa: BLE001  raised by an SDK, or by a library it needs
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001  raised by an SDK or plugin, such as SystemExit
             return f"cannot create a client for {host.name}: {describe_exception(error)}"
 
 
@@ -330,27 +295,3 @@ class PromptCacheWarmup:
 def _is_cached(request: Request) -> bool:
     """Check whether a host may cache the request's skill block, as it does with longer ones."""
     return bool(request.skill) and len(request.system.encode("utf-8", "replace")) >= _MIN_CACHED
-
-
-async def in_daemon_thread(function: Callable[[], T]) -> T:
-    """Call ``function`` on a daemon thread and wait for what it returns or raises.
-
-    A ``BaseException`` that is no ``Exception`` is raised as a ``RuntimeError`` with its name.
-
-    ``asyncio.to_thread`` would keep the process alive until the call returns: after Ctrl-C during
-    the import of an SDK, for seconds.
-    """
-    future: concurrent.futures.Future[T] = concurrent.futures.Future()
-
-    def call() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(function())
-        except Exception as error:  # noqa: BLE001  raised where it is waited for
-            future.set_exception(error)
-        except BaseException as error:  # noqa: BLE001  such as SystemExit, which would end the loop
-            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-
-    threading.Thread(target=call, name="upskill-open", daemon=True).start()
-    return await asyncio.wrap_future(future)

@@ -171,17 +171,12 @@ def _endpoint(model: Model, environ: Mapping[str, str]) -> Endpoint:
     )
 
 
-def url_variable(model: Model) -> str:
-    """Return the variable of the SDK that changes a model's base URL, "" if none does."""
-    host = BY_PREFIX.get(model.provider)
-    return "" if host is None or model.base_url else host.url_variable
-
-
 def _url_of(model: Model, environ: Mapping[str, str]) -> str:
     """Return a model's base URL, or its host's, which a variable of the SDK may change."""
     if model.base_url:
         return model.base_url
-    host, variable = BY_PREFIX[model.provider], url_variable(model)
+    host = BY_PREFIX[model.provider]
+    variable = host.url_variable
     url = environ.get(variable, "").strip() if variable else ""
     try:
         return split_userinfo(server(url) if url else host.url)[0]

@@ -28,7 +28,6 @@ from pytest_upskill.models.keys import (
     endpoints,
     is_custom,
     missing_key,
-    url_variable,
 )
 from pytest_upskill.models.served_models import served_models
 from pytest_upskill.project.messages import closest
@@ -152,7 +151,6 @@ def _hosts_without_plugin(
         host = Host(
             name=model.address,
             url=endpoint.url,
-            url_variable=url_variable(model),
             open=partial(_open, model, endpoint),
             records_answers=model.is_language_model,
             accepts_tools=model.is_language_model,

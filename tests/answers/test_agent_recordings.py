@@ -27,7 +27,7 @@ def _deleting(run: dict[str, Any]) -> None:
 
 
 def _huge(run: dict[str, Any]) -> None:
-    run["changed"] = [{"name": "a", "text": ["x" * 2_000_000], "binary": False}]
+    run["changed"] = [{"name": "a", "text": "x" * 2_000_000, "binary": False}]
 
 
 def _undecodable(run: dict[str, Any]) -> None:
