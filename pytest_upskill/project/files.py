@@ -88,16 +88,6 @@ def read_state(
     return data
 
 
-def open_lock(path: Path) -> BufferedWriter:
-    """Open a file for locking, and create it if it does not exist.
-
-    Raises:
-        OSError: It cannot be opened, or a link leads out of the project.
-    """
-    refuse_way_out(path)
-    return os.fdopen(os.open(path, _FLAGS | os.O_WRONLY | os.O_CREAT, 0o600), "wb")
-
-
 def size_limit(max_bytes: int) -> str:
     """Return a maximum size for messages."""
     return f"{max_bytes >> 20} MiB" if max_bytes >> 20 else f"{max_bytes >> 10} KiB"

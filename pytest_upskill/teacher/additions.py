@@ -16,7 +16,6 @@ from contextlib import suppress
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks
-from pytest_upskill.checks.structure import ValueAtPath
 from pytest_upskill.checks.text import Contains, ContainsAny, Regex
 
 WORDS = 8
@@ -40,10 +39,6 @@ def copies_words(text: str, original: str) -> bool:
 def _word_runs(words: Sequence[str], length: int) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(words[i : i + length]) for i in range(len(words) - length + 1))
 
-
-_SHORTEST = 3
-_NAMED = 3
-"""Cases that are named at a line."""
 
 _URL = re.compile(
     r"\b(?:(?:https?|ftp|file|ssh|data|javascript):|[a-z][a-z0-9+.-]{0,30}:[/\\]{2}|www\.)"
@@ -87,15 +82,15 @@ def refused_parts(new: str, old: str = "", known: str = "") -> Iterator[str]:
         known: Task and sources, whose URLs may be repeated.
     """
     readable, before = html.unescape(new), html.unescape(old)
-    allowed = {*_URL.findall(old), *_URL.findall(before), *_URL.findall(known)}
-    for url in (*_URL.findall(new), *_URL.findall(readable)):
-        if url not in allowed:
-            yield f"a new URL: {url[:80]}"
     # In the whole text, because such a link may go on in the next line.
-    allowed = {*_HOST_ONLY.findall(old), *_HOST_ONLY.findall(before)}
-    for link in (*_HOST_ONLY.findall(new), *_HOST_ONLY.findall(readable)):
-        if link not in allowed:
-            yield f"a link to a host without its scheme: {link[:80]}"
+    for pattern, what, more in (
+        (_URL, "a new URL", known),
+        (_HOST_ONLY, "a link to a host without its scheme", ""),
+    ):
+        allowed = {link for text in (old, before, more) for link in pattern.findall(text)}
+        for link in (*pattern.findall(new), *pattern.findall(readable)):
+            if link not in allowed:
+                yield f"{what}: {link[:80]}"
     old_lines = {*old.split("\n"), *before.split("\n")}
     for line in (*new.split("\n"), *readable.split("\n")):
         if line in old_lines:
@@ -143,40 +138,13 @@ def marked_diff(old: str, new: str, cases: Sequence[Case], *, name: str) -> Iter
     )
     for line in lines:
         added = line[1:] if line.startswith("+") and not line.startswith("+++") else ""
-        case_ids = sorted({case.id for case in cases if added and _reveals_check(added, case, old)})
-        yield line + (
-            f"    <- a check of {_join_names(case_ids)} looks for this" if case_ids else ""
-        )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+        found = sorted({case.id for case in cases if added and _reveals_check(added, case, old)})
+        yield f"{line}    <- a check of {', '.join(found)} looks for this" if found else line
 
 
 def _reveals_check(line: str, case: Case, old: str) -> bool:
     """Return whether a line says what a check of a case looks for, and the old text does not."""
-    for check in case.checks:
-        match check:
-            case Contains():
-                texts: Sequence[str] = [check.text]
-            case ContainsAny():
-                texts = check.texts
-            case ValueAtPath() if isinstance(check.value, str):
-                texts = [check.value]
-            case Regex():
-                with suppress(CheckError):
-                    if check.check(line).passed and not check.check(old).passed:
-                        return True
-                continue
-            case _:
-                continue
-        for text in texts:
-            folded = text.casefold()
-            if (
-                len(text) >= _SHORTEST
-                and folded in line.casefold()
-                and folded not in old.casefold()
-            ):
-                return True
+    texts = [check for check in case.checks if isinstance(check, Contains | ContainsAny | Regex)]
+    with suppress(CheckError):
+        return any(each.check(line).passed and not each.check(old).passed for each in texts)
     return False

@@ -311,15 +311,10 @@ def check_models(engine: Engine) -> None:
     teacher, students = engine.terms.teacher, engine.terms.students
     prices = engine.workplace.resources.prices
     for model in dict.fromkeys((teacher, *students)):
-        if not model.is_language_model:
+        if not model.is_language_model or model.agent:
             raise WorkError(
-                "offline is not a language model and can be neither teacher nor student: choose "
-                "another"
-            )
-        if model.agent:
-            raise WorkError(
-                f"{model.label} is an agent, and versions are compared by single answers: "
-                f"write {model.name} without the agent"
+                f"{model.label} can be neither teacher nor student, which give single answers: "
+                "name a language model"
             )
         is_free = model.is_on_own_network or prices.has_price(model)
         if engine.terms.max_answers is None and not is_free:

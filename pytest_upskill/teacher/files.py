@@ -7,8 +7,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +17,7 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import Document, JsonPath
 from pytest_upskill.cases.source.json import read_json
-from pytest_upskill.project.files import MAX_TEXT_BYTES, open_lock, read_file, write_file
+from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
 from pytest_upskill.project.git import GitError, is_dirty
 
 _BLANK = re.compile(r"\s*")
@@ -210,33 +209,6 @@ class Drafts:
         # The name comes from a SKILL.md, and must not lead out of the parent folder.
         self.folder = parent / f"{_safe_name(name) or 'generated'}-{digest}"
         self._parent = parent
-        self._lock = parent / f"{_safe_name(name) or self.folder.name}.lock"
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock the skill against other sessions.
-
-        Raises:
-            WorkError: Another session works on it.
-            OSError: The folder cannot be written.
-        """
-        try:
-            import fcntl  # not on Windows, where sessions have to be kept apart by hand
-        except ImportError:
-            yield
-            return
-        self._make_parent()
-        # The system releases the lock when the process ends, however that happens.
-        with open_lock(self._lock) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise WorkError(
-                    "another session is working on this skill: wait until it ends"
-                ) from None
-            except OSError:
-                pass  # a file system without locks
-            yield
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the folder, and return its path.

@@ -34,16 +34,21 @@ def eligible_cases(
         description: Whether the skill's description is measured, by which skill is chosen.
     """
     kept, left_out = list[Case](), dict[str, str]()
-    reasons_of = _unusable_query_reasons if description else _ineligible_reasons
     for case in cases:
-        if reason := next(reasons_of(engine, case), ""):
+        if reason := next(_unusable_reasons(engine, case, description), ""):
             left_out[case.id] = reason
         else:
             kept.append(case)
     return kept, left_out
 
 
-def _ineligible_reasons(engine: Engine, case: Case) -> Iterator[str]:
+def _unusable_reasons(engine: Engine, case: Case, description: bool) -> Iterator[str]:
+    students = engine.terms.students
+    yield from filter(None, (case.why_not_for([student.label]) for student in students))
+    if description:
+        if case.trigger is None:
+            yield "does not say which skill should be chosen: add should_trigger"
+        return
     if case.skip:
         yield case.skip
     if case.agent_key:
@@ -52,18 +57,9 @@ def _ineligible_reasons(engine: Engine, case: Case) -> Iterator[str]:
         yield "is about triggers, and has no answer"
     if len(case.judge_checks) == len(case.checks):
         yield "has no check by code"
-    students = engine.terms.students
-    yield from filter(None, (case.why_not_for([student.label]) for student in students))
     if sandboxed := sandboxed_of(case):
         compilers = engine.workplace.resources.compilers()
         yield from filter(None, map(compilers.missing, sandboxed))
-
-
-def _unusable_query_reasons(engine: Engine, case: Case) -> Iterator[str]:
-    if case.trigger is None:
-        yield "does not say which skill should be chosen: add should_trigger"
-    students = engine.terms.students
-    yield from filter(None, (case.why_not_for([student.label]) for student in students))
 
 
 def text_digest(text: str) -> str:

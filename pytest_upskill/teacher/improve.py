@@ -49,7 +49,7 @@ from pytest_upskill.teacher.holdout import (
     split_cases,
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Review, record, run_and_record
-from pytest_upskill.teacher.search import SearchResult, Task, search, search_parts
+from pytest_upskill.teacher.search import Candidate, Task, search, search_parts
 from pytest_upskill.teacher.terms import Say
 from pytest_upskill.teacher.versions import Settings
 from pytest_upskill.trials.trial import runs_of
@@ -234,15 +234,15 @@ def _prove(
         outcome = outcome.with_cases(cases, {**outcome.dropped, **kept.dropped})
         if reason := _too_few_reason(task):
             return task, kept, replace(outcome, decision="not shown", reason=reason)
-    result = search(engine, task, drafts)
-    outcome = replace(outcome, candidates=result.log)
+    current, best, log = search(engine, task, drafts)
+    outcome = replace(outcome, candidates=tuple(log))
     review.cases = [*task.train, *task.holdout]
-    review.add("draft" if task.is_new else "old", result.current.results)
-    if not task.is_new and (reason := _why_not_proved(result)):
+    review.add("draft" if task.is_new else "old", current.results)
+    if not task.is_new and (reason := _why_not_proved(current, best)):
         return task, kept, replace(outcome, decision="not shown", reason=reason)
-    review.new = result.best.text
-    if result.best is not result.current:
-        review.add("new", result.best.results)
+    review.new = best.text
+    if best is not current:
+        review.add("new", best.results)
     drafts.write("SKILL.md", review.new)
     review.confirmed = confirm(engine, task, review.new)
     review.add("new", review.confirmed.results[::2])
@@ -250,11 +250,11 @@ def _prove(
     return task, kept, outcome.with_confirmation(review.confirmed)
 
 
-def _why_not_proved(result: SearchResult) -> str:
+def _why_not_proved(current: Candidate, best: Candidate) -> str:
     """Return why no version of an existing skill is compared on the hold-out, "" if one is."""
-    if result.current.passes == result.current.runs:
+    if current.passes == current.runs:
         return "the skill passes every train case: nothing to learn from, add harder cases"
-    if result.best is result.current:
+    if best is current:
         return "no candidate passed more train cases, so the hold-out was not used"
     return ""
 

@@ -152,33 +152,29 @@ def run_and_record(
 
     Args:
         engine: Prints the lines, and knows the terms and what was spent.
-        drafts: The command's folder, locked while it runs.
+        drafts: The command's folder.
         start: The outcome if the command is interrupted.
         review: Has the plan, and gets filled while the command runs.
         run: Returns the outcome, given ``start``; it may raise `Stopped` or `Refused`.
 
     Raises:
-        WorkError: Another session works on the skill, or ``run`` raised it; that is recorded.
+        WorkError: ``run`` raised it; that is recorded.
     """
     engine.say(*review.plan)
     if engine.terms.dry_run:
         return replace(start, reason=DRY_RUN)
     engine.drafts = drafts
-    with drafts.lock():
-        try:
-            outcome = run(start)
-        except Refused as refused:
-            outcome = replace(start, decision="refused", reason=str(refused))
-        except Stopped as stopped:
-            outcome = replace(start, reason=str(stopped), next_step=_RESUME_HINT)
-        except WorkError as error:
-            _write(engine, drafts, replace(start, reason=str(error)))
-            raise
-        except KeyboardInterrupt:
-            _write(engine, drafts, start)
-            engine.say(_RESUME_HINT)
-            raise
-        return record(engine, drafts, outcome, review)
+    try:
+        outcome = run(start)
+    except Refused as refused:
+        outcome = replace(start, decision="refused", reason=str(refused))
+    except Stopped as stopped:
+        outcome = replace(start, reason=str(stopped), next_step=_RESUME_HINT)
+    except (WorkError, KeyboardInterrupt) as error:
+        _write(engine, drafts, replace(start, reason=str(error) or start.reason))
+        engine.say(_RESUME_HINT)
+        raise
+    return record(engine, drafts, outcome, review)
 
 
 def record(
@@ -212,12 +208,8 @@ def _last_lines(outcome: CommandOutcome, review: Review) -> Iterator[str]:
 
 def _next_step(outcome: CommandOutcome) -> str:
     """Return what to do after a decision."""
-    if outcome.applied and outcome.figures:
-        is_new = outcome.command == "generate"
-        review = "read the skill" if is_new else "review the change with 'git diff'"
-        return f"{review}, then commit it with .upskill/looks"
     if outcome.applied:
-        return "run the cases with 'pytest-upskill eval'"
+        return "review it with 'git diff', then commit it with .upskill/looks"
     if outcome.decision == "accepted":
         return "the same command with --apply writes it, without new answers"
     if outcome.look is not None and outcome.command == "generate":

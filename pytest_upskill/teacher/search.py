@@ -93,18 +93,13 @@ class Candidate:
         return self.passes, -len(self.text.encode()), -self.number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """The version in the folder, the best version, and what was tried."""
-
-    current: Candidate
-    best: Candidate
-    log: tuple[Mapping[str, Any], ...]
-    """What became of each candidate, as JSON."""
-
-
-def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
+def search(
+    engine: Engine, task: Task, drafts: Drafts
+) -> tuple[Candidate, Candidate, Sequence[Mapping[str, Any]]]:
     """Ask for versions, and choose the one that passes most train cases.
+
+    Returns:
+        The version as it was, the best version, and what became of each candidate, as JSON.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
@@ -137,9 +132,7 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
         engine.say(f"candidate {step}: {candidate.passes} of {candidate.runs}")
         if candidate.passes <= best.passes:
             refused.append(f"version {step} did no better than the one above")
-    return SearchResult(
-        current=current, best=max(pool, key=lambda candidate: candidate.rank), log=tuple(log)
-    )
+    return current, max(pool, key=lambda candidate: candidate.rank), log
 
 
 def search_parts(engine: Engine, task: Task) -> list[Part]:

@@ -126,7 +126,6 @@ def test_text_that_the_skill_had_before_may_stay() -> None:
         {"contains": "37 attempts"},
         {"contains_any": ["none", "37 Attempts"]},
         {"regex": r"\d+ attempts"},
-        {"yaml": {"budget": "37 attempts"}},
     ],
 )
 def test_a_line_that_says_what_a_check_looks_for_is_marked(expected: dict[str, object]) -> None:

@@ -54,8 +54,8 @@ def test_without_a_train_case_there_is_nothing_to_choose_by(depot: Depot) -> Non
 @pytest.mark.parametrize(
     ("student", "reason"),
     [
-        ("s=loop:openai:student@URL", "s is an agent, and versions are compared by single answers"),
-        ("offline", "offline is not a language model and can be neither teacher nor student"),
+        ("s=loop:openai:student@URL", "s can be neither teacher nor student"),
+        ("offline", "offline can be neither teacher nor student"),
     ],
 )
 def test_a_student_that_gives_no_single_answers_is_refused(
@@ -80,19 +80,6 @@ def test_too_small_a_hold_out_says_how_many_cases_are_missing_and_requests_nothi
     assert f"only {held_out} of 12 cases are held out" in capsys.readouterr().err
     assert depot.decision()["decision"] == "refused"
     assert depot.loopback.requests == []
-
-
-def test_two_sessions_do_not_work_on_one_skill_at_once(
-    depot: Depot, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = Drafts(depot.folder / ".upskill" / "drafts", "codes", "another teacher")
-
-    with first.lock():
-        assert depot.refine() == 4
-        assert "another session is working on this skill: wait" in capsys.readouterr().err
-        assert depot.loopback.requests == []
-    with first.lock():
-        pass
 
 
 def test_the_name_of_a_skill_leads_to_no_other_folder(tmp_path: Path) -> None:
