@@ -19,7 +19,6 @@ from statistics import fmean
 
 from drawn_suites import ONE_BROKEN, Cell, beta, cells, improved, pass_rates, passes, worsened
 
-from pytest_upskill.figures.baseline import ArmCounts
 from pytest_upskill.figures.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
@@ -178,14 +177,13 @@ def compared(cell: Cell, rng: random.Random) -> Comparison:
     cases = []
     for number, rate in enumerate(pass_rates(cell, rng)):
         runs = cell.runs - (number == 0)
-        now = ArmCounts(passes(rate, runs, rng), runs)
-        then = ArmCounts(passes(rate, cell.baseline_runs, rng), cell.baseline_runs)
-        if_for, if_against = (
-            CaseCounts(now.passes + lucky, cell.runs, then.passes, then.runs)
-            for lucky in (cell.runs - runs, 0)
-        )
+        now = passes(rate, runs, rng)
+        then = (passes(rate, cell.baseline_runs, rng), cell.baseline_runs)
         case = ComparedCase(
-            id=str(number), now=now, then=then, if_for=if_for, if_against=if_against
+            id=str(number),
+            counts=CaseCounts(now, runs, *then),
+            if_for=CaseCounts(now + cell.runs - runs, cell.runs, *then),
+            if_against=CaseCounts(now, cell.runs, *then),
         )
         cases.append(case)
     return Comparison(then="baseline", cases=tuple(cases))

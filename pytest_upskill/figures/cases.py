@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pytest_upskill.figures.arm import ArmFigures, figures
-from pytest_upskill.figures.baseline import ArmCounts
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
@@ -29,8 +28,8 @@ class CaseLine:
     with_skill: TrialResult | None
     without_skill: TrialResult | None
     old_skill: TrialResult | None
-    was: ArmCounts | None = None
-    """Passes with the old skill, in the baseline or at a git ref; None if not compared."""
+    was: tuple[int, int] | None = None
+    """Passes and runs with the old skill, in the baseline or at a git ref; None if not compared."""
     regressed: bool = False
     """Whether the skill regressed, and this case passes less often than before."""
 
@@ -75,7 +74,7 @@ class CaseLine:
             return "better" if self.difference > 0 else "worse"
         rates = {trial.passes / len(trial.runs) for trial in self.trials if trial.runs}
         if self.was is not None:
-            rates.add(self.was.passes / self.was.runs)
+            rates.add(self.was[0] / self.was[1])
         if rates == {0.0}:
             return "never passes"
         return "always passes" if rates == {1.0} else "same"
@@ -98,7 +97,7 @@ def case_lines(gate: Gate) -> list[CaseLine]:
                 with_skill=arms.get("with_skill"),
                 without_skill=arms.get("without_skill"),
                 old_skill=arms.get("old_skill"),
-                was=past.then if past else None,
+                was=(past.counts.passes_without, past.counts.runs_without) if past else None,
                 regressed=bool(past and gate.regressed and past.counts.difference < 0),
             )
         )

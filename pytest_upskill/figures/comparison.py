@@ -13,7 +13,6 @@ from pytest_upskill.figures.baseline import (
     BaselineCase,
     Baselines,
     baseline_path,
-    counts_of,
 )
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.project.messages import listed
@@ -28,20 +27,12 @@ class ComparedCase:
     """Results of one case with the current and the old skill."""
 
     id: str
-    now: ArmCounts | None
-    """Result with the current skill; None if all runs are missing."""
-    then: ArmCounts | None
-    """Result with the old skill; None if all runs are missing."""
-    if_for: stats.CaseCounts | None = None
-    """Counts if all open runs were for the current skill; None if no run is open."""
-    if_against: stats.CaseCounts | None = None
+    counts: stats.CaseCounts
+    """Counts in which the current skill stands for *with*, and the old one for *without*."""
+    if_for: stats.CaseCounts
+    """Counts if all open runs were for the current skill."""
+    if_against: stats.CaseCounts
     """Counts if they were all against it."""
-
-    @property
-    def counts(self) -> stats.CaseCounts:
-        """Counts in which the current skill stands for *with*, and the old one for *without*."""
-        now, then = ((arm.passes, arm.runs) if arm else (0, 0) for arm in (self.now, self.then))
-        return stats.CaseCounts(*now, *then)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +73,9 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        now = total(case.now for case in self.measured)
-        then = total(case.then for case in self.measured)
+        cases = [case.counts for case in self.measured]
+        now = _total((case.passes_with, case.runs_with) for case in cases)
+        then = _total((case.passes_without, case.runs_without) for case in cases)
         what = "runs right" if self.chooses else "with the skill"
         return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
 
@@ -137,9 +129,10 @@ class Comparison:
     def worse_cases(self) -> list[str]:
         """Cases that pass less often, with old and new results."""
         return [
-            f"worse: {case.id}: {case.then} -> {case.now}"
+            f"worse: {case.id}: {counts.passes_without}/{counts.runs_without} -> "
+            f"{counts.passes_with}/{counts.runs_with}"
             for case in self.measured
-            if case.counts.difference < 0
+            if (counts := case.counts).difference < 0
         ]
 
     @property
@@ -156,10 +149,8 @@ def adjust(comparisons: Sequence[Comparison]) -> Iterator[Comparison]:
     results bound what the open runs of any cells could have changed.
     """
     seen = _tests([[case.counts for case in each.cases] for each in comparisons])
-    if_for = _tests([[case.if_for or case.counts for case in each.cases] for each in comparisons])
-    against = _tests(
-        [[case.if_against or case.counts for case in each.cases] for each in comparisons]
-    )
+    if_for = _tests([[case.if_for for case in each.cases] for each in comparisons])
+    against = _tests([[case.if_against for case in each.cases] for each in comparisons])
     for each, (p, worse), (_, best), (_, worst) in zip(
         comparisons, seen, if_for, against, strict=True
     ):
@@ -184,10 +175,10 @@ def _is_worse(cases: Sequence[stats.CaseCounts], p: float) -> bool:
     return difference is not None and difference < 0 and stats.significant(p)
 
 
-def total(counts: Iterable[ArmCounts | None]) -> str:
+def _total(arms: Iterable[tuple[int, int]]) -> str:
     """Return the sum of passes and runs, ``31/40``."""
-    known = [arm for arm in counts if arm is not None]
-    return f"{sum(arm.passes for arm in known)}/{sum(arm.runs for arm in known)}"
+    passes, runs = (sum(counts) for counts in zip(*arms, strict=True))
+    return f"{passes}/{runs}"
 
 
 def _p_text(p: float) -> str:
@@ -273,19 +264,15 @@ def _against_ref(cell: Cell) -> Comparison:
 
 def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase:
     """Compare a trial with its past; all runs of a baseline are known."""
+    past = (then.passes, then.runs if isinstance(then, ArmCounts) else len(then.runs))
 
     def counts_if(for_skill: bool) -> stats.CaseCounts:
-        past = (
-            (then.passes, then.runs)
-            if isinstance(then, ArmCounts)
-            else then.counts_if(open_pass=not for_skill)
-        )
-        return stats.CaseCounts(*trial.counts_if(open_pass=for_skill), *past)
+        open_past = past if isinstance(then, ArmCounts) else then.counts_if(open_pass=not for_skill)
+        return stats.CaseCounts(*trial.counts_if(open_pass=for_skill), *open_past)
 
     return ComparedCase(
         id=trial.case,
-        now=counts_of(trial),
-        then=then if isinstance(then, ArmCounts) else counts_of(then),
+        counts=stats.CaseCounts(trial.passes, len(trial.runs), *past),
         if_for=counts_if(True),
         if_against=counts_if(False),
     )
@@ -331,7 +318,7 @@ def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str
         for trial in cell.counted_trials
         if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
     ]
-    now = [counts_of(trial) for trial in trials]
+    now = [(trial.passes, len(trial.runs)) for trial in trials]
     then = [recorded[trial.case] for trial in trials]
     # It has changed if it has whatever the open runs would have shown.
     p = max(
@@ -344,7 +331,8 @@ def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str
         for passed in (False, True)
     )
     if stats.significant(p, _DRIFT_ALPHA):
-        return f"the model has changed: {total(now)} without the skill, baseline {total(then)}"
+        before = _total((old.passes, old.runs) for old in then)
+        return f"the model has changed: {_total(now)} without the skill, baseline {before}"
     return ""
 
 

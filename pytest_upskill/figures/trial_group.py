@@ -55,7 +55,7 @@ class TrialGroup:
     resolved: str
     """Full name of the model."""
     place: str = ""
-    """Folder that distinguishes skills with the same name; empty if the name is unique."""
+    """Its path, where another skill has the same name; empty if the name is unique."""
     gate: GateRule
     planned: int
     """Number of trials of the cell if all run."""
@@ -139,7 +139,7 @@ class TrialGroup:
 
     @property
     def title(self) -> str:
-        """Name of the skill, with its folder if another skill has the same name."""
+        """Name of the skill, with its path if another skill has the same name."""
         return f"{self.skill} ({self.place})" if self.place else self.skill
 
     @property

@@ -145,9 +145,9 @@ def test_a_case_missed_in_a_merged_report_keeps_its_answer() -> None:
     missed = run(passed=False, text="I do not know.")
     half = cell(trial("a", "with_skill", [missed]), trial("a", "without_skill", [run()]))
 
-    report_command([save("a.json", report(half)), "--md", "page.md"])
+    report_command([save("a.json", report(half)), "--html", "page.html"])
 
-    assert "I do not know." in Path("page.md").read_text("utf-8")
+    assert "I do not know." in Path("page.html").read_text("utf-8")
 
 
 def test_the_command_writes_summary_and_outputs_for_github(monkeypatch: pytest.MonkeyPatch) -> None:

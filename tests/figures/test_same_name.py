@@ -26,7 +26,10 @@ def test_two_skills_of_one_name_stay_apart_in_every_report(
 
     result = run(*ARGS, "--junitxml=junit.xml", *files)
 
-    one, other = names = ("billing (others/billing)", "billing (skills/billing)")
+    one, other = names = (
+        "billing (others/billing/skill_meta.json)",
+        "billing (skills/billing/skill_meta.json)",
+    )
     assert [line for line in result.outlines if line in names] == [*names]
     result.stdout.fnmatch_lines([f"{one} on offline: lift is under +10 points *"])
     written = (pytester.path / "junit.xml").read_text("utf-8")
@@ -35,8 +38,8 @@ def test_two_skills_of_one_name_stay_apart_in_every_report(
     json_, md, html = (Path(f"report.{name}").read_text("utf-8") for name in formats)
     entries = json.loads(json_)["entries"]
     assert [entry["gate"]["cell"]["place"] for entry in entries] == [
-        "others/billing",
-        "skills/billing",
+        "others/billing/skill_meta.json",
+        "skills/billing/skill_meta.json",
     ]
     for page in (md, html):
         assert all(name in page for name in names)
