@@ -14,7 +14,8 @@ import pytest
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES
 from pytest_upskill.session.options import OPTIONS, Option
 
-_WITHOUT_MODELS = "upskill-without-models"
+_NOT_COLLECTED = pytest.StashKey[bool]()
+"""Set if case files were not collected because no models are chosen."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,7 +112,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     lint = parent.config.getoption("upskill_lint")
     if not (is_argument or lint or _models_chosen(parent.config)):
         if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
-            _without_models(parent.config).files += 1
+            parent.config.stash[_NOT_COLLECTED] = True
         return None
     from pytest_upskill.session.case_files import discovery_of
 
@@ -178,49 +179,16 @@ class NamedFiles:
         return [_collector(file_path, parent)]
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Read from a pytest-xdist worker how many case files it did not collect."""
-    if files := getattr(node, "workeroutput", {}).get(_WITHOUT_MODELS):
-        _without_models(node.config).files = files
-
-
-def _without_models(config: pytest.Config) -> WithoutModels:
-    """Return the plugin; the first call, for the first case file, registers it."""
-    plugin: WithoutModels | None = config.pluginmanager.get_plugin(_WITHOUT_MODELS)
-    if plugin is None:
-        plugin = WithoutModels(config)
-        config.pluginmanager.register(plugin, _WITHOUT_MODELS)
-    return plugin
-
-
-class WithoutModels:
-    """Plugin that prints how to run the skipped case files if no test was collected."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self.files = 0
-        """Number of case files that were not collected because no models are chosen."""
-        self._deselected = False
-
-    def pytest_deselected(self) -> None:
-        """Record that other tests were deselected: then the hint would be wrong."""
-        self._deselected = True
-
-    def pytest_sessionfinish(self) -> None:
-        """Send the number of files to the pytest-xdist controller."""
-        if not self._deselected:
-            getattr(self._config, "workeroutput", {})[_WITHOUT_MODELS] = self.files
-
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
-    ) -> None:
-        """Print the hint, in one line that fits a terminal."""
-        no_tests = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if no_tests and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
-            files = "1 case file" if self.files == 1 else f"{self.files} case files"
-            how = "--upskill-models offline runs them"
-            terminalreporter.line(f"upskill: no models chosen for {files}: {how}", yellow=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Print how to run the case files if no test was collected, as no models are chosen."""
+    has_tests = exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED
+    if has_tests or terminalreporter.stats.get("deselected") or _NOT_COLLECTED not in config.stash:
+        return
+    if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
+        how = "--upskill-models offline runs them"
+        terminalreporter.line(f"upskill: no models chosen for case files: {how}", yellow=True)
 
 
 def _refuse_without_models(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ pytest asks `CaseDiscovery` about each file that it comes across; `load.py` then
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_upskill import CASE_FILE
+from pytest_upskill import CASE_FILE, STATE
 from pytest_upskill.cases.case_files import (
     CASE_FILE_PATTERNS,
     CASE_FOLDERS,
@@ -35,6 +36,9 @@ _OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|promp
 """What the name of a case file may have after the name of its skill."""
 
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
+
+_NOT_SEARCHED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
+"""Folders that are not searched for skills."""
 
 _MOST_READINGS = 256
 """How many case files are kept in memory between the search for them and their collection."""
@@ -317,3 +321,13 @@ def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
     first, *others = (folder for folder, count in shared.items() if count == most)
     texts = {read_file(folder / "SKILL.md", MAX_TEXT_BYTES) for folder in (first, *others)}
     return None if others and len(texts) > 1 else first
+
+
+def skill_folders(top: Path) -> Iterator[Path]:
+    """Yield the folders with a ``SKILL.md`` in and below a folder, not those inside a skill."""
+    for place, folders, files in os.walk(top):
+        if "SKILL.md" in files:
+            yield Path(place)
+            folders.clear()
+        # os.walk goes into the folders that remain in this list.
+        folders[:] = sorted(name for name in folders if name not in _NOT_SEARCHED)

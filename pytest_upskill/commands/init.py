@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands.command import (
@@ -37,9 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    below = sorted(file.parent for file in options.skill.rglob("SKILL.md"))
-    is_folder_of_skills = below and options.skill not in below
-    folders = below if is_folder_of_skills else [folder_of_skill(options.skill)]
+    folders = sorted(skill_folders(options.skill)) or [folder_of_skill(options.skill)]
     written, code = [], PASSED
     for folder in folders:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import shutil
 from collections.abc import Collection, Iterator, Sequence
@@ -11,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_upskill import STATE
+from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.cases.skill_text import read_skill_text
@@ -28,8 +28,6 @@ from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.runs import Series, read_history
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
-_SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
-"""Folders that are not searched."""
 _LEAST_WIDTH = 40
 
 
@@ -46,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     top = options.folder or options.dir or (Path("skills") if Path("skills").is_dir() else Path())
     if not top.is_dir():
         raise CommandError(f"{top} is not a folder: name one with skills")
-    folders = sorted(_find_skill_folders(top))
+    folders = sorted(skill_folders(top))
     if not folders:
         raise CommandError(
             f"no skill in {top}: a skill is a folder with a SKILL.md; name another folder"
@@ -65,15 +63,6 @@ def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterat
         if description:
             yield f"    {cut(safe_line(description), width - 4)}"
         yield from (f"    {line}" for line in [*lines, *(_list_files(folder) if verbose else ())])
-
-
-def _find_skill_folders(top: Path) -> Iterator[Path]:
-    """Yield the folders with a ``SKILL.md`` in and below a folder, not those inside a skill."""
-    for place, folders, files in os.walk(top):
-        if "SKILL.md" in files:
-            yield Path(place)
-            folders.clear()
-        folders[:] = [name for name in folders if name not in _SKIPPED]
 
 
 def _list_files(folder: Path) -> list[str]:

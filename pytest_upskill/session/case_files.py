@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,33 +44,18 @@ def path_from(root: Path, path: Path) -> str:
         return path.as_posix()
 
 
-def node_id_names(skills: Sequence[Skill]) -> list[str]:
-    """Return what the node ids of a file's skills contain: their folders, as short as is unique.
+def node_id_names(skills: Sequence[Skill], root: Path) -> list[str]:
+    """Return what the node ids of a file's skills contain: the names of their folders.
+
+    Of folders with the same name it is the path.
 
     Args:
         skills: All skills of one case file, each in a folder of its own.
+        root: Folder that paths are relative to.
     """
-    folders = [skill.folder.absolute() for skill in skills]
-    return [
-        _shortest_name(folder, [other for other in folders if other.name == folder.name])
-        for folder in folders
-    ]
-
-
-def _shortest_name(folder: Path, namesakes: Sequence[Path]) -> str:
-    """Return the fewest last parts of a folder's path that tell all its namesakes apart.
-
-    Args:
-        folder: The folder.
-        namesakes: All folders with its name, itself among them; no two are the same.
-    """
-    longest = max(len(namesake.parts) for namesake in namesakes)
-    fewest = next(
-        count
-        for count in range(1, longest + 1)
-        if len({namesake.parts[-count:] for namesake in namesakes}) == len(namesakes)
-    )
-    return "/".join(folder.parts[-fewest:])
+    count = Counter(skill.folder.name for skill in skills)
+    folders = [skill.folder for skill in skills]
+    return [each.name if count[each.name] == 1 else path_from(root, each) for each in folders]
 
 
 def catalogue_file(config: pytest.Config) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ _JUDGE = "judge"
 _HEADER = re.compile(
     r"(?P<label>[\w.-]+)\s*:\s*(?P<name>[\w-]+)\s*=\s*\$?(?P<variable>[A-Za-z_]\w*)", re.ASCII
 )
+_ALIAS = re.compile(r"\s*(?P<name>[^=]*[^=\s])\s*=\s*(?P<model>.*\S)\s*")
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(
     rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
@@ -46,7 +47,7 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
         pytest.UsageError: There is no model, a name cannot be parsed, or a parameter is invalid.
     """
     models, judge, entries = models_of(config), _judge_of(config), value_of(config, "params")
-    headers = _headers(value_of(config, "headers"))
+    headers = _headers(config)
     models = tuple(replace(each, headers=headers.get(each.label, ())) for each in models)
     if judge is not None:
         judge = replace(judge, headers=headers.get(_JUDGE, ()))
@@ -152,24 +153,39 @@ def refuse_secrets(entries: Iterable[str], redactor: Redactor) -> None:
             )
 
 
-def _headers(lines: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+def _lines(
+    config: pytest.Config, key: str, pattern: re.Pattern[str], form: str
+) -> Iterator[re.Match[str]]:
+    """Yield the lines of an ini key, in parts.
+
+    Raises:
+        pytest.UsageError: A line has not the form of all.
+    """
+    for line in value_of(config, key):
+        match = pattern.fullmatch(line)
+        if match is None:
+            # What follows may be a secret.
+            start = line.partition("=")[0].strip()
+            raise pytest.UsageError(f"upskill_{key}: bad line {start!r}: write {form}")
+        yield match
+
+
+def _headers(config: pytest.Config) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return further headers by label, each with the environment variable of its value.
 
     Raises:
         pytest.UsageError: A line cannot be read, or names a header that every request has.
     """
     headers: dict[str, tuple[tuple[str, str], ...]] = {}
-    for line in lines:
-        match = _HEADER.fullmatch(line)
-        if match is None or match["name"].lower() in PROTOCOL_HEADERS:
+    form = "'label: NAME = VARIABLE', with the environment variable that has the value"
+    for match in _lines(config, "headers", _HEADER, form):
+        if match["name"].lower() in PROTOCOL_HEADERS:
             raise pytest.UsageError(
-                f"upskill_headers: bad line {line.partition('=')[0].strip()!r}: write 'label: NAME "
-                "= VARIABLE', with the name of the environment variable that has the value"
+                f"upskill_headers: bad line '{match['label']}: {match['name']}': every request has "
+                "this header: remove the line"
             )
-        headers[match["label"]] = (
-            *headers.get(match["label"], ()),
-            (match["name"], match["variable"]),
-        )
+        entry = match["name"], match["variable"]
+        headers[match["label"]] = (*headers.get(match["label"], ()), entry)
     return headers
 
 
@@ -180,20 +196,14 @@ def own_prices(config: pytest.Config) -> dict[str, OwnPrice]:
         pytest.UsageError: A line is not a price.
     """
     prices = {}
-    for line in value_of(config, "prices"):
-        match = _PRICE.fullmatch(line)
-        if match is None:
-            raise pytest.UsageError(
-                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT' or "
-                "'label = IN/OUT cached RATE', dollars per million tokens, such as 'haiku = "
-                "0.10/0.50 cached 0.01'"
-            )
+    form = "'label = IN/OUT' or 'label = IN/OUT cached RATE', in dollars per million tokens"
+    for match in _lines(config, "prices", _PRICE, form):
         cached = float(match["cached"]) if match["cached"] else None
         price = OwnPrice(input=float(match["in"]), output=float(match["out"]), cached=cached)
         if cached is not None and cached > price.input:
             raise pytest.UsageError(
-                f"upskill_prices: bad line {line!r}: cached tokens cannot cost more than others: "
-                f"write a lower price after 'cached'"
+                f"upskill_prices: {match['label']}: cached tokens cannot cost more than others: "
+                "write a lower price after 'cached'"
             )
         prices[match["label"]] = price
     return prices
@@ -216,15 +226,9 @@ def _judge_of(config: pytest.Config) -> Model | None:
 
 def _name_settings(config: pytest.Config) -> dict[str, Any]:
     """Return the arguments with which names of models are parsed: aliases and the base URL."""
-    aliases = dict(ALIASES)
-    for line in value_of(config, "aliases"):
-        name, equals, target = (part.strip() for part in line.partition("="))
-        if not (name and equals and target):
-            raise pytest.UsageError(
-                f"upskill_aliases: bad line {without_credentials(line)!r}: write 'name = model'"
-            )
-        aliases[name.lower()] = target
-    return {"aliases": aliases, "default_base_url": _base_url(config)}
+    lines = _lines(config, "aliases", _ALIAS, "'name = model'")
+    own = {match["name"].lower(): match["model"] for match in lines}
+    return {"aliases": {**ALIASES, **own}, "default_base_url": _base_url(config)}
 
 
 def _base_url(config: pytest.Config) -> str | None:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -36,8 +36,6 @@ from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings
 
-_HOOK = "the hook pytest_upskill_make_client"
-
 _VENDORS_BY_NAME = ("anthropic", "openai")
 """Providers whose model is identified by its name alone, on any host."""
 
@@ -52,48 +50,21 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     plugin_hosts: dict[Model, Host] = {}
     without_plugin: list[Model] = []
     for model in models:
-        try:
-            client = _client(model, config)
-        except (pytest.fail.Exception, pytest.skip.Exception) as error:
-            # Opening the client fails, so requests are missing data; recordings are still replayed.
-            plugin_hosts[model] = _plugin_host(
-                model, partial(_refuse, model, describe_exception(error)), settings
-            )
-            continue
+        client = _client(model, config)
         if client is None:
             without_plugin.append(model)
-        else:
-            open_client = partial(PluginClient, client, model.address, redactor=resources.redactor)
-            accepts_tools = getattr(client, "accepts_tools", False) is True
-            plugin_hosts[model] = _plugin_host(
-                model, open_client, settings, accepts_tools=accepts_tools
-            )
+            continue
+        plugin_hosts[model] = Host(
+            name=model.address,
+            url="",
+            open=partial(PluginClient, client, model.address, redactor=resources.redactor),
+            timeout=settings.timeout,
+            # Not recorded under a vendor's model name: it could be taken for the vendor's.
+            records_answers=model.is_language_model and model.provider not in _VENDORS_BY_NAME,
+            accepts_tools=getattr(client, "accepts_tools", False) is True,
+            from_plugin=True,
+        )
     return plugin_hosts | _hosts_without_plugin(without_plugin, settings, resources)
-
-
-def _plugin_host(
-    model: Model,
-    open_client: Callable[[], Client],
-    settings: Settings,
-    *,
-    accepts_tools: bool = True,
-) -> Host:
-    """Return the host of a model that a plugin serves."""
-    return Host(
-        name=model.address,
-        url="",
-        open=open_client,
-        timeout=settings.timeout,
-        # Not recorded under a vendor's model name: it could be taken for the vendor's.
-        records_answers=model.is_language_model and model.provider not in _VENDORS_BY_NAME,
-        accepts_tools=accepts_tools,
-        from_plugin=True,
-    )
-
-
-def _refuse(model: Model, reason: str) -> Client:
-    """Raise the reason that a plugin's hook gave to pytest.fail() or pytest.skip()."""
-    raise ProviderError(f"{model.address}: {_HOOK} raised {reason}", fatal=True)
 
 
 def _client(model: Model, config: pytest.Config) -> Client | None:
@@ -101,25 +72,22 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
 
     Raises:
         pytest.UsageError: The hook raises an error, or what it returns cannot serve the model.
-        pytest.fail.Exception, pytest.skip.Exception: The hook calls one of these functions.
     """
-    hook = f"{model.address}: {_HOOK}"
+    hook = f"{model.address}: the hook pytest_upskill_make_client"
     try:
         client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
     except (pytest.UsageError, pytest.exit.Exception):
         raise
-    except Exception as error:  # noqa: BLE001  a plugin's
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001  a plugin's
         raise pytest.UsageError(
             f"{hook} raised {describe_exception(error)}: fix the plugin"
         ) from None
     if client is None:
         return None
-    missing_methods = [name for name in ("complete", "aclose") if not hasattr(client, name)]
-    if missing_methods:
-        methods = " and no ".join(missing_methods)
+    if not (hasattr(client, "complete") and hasattr(client, "aclose")):
         raise pytest.UsageError(
-            f"{hook} returned {type(client).__name__}, which has no {methods}: "
-            "return a client or None"
+            f"{hook} returned {type(client).__name__}: return a client, with complete and aclose, "
+            "or None"
         )
     accepts_parameters = getattr(client, "accepts_parameters", False) is True
     if replace(model.parameters, max_tokens=None) and not accepts_parameters:

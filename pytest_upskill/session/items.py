@@ -251,7 +251,8 @@ class SkillFile(HooksOfParent, pytest.File):
             raise self.CollectError(str(error)) from None
         except SkillError as error:
             raise self.CollectError(str(error)) from None
-        for skill, folder in zip(skills, node_id_names(skills), strict=True):
+        names = node_id_names(skills, self.config.rootpath)
+        for skill, folder in zip(skills, names, strict=True):
             self._warn([*skill.warnings, *skill.hints])
             catalogues = catalogues_of(self.config)
             chooses = any(case.trigger for case in skill.cases)

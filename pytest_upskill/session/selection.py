@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -251,25 +250,11 @@ def lookalikes(ignored: Iterable[Path], start: Path) -> str:
         return ""
     first = os.path.relpath(found[0], start)
     look = "look" if len(found) > 1 else "looks"
-    patterns = " ".join(_patterns(found))
+    patterns = dict.fromkeys(f"*{''.join(f.suffixes)}" if f.suffixes[1:] else f.name for f in found)
     return safe_line(
         f"{counted(len(found), 'file')} {look} like cases, such as {first}: to read them, set "
-        f"upskill_case_files = {patterns}"
+        f"upskill_case_files = {' '.join([*patterns][:3])}"
     )
-
-
-def _patterns(files: Sequence[Path]) -> list[str]:
-    """Return the most frequent patterns of names that match some files."""
-    names = Counter(file.name for file in files)
-    patterns = Counter(
-        file.name
-        if names[file.name] > 1 or len(files) == 1
-        else f"{file.parent.name}/*{file.suffix}"
-        if len(file.suffixes) == 1
-        else f"*{''.join(file.suffixes[-2:])}"
-        for file in files
-    )
-    return [pattern for pattern, _ in patterns.most_common(3)]
 
 
 def _folders(skill: Skill) -> tuple[Path, ...]:

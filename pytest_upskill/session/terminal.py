@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -253,16 +252,16 @@ def _not_in_batches(trials: Iterable[Trial], *, early_stop: bool) -> list[str]:
     if early_stop:
         why = "early stop needs the answers of each round before the next"
         return [f"upskill: --upskill-batch: {why}: all requests run as usual, at the full price"]
-    left_out = Counter[str]()
-    for trial in trials:
-        if trial.model.agent:
-            left_out["agents"] += 1
-        elif trial.chooses:
-            left_out["triggers, which take turns"] += 1
-        elif trial.model.provider not in HAVE_BATCHES:
-            left_out["hosts without batches"] += 1
-    why = " and ".join(f"{number} of {what}" for what, number in left_out.items())
-    return [f"upskill: --upskill-batch: trials that run as usual: {why}"] if why else []
+    usual = sum(
+        bool(trial.model.agent) or trial.chooses or trial.model.provider not in HAVE_BATCHES
+        for trial in trials
+    )
+    why = "of agents, of triggers, which take turns, and of hosts without batches"
+    return (
+        [f"upskill: --upskill-batch: {counted(usual, 'trial')} run as usual: {why}"]
+        if usual
+        else []
+    )
 
 
 def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
+from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.models import Model, ModelError, Request
 from pytest_upskill.project.files import read_state
 from pytest_upskill.project.messages import counted, safe_line
@@ -148,27 +148,10 @@ def update_catalogue(config: pytest.Config) -> int:
 
 def _folders(config: pytest.Config) -> list[Path]:
     """Return the folders that hold folders of skills, in and around the arguments."""
-    folders = {
-        skill.parent
-        for argument in config.args
-        for skill in _skills(config, Path(config.invocation_params.dir, argument.split("::")[0]))
-    }
-    return sorted(folders)
-
-
-def _skills(config: pytest.Config, start: Path) -> Iterator[Path]:
-    """Yield the folders of the skills below a folder, or of the one that a file belongs to."""
-    start = start.absolute()
-    if not start.is_dir():
-        start = start.parent
-    patterns = config.getini("norecursedirs")
-    for folder, names, files in os.walk(start):
-        # os.walk goes into the folders that remain in this list.
-        names[:] = sorted(
-            name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)
-        )
-        if "SKILL.md" in files:
-            yield Path(folder)
+    start = config.invocation_params.dir
+    named = [Path(start, argument.partition("::")[0]).absolute() for argument in config.args]
+    tops = [path if path.is_dir() else path.parent for path in named]
+    return sorted({folder.parent for top in tops for folder in skill_folders(top)})
 
 
 def _print(line: str) -> None:

@@ -270,4 +270,4 @@ def test_agents_and_triggers_are_named(
         "--upskill-batch", "--upskill-dry-run", "skills",
     )  # fmt: skip
 
-    result.stdout.fnmatch_lines(["upskill: --upskill-batch: trials that run as usual: *"])
+    result.stdout.fnmatch_lines(["upskill: --upskill-batch: 7 trials run as usual: *"])

@@ -291,5 +291,5 @@ def test_a_line_of_headers_that_cannot_be_read_is_refused_without_its_value(
 
     result = run_once("--upskill-models", "m=a@http://127.0.0.1:1/v1")
 
-    result.stderr.fnmatch_lines(["*upskill_headers: bad line '*': write 'label: NAME = VARIABLE'*"])
+    result.stderr.fnmatch_lines(["*upskill_headers: bad line '*': *"])
     assert "secret-value" not in result.stderr.str()

@@ -46,7 +46,7 @@ OFFLINE = ("--upskill-models", "offline")
         (("-o", "upskill_prices=m: 1"), "upskill_prices: bad line 'm: 1': write 'label = IN/OUT'*"),
         (
             ("-o", "upskill_prices=m = 1/2 cached 3"),
-            "upskill_prices: bad line *: cached tokens cannot cost more *",
+            "upskill_prices: m: cached tokens cannot cost more *",
         ),
     ],
 )
