@@ -17,7 +17,7 @@ from pytest_upskill.cases.skill_files import InstallError, with_files, with_hist
 from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.project.git import GitError
-from pytest_upskill.project.messages import safe_line
+from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.report.trajectory import last_steps
 from pytest_upskill.session.case_files import (
@@ -133,8 +133,12 @@ class TrialItem(ItemOutsidePackages):
     def runtest(self) -> None:
         """Fail if too few runs passed; arms to compare with never fail."""
         assert self.result is not None
-        if self.result.decides and not self.result.passed:
+        if self.result.failed:
             raise CaseFailed(failure(self.result))
+        if self.result.decides and self.result.left_open:
+            passes, runs = self.result.passes, counted(len(self.result.runs), "run")
+            why = f"{passes} of {runs} passed, and --upskill-early-stop requested no more"
+            raise pytest.skip.Exception(why, _use_item_location=True)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the report of a failed case, without a traceback."""

@@ -260,7 +260,13 @@ class TrialResult:
     @property
     def failed(self) -> bool:
         """Whether too few runs passed, whatever the missing ones would have shown."""
-        return self.decides and self.settled and not self.passed
+        return self.decides and self.settled and not self.passed and not self.left_open
+
+    @property
+    def left_open(self) -> bool:
+        """Whether an early stop ended the runs while they disagreed, and too few had passed."""
+        stopped = self.early_stop and self.skipped_runs > 0
+        return stopped and self.passes > 0 and not self.passed
 
     def required_passes(self, runs: int) -> int:
         """Return how many of so many runs must pass."""

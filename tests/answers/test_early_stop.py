@@ -10,6 +10,7 @@ from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.git_repository import commit_all
 from tests.loopback import Loopback
+from tests.scripted_model import Script
 
 CASES = budget_cases(5)
 
@@ -34,6 +35,19 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
     cases = junit.cases_of(Path("junit.xml")).values()
     spared = {junit.properties(case)["upskill.runs.spared"] for case in cases}
     assert spared == {"8", "80"}
+
+
+def test_a_case_whose_runs_disagree_is_neither_green_nor_red(run_once: Run, script: Script) -> None:
+    clear = {f"clear{number}": "++++++++++ ----------" for number in range(4)}
+    args = script(**clear, mixed="+-++++++++ ----------", never="---------- ----------")
+
+    result = run_once(*args, "--upskill-runs=10", "--upskill-early-stop", "-rs")
+
+    result.stdout.fnmatch_lines(
+        ["*helps, 1 failed*", "SKIPPED * 1 of 2 runs passed, and --upskill-early-stop requested no*"]
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes()["failed"] == 1
 
 
 def test_a_least_lift_takes_every_round(
