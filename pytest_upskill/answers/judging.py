@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.checks import CheckError
-from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, meaning_of
+from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, cause_of
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.judge import judge_request, read_judgement
 from pytest_upskill.grading.workspace import with_changes
@@ -69,7 +69,7 @@ class Judgements:
         except CheckError as error:
             self._unusable += 1
             if self._unusable >= MOST_UNUSABLE:
-                self._given_up = f"{GIVEN_UP}{meaning_of(str(error))}"
+                self._given_up = f"{GIVEN_UP}{cause_of(str(error))}"
             return replace(answer, error=str(error))
         self._unusable = 0
         return replace(answer, judged=judged)

@@ -64,23 +64,11 @@ MOST_UNUSABLE = 3
 GIVEN_UP = f"given up after {MOST_UNUSABLE} answers in a row without a usable judgement: "
 """What the error of a run contains if its judge was no longer asked."""
 
-NO_EVIDENCE = ("the quote ", "no evidence for ")
-"""What the reason begins with if it quotes nothing, or what the answer does not say."""
 
-_STRONGER = "choose a stronger model with --upskill-judge"
-_MEANINGS = {
-    "it stopped at max_tokens": (
-        "its reply is cut off: raise the limit with --upskill-param judge:max_tokens=16384"
-    ),
-    **dict.fromkeys(NO_EVIDENCE, f"it quotes what the answer does not say: {_STRONGER}"),
-}
-
-
-def meaning_of(error: str) -> str:
-    """Return what the error of an unusable judgement means, and its cure."""
-    reason = error.removeprefix(UNUSABLE)
-    known = (meaning for start, meaning in _MEANINGS.items() if reason.startswith(start))
-    return next(known, f"it does not reply in JSON as asked: {_STRONGER}")
+def cause_of(error: str) -> str:
+    """Return why a judgement is unusable, and the cure, without what the judge said."""
+    cause = error.removeprefix(UNUSABLE).partition("; the judge said ")[0]
+    return f"{cause}: choose a stronger model with --upskill-judge, or raise judge:max_tokens"
 
 
 @final

@@ -21,7 +21,6 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.judge import (
     INSTRUCTIONS,
     MESSAGE,
-    NO_EVIDENCE,
     REFERENCE,
     UNUSABLE,
     Judge,
@@ -32,7 +31,6 @@ from pytest_upskill.models import Completion, Model, Request
 MAX_TOKENS = 4096
 """Maximum output tokens of a judgement."""
 
-_MISQUOTED, _UNPROVED = NO_EVIDENCE
 _MOST_TRIES = 1000
 """Maximum number of braces in a reply that are tried as the start of JSON."""
 _ESCAPED_CHARACTER = re.compile(r"\\+u([0-9a-fA-F]{4})")
@@ -129,9 +127,9 @@ def _decision(verdict: _Verdict, statement: str, answer: str) -> CheckResult | s
         return " ".join(verdict.reason.split())
     quote = " ".join(verdict.quote.split())
     if not occurs(verdict.quote, answer):
-        raise CheckError(f"{UNUSABLE}{_MISQUOTED}{_cut(quote)!r} is not in the answer")
+        raise CheckError(f"{UNUSABLE}the quote {_cut(quote)!r} is not in the answer")
     if verdict.holds and not proves(verdict.quote, answer):
-        raise CheckError(f"{UNUSABLE}{_UNPROVED}{_cut(statement)!r}: the quote is {quote!r}")
+        raise CheckError(f"{UNUSABLE}no evidence for {_cut(statement)!r}: the quote is {quote!r}")
     outcome = (
         f'holds: "{_cut(quote)}"' if verdict.holds else f"does not hold: {_cut(verdict.reason)}"
     )
@@ -294,10 +292,7 @@ def occurs(quote: str, answer: str) -> bool:
     """
     # Before folding: what a copy puts around hides marks that count at the start of a line only.
     quote = quote.strip(_AROUND)
-    return any(
-        _contains(fold(answer, numbers=numbers), fold(quote, numbers=numbers))
-        for numbers in (True, False)
-    )
+    return _contains(fold(answer), fold(quote))
 
 
 def proves(quote: str, answer: str) -> bool:
@@ -305,17 +300,10 @@ def proves(quote: str, answer: str) -> bool:
     return len(fold(quote).strip(_EDGES)) >= min(MIN_QUOTE, len(fold(answer).strip(_EDGES)))
 
 
-def fold(text: str, *, numbers: bool = True) -> str:
-    """Return a text on one line, without the markup and spaces that a copy may lose.
-
-    Args:
-        text: Any text.
-        numbers: Whether to keep the numbers of lists.
-    """
+def fold(text: str) -> str:
+    """Return a text on one line, without the markup and spaces that a copy may lose."""
     text = unicodedata.normalize("NFC", text)
-    text = _LINE_MARK.sub("", _LINK.sub(r"\1", text))
-    if not numbers:
-        text = _NUMBER.sub("", text)
+    text = _NUMBER.sub("", _LINE_MARK.sub("", _LINK.sub(r"\1", text)))
     text = _ESCAPE.sub("", text).translate(_FOLDED).casefold()
     return " ".join(_LONE_DASHES.sub(" ", text).split())
 

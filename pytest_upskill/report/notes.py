@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
-from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, meaning_of
+from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, cause_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.lift import JUDGED_PAST, Lift
@@ -227,15 +227,14 @@ def unusable(judge: str, errors: Sequence[str], judged: int) -> Iterator[str]:
         errors: Why runs are missing, one line each.
         judged: Number of judgements that could be used.
     """
-    meanings = Counter(meaning_of(error) for error in errors if error.startswith(UNUSABLE))
-    if not meanings:
+    causes = [cause_of(error) for error in errors if error.startswith(UNUSABLE)]
+    if not causes:
         return
-    count, not_asked = meanings.total(), sum(GIVEN_UP in error for error in errors)
+    count, not_asked = len(causes), sum(GIVEN_UP in error for error in errors)
     given_up = f", and was not asked about {counted(not_asked, 'more answer')}" if not_asked else ""
-    ((meaning, _),) = meanings.most_common(1)
     yield (
         f"judge: {judge} gave no usable judgement on {count} of {count + judged} "
-        f"answers after two attempts{given_up}; mostly because {meaning}"
+        f"answers after two attempts{given_up}; for example, {causes[0]}"
     )
 
 

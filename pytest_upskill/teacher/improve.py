@@ -12,13 +12,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
-from pytest_upskill.project.messages import counted
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import BATCH, Kept, demand_for, keep_cases, plan_parts
 from pytest_upskill.teacher.confirmation import (
@@ -64,8 +63,7 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
         WorkError: The command cannot run as it was given.
     """
     terms, review = engine.terms, Review()
-    given = (settings.task, *terms.names, *(source.text for source in settings.sources))
-    drafts = terms.drafts(settings.name, "generate", *given)
+    drafts = terms.drafts(settings.name, "generate", settings)
     settings.check_output()
     check_models(engine)
     terms.check_sources(settings.sources, drafts, engine.say)
@@ -109,10 +107,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     terms, file, review = engine.terms, skill.folder / "SKILL.md", Review()
     content = read_file(file, MAX_TEXT_BYTES)
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    options = (settings.steps, settings.runs, settings.description, settings.task)
-    sources = (source.text for source in settings.sources)
-    given = (text, *terms.names, *map(str, options), *sources)
-    drafts = terms.drafts(skill.name, "refine", str(file), *given)
+    drafts = terms.drafts(skill.name, "refine", settings, str(file), text)
     settings = replace(settings, comments=drafts.comments(skill.name))
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
     skill = replace(skill, text=text, cases=tuple(cases))
@@ -149,8 +144,7 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
     """
     terms, file = engine.terms, skill.folder / CASE_FILE
     content = read_content(file)
-    given = (*terms.names, *(source.text for source in settings.sources))
-    drafts = terms.drafts(skill.name, "cases", str(skill.folder), *given)
+    drafts = terms.drafts(skill.name, "cases", settings, str(skill.folder))
     check_models(engine)
     if terms.consent.apply:
         check_clean(file)
@@ -166,8 +160,7 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
         engine.say(*_case_lines(kept))
         change = Change(file=file, old=content, new=with_cases(content, kept.entries))
         applied = terms.consent.apply_changes("Add them to", [change], engine.say)
-        next_step = _missing_for_refine([*skill.cases, *kept.cases])
-        return replace(outcome, decision="accepted", applied=applied, next_step=next_step)
+        return replace(outcome, decision="accepted", applied=applied)
 
     review = Review(plan=[*plan_lines(engine, *plan_parts(engine, demand))])
     start = CommandOutcome(command="cases", skill=skill.name)
@@ -316,15 +309,6 @@ def _too_few_reason(task: Task) -> str:
             "'pytest-upskill cases' propose some"
         )
     return "" if train else "no train case: add cases, or let 'pytest-upskill cases' propose some"
-
-
-def _missing_for_refine(cases: Iterable[Case]) -> str:
-    """Return how many cases are missing before the skill can be refined, "" if none are."""
-    _, holdout = split_cases(case for case in cases if case.checks)
-    if missing := missing_cases(len(holdout)):
-        needs = f"'pytest-upskill refine' needs about {counted(missing, 'case')} more"
-        return f"{needs}: add these with --apply, and run this again"
-    return ""
 
 
 def _case_lines(kept: Kept) -> Iterator[str]:

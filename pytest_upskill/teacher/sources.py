@@ -21,11 +21,8 @@ from pytest_upskill.project.messages import safe_line
 Kind = Literal["user", "assistant", "call", "error", "result", "text"]
 
 _SECTION = re.compile(r"\n(?=#{1,3} )")
-_FAILS = re.compile(r"error|traceback|exit code: [1-9]|\"exit_code\": ?[1-9]", re.IGNORECASE)
 _CODEX_CONTEXT = "<environment_context>"
 """Start of a message that Codex itself sends to the model."""
-_HEAD = 400
-"""Characters of an output that are searched for an error: Codex does not mark errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +101,7 @@ def _codex(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
             if not text.startswith(_CODEX_CONTEXT):
                 yield Event(kind=payload["role"], text=text)
         elif kind.endswith("_output"):
-            text = _text(payload.get("output"))
-            yield Event(kind="error" if _FAILS.search(text, 0, _HEAD) else "result", text=text)
+            yield Event(kind="result", text=_text(payload.get("output")))
         elif kind.endswith("_call"):
             given = (payload.get(key) for key in ("arguments", "input", "action"))
             called = next(filter(None, given), "")

@@ -113,14 +113,17 @@ class Terms:
     state: Path
     """The project's ``.upskill`` folder."""
 
-    @property
-    def names(self) -> list[str]:
-        """The teacher's full name, then those of the students in alphabetical order."""
-        return [self.teacher.resolved, *sorted(student.resolved for student in self.students)]
+    def drafts(self, name: str, command: str, settings: object, *more: str) -> Drafts:
+        """Return the folder of a command's drafts; the same command has the same folder.
 
-    def drafts(self, name: str, *identity: str) -> Drafts:
-        """Return the folder of a command's drafts, given a skill's name; see `Drafts`."""
-        return Drafts(self.state / "drafts", name, *identity)
+        Args:
+            name: The skill's name; "" if it has none yet.
+            command: The command's name.
+            settings: What the author wants.
+            more: The texts that it improves.
+        """
+        models = [self.teacher.resolved, *sorted(student.resolved for student in self.students)]
+        return Drafts(self.state / "drafts", name, command, *models, repr(settings), *more)
 
     def check_sources(self, sources: Sequence[Source], drafts: Drafts, say: Say) -> None:
         """Show what will be sent of the sources, write it into the drafts, and ask for consent.

@@ -239,11 +239,11 @@ def test_a_judge_without_a_usable_judgement_three_times_in_a_row_is_given_up(
     asked = sum(map(is_judgement, loopback.requests))
     assert usable + 6 <= asked <= usable + 8
     assert result.ret == NOT_MEASURED
-    cause = "it does not reply in JSON as asked: choose a stronger model with --upskill-judge"
+    cause = "it has no JSON object: choose a stronger model with --upskill-judge, or raise judge:max_tokens"  # noqa: E501
     lines = [line for line in result.outlines if line.startswith("judge: openai:judge gave no ")]
     assert len(lines) == 1
     assert "after two attempts, and was not asked about " in lines[0]
-    assert lines[0].endswith(f"; mostly because {cause}")
+    assert lines[0].endswith(f"; for example, {cause}")
     given_up = "judge: given up after 3 answers in a row without a usable judgement: "
     assert f"{given_up}{cause}" in result.stdout.str()
 

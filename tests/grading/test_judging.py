@@ -138,19 +138,16 @@ def test_a_reply_that_is_no_judgement_is_missing_data_and_shown(
 
 
 @pytest.mark.parametrize(
-    ("replies", "mostly"),
+    ("replies", "example"),
     [
-        (["It holds.", "It holds.", "{}"], "it does not reply in JSON as asked: choose a stronger"),
+        (["It holds.", "It holds.", "{}"], "it has no JSON object: choose a stronger"),
         ([json.dumps({"verdicts": [verdict(1, quote="made up"), verdict(2)]})],
-         "it quotes what the answer does not say: choose a stronger"),
-        ([json.dumps({"verdicts": [verdict(1, quote="csv"), verdict(2)]})],
-         "it quotes what the answer does not say: choose a stronger"),
-        (["It holds.", None, None],
-         "its reply is cut off: raise the limit with --upskill-param judge:max_tokens="),
+         "the quote 'made up' is not in the answer: choose a stronger"),
+        ([None, None], "it stopped at max_tokens: choose a stronger model with --upskill-judge"),
     ],
 )  # fmt: skip
 def test_unusable_judgements_are_one_line_with_the_judge_their_share_and_the_cure(
-    replies: list[str | None], mostly: str
+    replies: list[str | None], example: str
 ) -> None:
     errors = ["the host is down"]
     for reply in replies:
@@ -164,7 +161,7 @@ def test_unusable_judgements_are_one_line_with_the_judge_their_share_and_the_cur
     count = len(replies)
     assert line.startswith(
         f"judge: openai:small gave no usable judgement on {count} of {7 + count} answers "
-        f"after two attempts; mostly because {mostly}"
+        f"after two attempts; for example, {example}"
     )
     assert not list(unusable("openai:small", ["the host is down"], 7))
 

@@ -73,7 +73,7 @@ def test_a_rollout_of_codex_is_read() -> None:
     assert [(event.kind, event.text) for event in events] == [
         ("user", "Do it"),
         ("call", '{"command":["ls"]}'),
-        ("error", "error: no such file"),
+        ("result", "error: no such file"),
     ]
 
 
