@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from pytest_upskill.figures.wording import columns
 from pytest_upskill.project.messages import safe_line
 
 PROGRAM: Final = "pytest-upskill"
@@ -71,15 +70,6 @@ class Parser(argparse.ArgumentParser):
         raise CommandError(f"{message}: see {self.prog} --help")
 
 
-def can_print(text: str) -> bool:
-    """Return whether standard output can encode a text."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def say(*lines: str) -> None:
     """Write lines to standard output, with what a terminal or CI could take for commands shown."""
     sys.stdout.writelines(f"{safe_line(line)}\n" for line in lines)
@@ -88,12 +78,3 @@ def say(*lines: str) -> None:
 def warn(*lines: str) -> None:
     """Write lines to standard error in the same way."""
     sys.stderr.writelines(f"{safe_line(line)}\n" for line in lines)
-
-
-def cut(text: str, width: int) -> str:
-    """Return a text that takes at most so many columns, with dots where it was cut."""
-    if columns(text) <= width:
-        return text
-    while columns(text) > width - 3:
-        text = text[:-1]
-    return f"{text.rstrip()}..."

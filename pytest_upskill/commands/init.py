@@ -15,6 +15,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
+from pytest_upskill.checks.blocks import LANGUAGES, blocks
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
@@ -83,20 +84,11 @@ def _trial_run(folder: Path) -> str:
     return f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
 
 
-_FENCE = re.compile(
-    r"^(?P<mark>```++|~~~++)[ \t]*(?P<language>[\w+-]*).*?^(?P=mark)", re.MULTILINE | re.DOTALL
-)
+_FENCE = re.compile(r"^(```++|~~~++).*?^\1", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,4}\s+(.+?)\s*#*$", re.MULTILINE)
 _CODE_SPAN = re.compile(r"`([^`\n]{3,40})`")
 _TELLING = re.compile(r"[\d_./=:@-]|\w[A-Z]")
 """A code span with one of these is hardly said by chance."""
-_COMPILED: Mapping[str, str] = {
-    **dict.fromkeys(("python", "py", "python3"), "python"),
-    **dict.fromkeys(("cpp", "c++", "cc", "cxx"), "cpp"),
-    **dict.fromkeys(("cuda", "cu"), "cuda"),
-    "c": "c",
-}
-"""Languages of fenced blocks, by the names that Markdown has for them."""
 _SHOWN_LITERALS = 8
 _KINDS = (
     ("Every string must be in the answer; letter case is ignored.", "contains", 1),
@@ -154,8 +146,8 @@ def _fact_cases(text: str) -> list[Mapping[str, Any]]:
 
 def _code(text: str) -> list[Mapping[str, Any]]:
     """Return a case for the first language of the skill's blocks that can be built."""
-    languages = (_COMPILED.get(match["language"].lower()) for match in _FENCE.finditer(text))
-    language = next(filter(None, languages), None)
+    found = (block.language for block in blocks(text))
+    language = next((each for each in found if each in LANGUAGES), None)
     if language is None:
         return []
     note = "The code of the answer must build. Add 'run' with tests that it must pass."

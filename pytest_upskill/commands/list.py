@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,6 @@ from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
     CommandError,
-    cut,
     say,
 )
 from pytest_upskill.commands.skill_folder import own_cases
@@ -61,7 +61,7 @@ def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterat
         where = folder.relative_to(top).as_posix()
         yield f"  {name}" if where in {name, "."} else f"  {name} ({where})"
         if description:
-            yield f"    {cut(safe_line(description), width - 4)}"
+            yield f"    {textwrap.shorten(description, width - 4, placeholder='...')}"
         yield from (f"    {line}" for line in [*lines, *(_list_files(folder) if verbose else ())])
 
 
@@ -89,7 +89,7 @@ def _describe(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[s
     if not with_cases and not problems:
         lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
     lines += _latest_verdicts({skill.case_file.resolve() for skill in with_cases}, history)
-    return skill.name, " ".join(description.split()), lines
+    return skill.name, safe_line(description), lines
 
 
 def _latest_verdicts(case_files: Collection[Path], history: Sequence[Series]) -> Iterator[str]:

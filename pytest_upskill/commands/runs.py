@@ -12,19 +12,17 @@ from pytest_upskill import STATE
 from pytest_upskill.commands.command import (
     PASSED,
     CommandError,
-    can_print,
     repeatable,
     say,
     warn,
     whole_number_type,
 )
 from pytest_upskill.project.files import write_file
-from pytest_upskill.project.messages import closest
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.page import write_history_html
 from pytest_upskill.report.history.runs import History, read_history
-from pytest_upskill.report.history.terminal import BLOCKS, lines
+from pytest_upskill.report.history.terminal import lines
 
 _LAST = 10
 
@@ -75,8 +73,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.html is not None:
         _write(options.html, write_history_html(history))
     if options.csv is None and options.html is None:
-        shown = lines(history, options.metric, last=options.last, blocks=can_print("".join(BLOCKS)))
-        say(*shown)
+        unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        say(*lines(history, options.metric, last=options.last, blocks=unicode))
     _warn_about_omitted(history)
     return PASSED
 
@@ -99,14 +97,12 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
     Raises:
         CommandError: There is no such skill or model in it.
     """
-    known_skills = {series.skill for series in history.series}
-    known_models = {series.model for series in history.series}
-    for what, chosen, known in (("skill", skills, known_skills), ("model", models, known_models)):
+    for what, chosen in (("skill", skills), ("model", models)):
+        known = {getattr(series, what) for series in history.series}
         for name in chosen:
             if name not in known:
-                close = closest(name, known)
-                hint = f"did you mean {close!r}?" if close else f"it has {', '.join(sorted(known))}"
-                raise CommandError(f"the history has no {what} {name!r}: {hint}")
+                names = ", ".join(sorted(known))
+                raise CommandError(f"the history has no {what} {name!r}: it has {names}")
     kept = [
         series
         for series in history.series

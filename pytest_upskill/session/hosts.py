@@ -30,7 +30,7 @@ from pytest_upskill.models.keys import (
     missing_key,
 )
 from pytest_upskill.models.served_models import served_models
-from pytest_upskill.project.messages import closest
+from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN
 from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.session.resources import RESOURCES
@@ -150,8 +150,9 @@ def _open(model: Model, endpoint: Endpoint) -> Client:
 def model_problems(model: Model) -> list[str]:
     """Return why requests to a model cannot be sent, one line for each reason."""
     if model.is_language_model and model.provider not in BY_PREFIX:
-        close = closest(model.provider, [*BY_PREFIX, *AGENTS])
-        suggestion = f" (did you mean '{close}:'?)" if close else ""
+        suggestion = did_you_mean(
+            f"{model.provider}:", [f"{each}:" for each in (*BY_PREFIX, *AGENTS)]
+        )
         # An '@' may stand between a password and a host; before digits it begins a version.
         shown = re.sub(r":[^:]*@(?!\d+$)", f":{HIDDEN}@", model.address)
         line = (

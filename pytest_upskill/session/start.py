@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.session.case_files import catalogues_of
-from pytest_upskill.session.failures import ShorterFailures
 from pytest_upskill.session.fetching import FetchedAnswers
 from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.outgoing import Outgoing, redacted_logs
@@ -26,7 +25,7 @@ from pytest_upskill.session.report_files import Files, JUnit
 from pytest_upskill.session.resources import set_up
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.selection import Selection
-from pytest_upskill.session.terminal import Terminal, baseline_status
+from pytest_upskill.session.terminal import Terminal
 
 if TYPE_CHECKING:
     from pytest_upskill.session.xdist import Controller
@@ -83,7 +82,6 @@ class Reporting:
         self._answers = answers
         self._results = Results(config, selection)
         self._terminal = Terminal(config, self._results)
-        self._failures = ShorterFailures(config)
         self._junit = JUnit(config)
         self._files = Files(config)
 
@@ -98,7 +96,7 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> object:
         """Return letters and words of our own for baselines and repeated errors."""
-        return self._failures.status(report) or baseline_status(report)
+        return self._terminal.status(report)
 
     # First: pytest's writer of JUnit XML drops a test after its teardown report.
     @pytest.hookimpl(tryfirst=True)
@@ -125,7 +123,7 @@ class Reporting:
         """Complete JUnit XML, set the exit status, and write the report files."""
         self._junit.add_figures(self._results.reported)
         self._results.decide_exit_code(session)
-        self._failures.shorten()
+        self._terminal.shorten_failures()
         if self._results.report is not None:
             self._files.write(self._results.report, session, exitstatus)
 
@@ -134,6 +132,5 @@ class Reporting:
     ) -> None:
         """Print what was found, and what it cost."""
         self._files.print_names(terminalreporter)
-        self._failures.print_number(terminalreporter)
         self._terminal.print_results(terminalreporter)
         self._terminal.print_costs(terminalreporter, exitstatus)

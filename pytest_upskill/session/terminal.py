@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 import pytest
 
@@ -11,7 +13,7 @@ from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import money, original_cost
+from pytest_upskill.figures.wording import ANSWER, money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import runs_of
@@ -30,6 +32,9 @@ from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
 from pytest_upskill.trials.trial import Trial
 
+_ANSWER_LINES = 20
+"""Lines of an answer that are printed."""
+
 
 class Terminal:
     """What is printed through pytest's reporter, with respect to -q, -v and --color."""
@@ -39,6 +44,8 @@ class Terminal:
         self._settings = config.stash[SETTINGS]
         self._resources = config.stash[RESOURCES]
         self._results = results
+        self._first_with_error: dict[str, str] = {}
+        """The first node id with an error, by the error without numbers."""
 
     def header(self) -> list[str]:
         """Return the models and the number of runs."""
@@ -49,6 +56,23 @@ class Terminal:
         without = f", {baseline} without the skill" if baseline else ""
         runs = f"{self._settings.runs}{without}{why if single else ''}"
         return lines_of(f"upskill: {models}; runs: {runs}", self._config)
+
+    def status(self, report: pytest.TestReport) -> object:
+        """Return letters and words of our own for baselines and repeated errors."""
+        if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
+            return _baseline_status(report)
+        # Not longreprtext: under pytest-xdist it begins with the worker's name.
+        cause = _without_numbers(str(report.longrepr))
+        first = self._first_with_error.setdefault(cause, report.nodeid)
+        # Those of another category are not printed in full.
+        return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
+
+    def shorten_failures(self) -> None:
+        """Cut the answers of the failures that pytest will print; reports have all of them."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and self._config.get_verbosity() <= 0:
+            failed = reporter.stats.get("failed", [])
+            failed[:] = map(_with_short_answers, failed)
 
     def print_results(self, reporter: pytest.TerminalReporter) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session."""
@@ -156,7 +180,37 @@ class Terminal:
             write(reporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
-def baseline_status(
+_NUMBER = re.compile(
+    r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|(?<!\w)(?:\d+(?:[.,]\d+)*(?:ms|s|m|h)?)+(?!\w)"
+)
+"""Numbers that differ between errors with one cause, and before them what does not."""
+
+
+def _without_numbers(error: str) -> str:
+    """Return an error without counts, seconds and ids, but with names, statuses and ports."""
+    label, colon, text = error.partition(": ")
+    return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)
+
+
+def _with_short_answers(report: pytest.TestReport) -> pytest.TestReport:
+    """Return a copy of a report with the beginning of each answer."""
+    short = copy(report)
+    short.sections = [
+        (name, _beginning(text) if name == ANSWER else text) for name, text in report.sections
+    ]
+    return short
+
+
+def _beginning(answer: str) -> str:
+    lines = answer.splitlines(keepends=True)
+    hidden = len(lines) - _ANSWER_LINES
+    # One hidden line would take as much room as the note about it.
+    if hidden <= 1:
+        return answer
+    return f"{''.join(lines[:_ANSWER_LINES])}[... {hidden} more lines; -v shows them]\n"
+
+
+def _baseline_status(
     report: pytest.TestReport,
 ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """Return a letter and word of its own for a trial that never fails, counted as passed."""

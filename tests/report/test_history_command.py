@@ -115,7 +115,7 @@ def test_skills_and_models_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["-s", "bilink"], "the history has no skill 'bilink': did you mean 'billing'?"),
+        (["-s", "bilink"], "the history has no skill 'bilink': it has billing"),
         (["-m", "gpt"], "the history has no model 'gpt': it has haiku"),
         (["-d", "nowhere"], "no runs yet: there is no folder nowhere: pytest-upskill eval *"),
         (["-d", "empty"], "no runs in empty; bad.json: not a report *: pytest-upskill eval *"),

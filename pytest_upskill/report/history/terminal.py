@@ -14,7 +14,7 @@ _BAR = 20
 """Characters of a bar."""
 _BRANCH = 14
 """Most characters of a branch."""
-BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
+_BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
 """Characters of a bar, full and empty."""
 LEGEND = "lift: in percentage points, with its 95 % interval"
 TRIGGER_LEGEND = (
@@ -156,6 +156,6 @@ def _change(without: float | None, with_: float | None, metric: Metric) -> str:
 
 def bar(value: float | None, most: float, blocks: bool) -> str:
     """Return a bar as long as a value is of the most; empty without a value."""
-    full, empty = BLOCKS if blocks else ("#", ".")
+    full, empty = _BLOCKS if blocks else ("#", ".")
     length = round(_BAR * value / most) if value and most else 0
     return full * length + empty * (_BAR - length)
