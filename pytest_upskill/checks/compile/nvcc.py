@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,6 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import AtMost, Compile
 from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
 from pytest_upskill.checks.compile.device_code import (
-    MAGIC,
     Function,
     check_instruction,
     check_limit,
@@ -33,6 +32,7 @@ from pytest_upskill.checks.compile.toolchain import (
     run_trusted,
     wheel_programs,
 )
+from pytest_upskill.project.messages import counted
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 
@@ -41,24 +41,6 @@ SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 _VERSION = re.compile(r"release (\d+\.\d+)")
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
 _CUBIN = "../tmp/built.cubin"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DeviceCode:
-    """The files that nvcc generated from an answer."""
-
-    ptx: tuple[str, ...]
-    kernels: AbstractSet[str]
-    """Names of the kernels with machine code, the only proof that a kernel was compiled."""
-
-    @classmethod
-    def of(cls, files: Sequence[bytes]) -> _DeviceCode:
-        cubins = (file for file in files if file.startswith(MAGIC))
-        texts = (file for file in files if not file.startswith(MAGIC))
-        return cls(
-            ptx=tuple(text.decode("utf-8", "replace") for text in texts),
-            kernels=frozenset(chain.from_iterable(map(kernels, cubins))),
-        )
 
 
 class Cuda(Compiler):
@@ -85,21 +67,21 @@ class Cuda(Compiler):
             )
         built = super().build(sources, check, sandbox)
         diagnostics = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
-        code = _DeviceCode.of(built.kept)
+        ptx = [text.decode("utf-8", "replace") for text in built.kept]
         built = replace(built, diagnostics=diagnostics, kept=())
         if not built.passed:
             return built
-        if not code.kernels:
+        names = set(chain.from_iterable(map(kernels, ptx)))
+        if not names:
             message = (
                 "no kernel was compiled: none is marked __global__, "
                 "or only templates that nothing instantiates"
             )
             return replace(built, passed=False, message=message)
-        count = f"{len(code.kernels)} kernel{'s' if len(code.kernels) > 1 else ''}"
         return replace(
             built,
-            message=f"{built.message}, {count}",
-            required=tuple(self._require(check, code, sandbox)),
+            message=f"{built.message}, {counted(len(names), 'kernel')}",
+            required=tuple(self._require(check, ptx, names, sandbox)),
         )
 
     def programs(self, check: Compile) -> Iterator[Path]:
@@ -109,27 +91,29 @@ class Cuda(Compiler):
         yield from (command.program, self._host, self._toolkit / "bin" / "ptxas", *command.path)
 
     def _require(
-        self, check: Compile, code: _DeviceCode, sandbox: Sandbox
+        self, check: Compile, ptx: Sequence[str], names: AbstractSet[str], sandbox: Sandbox
     ) -> Iterator[CheckResult]:
         """Check the limits and instructions that the case requires of the device code."""
         functions: list[Function] = []
         if any(isinstance(each, AtMost) for each in check.requires):
-            functions = self._functions(check, code, sandbox)
+            functions = self._functions(check, ptx, names, sandbox)
         for requirement in check.requires:
             if isinstance(requirement, AtMost):
                 yield check_limit(requirement, functions)
             else:
-                instructions = chain.from_iterable(map(ptx_instructions, code.ptx))
+                instructions = chain.from_iterable(map(ptx_instructions, ptx))
                 yield check_instruction(requirement, instructions)
 
-    def _functions(self, check: Compile, code: _DeviceCode, sandbox: Sandbox) -> list[Function]:
+    def _functions(
+        self, check: Compile, ptx: Sequence[str], names: AbstractSet[str], sandbox: Sandbox
+    ) -> list[Function]:
         """Return the resource usage of functions, from separate runs of ptxas on the PTX.
 
         In the output of the first build, text that the front end prints could imitate it.
         """
-        printed = "\n".join(self._figures(check, ptx, sandbox) for ptx in code.ptx)
+        printed = "\n".join(self._figures(check, each, sandbox) for each in ptx)
         functions = read_functions(printed)
-        if unknown := code.kernels - {function.name for function in functions}:
+        if unknown := names - {function.name for function in functions}:
             raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
         return functions
 
@@ -174,7 +158,7 @@ class Cuda(Compiler):
             smallest="__global__ void smallest() {}\n",
             homes=(self._toolkit, *homes_of([self._host])),
             listing=("-Xcompiler", "-H"),
-            keep=(".ptx", ".cubin"),
+            keep=(".ptx",),
             path=(self._host.parent,),
         )
 
