@@ -27,7 +27,7 @@ from pytest_upskill.answers.recording import (
 )
 from pytest_upskill.models import AgentRun, Completion, Look, Model, Request
 from pytest_upskill.project.files import read_state, write_file
-from pytest_upskill.project.git import GitError, changed_files, has_remote, merge_base
+from pytest_upskill.project.git import GitError, has_remote, is_changed, merge_base
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 
@@ -230,7 +230,7 @@ _DEFAULT_BRANCHES = ("HEAD", "main", "master")
 def changed_recordings(
     cache: Cache, environ: Mapping[str, str], refs: Sequence[str | None]
 ) -> list[str]:
-    """Return a line for each recording that differs from where the branch began.
+    """Return a line that says so if recordings differ from where the branch began.
 
     Args:
         cache: The recordings.
@@ -239,8 +239,7 @@ def changed_recordings(
             skipped.
 
     Returns:
-        A line with the counts, then one for each recording, the edited ones first; nothing if none
-        changed, or if there is no repository; one line with the reason if git cannot tell.
+        Nothing if none changed, or if there is no repository; the reason if git cannot tell.
     """
     if not cache.folder.is_dir():
         return []
@@ -253,33 +252,13 @@ def changed_recordings(
     for ref in (*filter(None, refs), *targets, *defaults):
         try:
             commit = merge_base(cache.folder, ref)
-            return _lines(cache, changed_files(commit, cache.folder), f"{ref} ({commit[:7]})")
+            if not is_changed(commit, cache.folder):
+                return []
         except GitError as error:
             problem = problem or str(error)
+            continue
+        cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.folder})"
+        return [f"recordings changed since {ref}, on which this replay's results rest: {cure}"]
     if "not in a git repository" in problem or "git is not installed" in problem:
         return []
     return [f"recordings: cannot tell which of them this branch changed: {problem}"]
-
-
-def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
-    files = {name: letter for name, letter in changed.items() if name.endswith(".json")}
-    added = sorted(name for name, letter in files.items() if letter == "A")
-    deleted = sorted(name for name, letter in files.items() if letter == "D")
-    edited = sorted(files.keys() - {*added, *deleted})
-    if not files:
-        return []
-    subjects: dict[str, str] = {}
-    for file, recording in cache.recordings(agents=True):
-        with suppress(ValueError):
-            subjects[file.relative_to(cache.folder).as_posix()] = recording.subject
-    groups = {"edited": edited, "added": added, "deleted": deleted}
-    counts = ", ".join(f"{len(names)} {change}" for change, names in groups.items() if names)
-    total = f"recordings changed since {since}: {counts}; review them like code"
-    return [
-        f"{total}, as this replay's results rest on them",
-        *(_line(change, name, subjects) for change, names in groups.items() for name in names),
-    ]
-
-
-def _line(change: str, name: str, subjects: Mapping[str, str]) -> str:
-    return f"{change}: {name} ({subjects[name]})" if name in subjects else f"{change}: {name}"

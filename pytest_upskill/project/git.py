@@ -182,24 +182,6 @@ def has_remote(folder: Path) -> bool:
     return bool(git_output(folder, "remote"))
 
 
-def changed_files(commit: str, folder: Path) -> dict[str, str]:
-    """Return the files in a folder that differ from a commit, with untracked but no ignored files.
-
-    Returns:
-        Maps paths relative to the folder to git's letters: ``A`` added, ``M`` modified,
-        ``D`` deleted, and so on.
-
-    Raises:
-        GitError: A git command fails.
-    """
-    arguments = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
-    fields = iter(output_of(folder, *arguments).decode("utf-8", "surrogateescape").split("\0"))
-    found = {name: letter for letter, name in zip(fields, fields, strict=False)}
-    new = output_of(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
-    names = new.decode("utf-8", "surrogateescape").split("\0")
-    return found | {name: "A" for name in names if name}
-
-
 def is_changed(commit: str, folder: Path) -> bool:
     """Return whether a folder differs from a commit.
 

@@ -34,8 +34,6 @@ from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.result import RunResult, TrialRecord, TrialResult
 
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-_SHOWN_RECORDINGS = 11
-"""Lines about changed recordings without -v: the total, and ten recordings."""
 
 
 class Files:
@@ -47,7 +45,7 @@ class Files:
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._recordings: list[str] = []
-        """Lines about the recordings of a replay that the branch changed."""
+        """A line about the recordings of a replay, if the branch changed some."""
 
     def write(self, report: Report, session: pytest.Session, exitstatus: int) -> None:
         """Write the reports; if one cannot be written, set the exit status to an error.
@@ -79,13 +77,8 @@ class Files:
         for problem in self._problems:
             reporter.line(safe_line(problem), red=True)
         # Also with -q: an edited recording can make any test pass.
-        shown = self._recordings
-        if self._config.get_verbosity() <= 0:
-            shown = shown[:_SHOWN_RECORDINGS]
-        for line in shown:
+        for line in self._recordings:
             reporter.line(safe_line(line), yellow=True)
-        if hidden := len(self._recordings) - len(shown):
-            reporter.line(f"and {hidden} more recordings: -v lists them", yellow=True)
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))

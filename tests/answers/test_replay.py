@@ -167,17 +167,10 @@ def test_a_replay_names_the_recordings_that_the_branch_changed(
 
     result = run_once(*recorded, "-q", *(f"--upskill-{name}=r.{name}" for name in ("md", "html")))
 
-    edited = f"edited: {first.parent.name}/{first.name} (billing::budget[[]*] run 1)"
-    expected = [
-        "recordings changed since origin/main (*): 1 edited, 1 added, 1 deleted; review them *",
-        edited,
-        f"added: {second.parent.name}/other.json (billing::budget[[]*] run 1)",
-        f"deleted: {second.parent.name}/{second.name}",
-    ]
-    result.stdout.fnmatch_lines(expected)
+    said = "recordings changed since origin/main, on which"
+    result.stdout.fnmatch_lines([f"{said} *: review them like code (git diff --stat *recordings)"])
     for name in ("md", "html"):
-        page = pytester.path.joinpath(f"r.{name}").read_text("utf-8")
-        assert f"edited: {first.parent.name}/{first.name} (billing::budget[" in page
+        assert said in pytester.path.joinpath(f"r.{name}").read_text("utf-8")
 
 
 def test_a_replay_says_that_changes_of_recordings_are_unknown(
@@ -208,4 +201,4 @@ def test_the_target_of_a_pull_request_is_what_recordings_are_compared_with(
 
     result = run_once(*recorded)
 
-    result.stdout.fnmatch_lines(["recordings changed since origin/release (*): 1 edited; *"])
+    result.stdout.fnmatch_lines(["recordings changed since origin/release, *"])
