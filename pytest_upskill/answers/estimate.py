@@ -8,7 +8,7 @@ typical lengths.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -148,11 +148,8 @@ class Past:
 
     def likely(self, request: Request, host: Host, typical: _Length) -> Likely:
         """Return the likely cost and seconds of a request."""
-        same, *similar = _keys(request_fields(request, host.url))
-        if past := self._recorded.get(same):
-            known = [cost for each in past if (cost := self._cost(request, each)) is not None]
-            return Likely(fmean(known) if known else None, _seconds(past, typical))
-        past = next((found for key in similar if (found := self._recorded.get(key))), [])
+        keys = _keys(request_fields(request, host.url))
+        past = next((found for key in keys if (found := self._recorded.get(key))), [])
         outputs = [each.output_tokens for each in past if each.output_tokens is not None]
         inputs = [each.input_tokens for each in past if each.input_tokens is not None]
         output = fmean(outputs) if outputs else typical.output
@@ -165,10 +162,8 @@ class Past:
             output_tokens=min(round(output), max_output_tokens(request)),
             cache_read_tokens=_cached_tokens(request) if host.caches_prompts else 0,
         )
-        return Likely(self._cost(request, completion), _seconds(past, typical))
-
-    def _cost(self, request: Request, completion: Completion) -> float | None:
-        return self.prices.cost(request.model, completion)
+        usd = self.prices.cost(request.model, completion)
+        return Likely(usd, _seconds(past, typical))
 
 
 def _seconds(past: Iterable[Completion], typical: _Length) -> float:
@@ -281,23 +276,17 @@ def _missing_answers(
     return missing
 
 
-def _missing_choices(trial: Trial, load: Load) -> Iterator[_Missing]:
-    """Yield a trigger trial's answers that are not recorded, grouped by the steps that are."""
-    runs_by_step = Counter[int]()
-    for run in range(trial.runs):
-        *recorded, (_, last) = recorded_steps(trial, run, load)
-        if last is None:
-            runs_by_step[len(recorded)] += 1
-    if runs_by_step:
-        requests = longest_requests(request(trial, run=0))
-        for step, runs in runs_by_step.items():
-            left = requests[step:]
-            shares = (_FURTHER_STEPS if number else 1 for number in range(len(left)))
-            # A real turn is far shorter than the longest.
-            short = (replace(each, turns=()) for each in left)
-            typical = _RUN if trial.model.agent else _CHOICE
-            likely = tuple(zip(short, shares, strict=True))
-            yield _Missing(tuple(left), runs, likely, typical)
+def _missing_choices(trial: Trial, load: Load) -> list[_Missing]:
+    """Return a trigger trial's answers that are not recorded, each with all of its requests."""
+    ends = [[*recorded_steps(trial, run, load)][-1] for run in range(trial.runs)]
+    runs = sum(completion is None for _, completion in ends)
+    if not runs:
+        return []
+    first, *further = longest_requests(request(trial, run=0))
+    # A real turn is far shorter than the longest.
+    likely = ((first, 1.0), *((replace(each, turns=()), _FURTHER_STEPS) for each in further))
+    typical = _RUN if trial.model.agent else _CHOICE
+    return [_Missing((first, *further), runs, likely, typical)]
 
 
 def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Missing]:
