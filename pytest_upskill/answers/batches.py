@@ -40,7 +40,6 @@ _QUIET_S = 1.0
 """Seconds without a further request after which a batch is submitted."""
 _MOST_REQUESTS = 500
 """Number of requests in a batch, whose results are read at once."""
-_REPEATS = 2
 _FIRST_POLL_S, _LONGEST_POLL_S = 1.0, 30.0
 _FORGOTTEN_S = 3 * 86_400.0
 """Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
@@ -203,20 +202,13 @@ class BatchClient:
             completion = await left
             if completion is not None:
                 return completion
-        for repeats in range(_REPEATS + 1):
-            if not self._has_batches:
-                break
+        if self._has_batches:
             reservation = await self._budget.reserve(request, share=PRICE)
             outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
             self._queue[request.model].append(_Item(request, reservation, outcome))
             self._added.set()
-            try:
+            with suppress(_NoBatches):
                 return await outcome
-            except _NoBatches:
-                break
-            except ProviderError as error:
-                if repeats == _REPEATS or not error.retryable:
-                    raise
         return await self._direct.complete(request)
 
     async def aclose(self) -> None:

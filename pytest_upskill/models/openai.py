@@ -227,12 +227,6 @@ _NO_MAX_TOKENS = re.compile(
     r"\A(?=.*max_completion_tokens)(?=.*(instead|unsupported|not (supported|compatible)))",
     re.IGNORECASE | re.DOTALL,
 )
-_NO_COMPLETION_LIMIT = re.compile(
-    r"(un(supported|recognized|known|expected)|extra|not (permitted|allowed|supported)).*"
-    r"max_completion_tokens|max_completion_tokens.*(unsupported|not (permitted|allowed|supported)"
-    r"|extra)",
-    re.IGNORECASE,
-)
 _MAX_CHARS = 4000
 """Number of characters of an error message that are searched."""
 
@@ -275,8 +269,6 @@ class Dialect:
             return replace(self, has_system_role=False)
         if self.limit_name == "max_tokens" and _NO_MAX_TOKENS.search(error):
             return replace(self, limit_name="max_completion_tokens")
-        if self.limit_name == "max_completion_tokens" and _NO_COMPLETION_LIMIT.search(error):
-            return replace(self, limit_name="max_tokens")
         return self
 
 
