@@ -19,10 +19,9 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.project import RUNS, project_folder
-from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.page import write_history_html
 from pytest_upskill.report.history.runs import History, read_history
-from pytest_upskill.report.history.terminal import lines
+from pytest_upskill.report.history.terminal import lines, write_csv
 
 _LAST = 10
 

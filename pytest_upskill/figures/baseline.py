@@ -72,8 +72,6 @@ class Baseline:
     """Day of the run, ISO 8601, in UTC."""
     version: str
     """Version of pytest-upskill."""
-    skill_digest: str
-    """Digest of the skill block."""
     cases: tuple[BaselineCase, ...]
     """Cases in the order of their ids."""
 
@@ -220,7 +218,6 @@ def baseline_of(cell: Cell) -> Baseline:
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),
         version=version("pytest-upskill"),
-        skill_digest=pairs[0][0].skill_digest,
         cases=tuple(sorted(cases, key=lambda case: case.id)),
     )
 

@@ -21,18 +21,6 @@ NO_SKILL = "(no skill)"
 BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
 
 
-@dataclass(frozen=True, slots=True)
-class Rate(stats.Estimate):
-    """A mean over queries, with its interval for n = number of queries."""
-
-    queries: int
-
-    @property
-    def counted_queries(self) -> str:
-        """The number of queries, with the noun."""
-        return counted(self.queries, "query", "queries")
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Confusion:
     """How often one skill was wanted and another one, or none, was chosen."""
@@ -62,12 +50,12 @@ class Triggers:
     subject: ClassVar[str] = "the choice"
 
     @cached_property
-    def recall(self) -> Rate | None:
+    def recall(self) -> stats.Estimate | None:
         """Share of the queries that should trigger the skill for which a right one is chosen."""
         return _rate(self._right_choices)
 
     @cached_property
-    def false_triggers(self) -> Rate | None:
+    def false_triggers(self) -> stats.Estimate | None:
         """Share of the other queries for which the skill is chosen by mistake."""
         return _rate(self._hits_by_query(wanted=False))
 
@@ -108,11 +96,15 @@ class Triggers:
     def sentence(self) -> str:
         """The figures, with their intervals."""
         parts = []
-        if recall := self.recall:
-            parts.append(f"recall {rate_text(recall)} on {recall.counted_queries} that should")
-        if false := self.false_triggers:
-            text = f"{rate_text(false)} on {false.counted_queries} that should not"
-            parts.append(f"false triggers {text}")
+        for name, rate, wanted in (
+            ("recall", self.recall, True),
+            ("false triggers", self.false_triggers, False),
+        ):
+            if rate:
+                asked = sum(bool(query.runs) for query in self._queries(wanted=wanted))
+                should = "should" if wanted else "should not"
+                queries = counted(asked, "query", "queries")
+                parts.append(f"{name} {rate_text(rate)} on {queries} that {should}")
         if self.precision is not None:
             parts.append(f"precision {percent(self.precision)}%")
         return ", ".join(parts) or "no query has a valid run"
@@ -196,12 +188,12 @@ def _counts(queries: Iterable[_Hits]) -> list[stats.QueryCounts]:
     return [stats.QueryCounts(hits, len(trial.runs)) for trial, hits in queries]
 
 
-def _rate(queries: Sequence[_Hits]) -> Rate | None:
+def _rate(queries: Sequence[_Hits]) -> stats.Estimate | None:
     counts = _counts(queries)
     estimate, interval = stats.query_rate(counts), stats.query_interval(counts)
     if estimate is None or interval is None:
         return None
-    return Rate(estimate, *interval, sum(bool(query.runs) for query in counts))
+    return stats.Estimate(estimate, *interval)
 
 
 def _rate_if(queries: Sequence[_Hits], *, hit: bool) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,7 @@ from datetime import datetime
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.git import Revision
-from pytest_upskill.trials.result import RunResult, SkippedCase, TrialResult, Unmeasured
+from pytest_upskill.trials.result import RunResult, TrialResult, Unmeasured
 
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""
@@ -81,18 +80,13 @@ class Report:
     @property
     def unmeasured_skills(self) -> list[Unmeasured]:
         """Skills on models that no session measured."""
-        measured = {
-            (cell.path, cell.skill, cell.model) for cell in (gate.cell for gate in self.gates)
-        }
-        cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
-        for session in self.sessions:
-            for each in session.unmeasured:
-                cases[each.path, each.skill, each.model].update(each.cases)
-        return sorted(
-            Unmeasured(path=path, skill=skill, model=model, cases=tuple(sorted(skipped)))
-            for (path, skill, model), skipped in cases.items()
-            if (path, skill, model) not in measured
-        )
+        measured = {(gate.cell.path, gate.cell.skill, gate.cell.model) for gate in self.gates}
+        return [
+            each
+            for session in self.sessions
+            for each in session.unmeasured
+            if (each.path, each.skill, each.model) not in measured
+        ]
 
 
 def runs_of(gates: Iterable[Gate]) -> Iterator[RunResult]:

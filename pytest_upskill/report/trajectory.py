@@ -84,9 +84,10 @@ def shown_files(run: AgentRun) -> list[WorkspaceFile]:
 
 
 def _own_files(run: AgentRun) -> list[WorkspaceFile]:
-    names = {file.name for file in run.changed} - {*run.of_setup}
     return [
-        each for each in run.changed if each.name in names and not _BY_PROGRAMS.search(each.name)
+        file
+        for file in run.changed
+        if file.name not in run.of_setup and not _BY_PROGRAMS.search(file.name)
     ]
 
 

@@ -16,7 +16,6 @@ from pytest_upskill.stats.intervals import (
     lift_interval,
     pass_at_k,
     pass_hat_k,
-    pass_rate_interval,
     population_interval,
 )
 from pytest_upskill.stats.judged import (
@@ -27,7 +26,6 @@ from pytest_upskill.stats.judged import (
     JudgedCase,
     JudgedRuns,
     Label,
-    Stratum,
     agreement,
     answers_of,
     correct_lift,
@@ -65,7 +63,6 @@ __all__ = [
     "JudgedRuns",
     "Label",
     "QueryCounts",
-    "Stratum",
     "Verdict",
     "agreement",
     "answers_of",
@@ -83,7 +80,6 @@ __all__ = [
     "mixed",
     "pass_at_k",
     "pass_hat_k",
-    "pass_rate_interval",
     "population_interval",
     "query_interval",
     "query_rate",

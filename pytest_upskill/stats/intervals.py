@@ -15,24 +15,10 @@ _HALVINGS = 60
 _FRACTION_TERMS = 60
 
 
-def pass_rate_interval(passes: int, runs: int, level: float = 0.95) -> Interval | None:
-    """Return Wilson's score interval of an arm's pass rate (Wilson 1927, JASA 22:209-212).
+def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
+    """Return Wilson's score interval of a rate (Wilson 1927, JASA 22:209-212).
 
     ``(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)``
-
-    Args:
-        passes: Number of valid runs that passed.
-        runs: Number of valid runs.
-        level: Confidence level, from 0 to 1.
-
-    Returns:
-        The interval, or None without runs.
-    """
-    return wilson_interval(passes / runs, runs, level) if runs else None
-
-
-def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
-    """Return the interval of ``pass_rate_interval`` from a rate.
 
     Args:
         rate: Observed rate, from 0 to 1.

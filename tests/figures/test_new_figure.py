@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pytest_upskill.report.files.html import write_html
 from pytest_upskill.report.files.json import write_json
-from pytest_upskill.report.history.csv import write_csv
+from pytest_upskill.report.history.terminal import write_csv
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.runs import read_history
 from pytest_upskill.report.junit import gate_properties

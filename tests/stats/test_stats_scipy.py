@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from pytest_upskill.stats import (
     CaseCounts,
     lift_test,
-    pass_rate_interval,
     regression_test,
 )
-from pytest_upskill.stats.intervals import score_variance, student_t_quantile, two_sided_z
+from pytest_upskill.stats.intervals import (
+    score_variance,
+    student_t_quantile,
+    two_sided_z,
+    wilson_interval,
+)
 from tests.stats.counting import case_counts
 
 quick = settings(deadline=None, max_examples=40)
@@ -61,7 +65,7 @@ def test_wilson_intervals_agree(runs: int, data: st.DataObject, level: float) ->
     passes = data.draw(st.integers(0, runs))
     expected = scipy.stats.binomtest(passes, runs).proportion_ci(level, method="wilson")
 
-    assert pass_rate_interval(passes, runs, level) == pytest.approx(
+    assert wilson_interval(passes / runs, runs, level) == pytest.approx(
         (expected.low, expected.high), abs=1e-9
     )
 

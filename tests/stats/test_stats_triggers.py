@@ -8,7 +8,6 @@ import pytest
 
 from pytest_upskill.stats import (
     QueryCounts,
-    pass_rate_interval,
     query_interval,
     query_rate,
     trigger_precision,
@@ -24,7 +23,7 @@ def test_a_query_without_a_valid_run_is_left_out() -> None:
     with_missing = [QueryCounts(1, 1), QueryCounts(0, 0), QueryCounts(0, 1)]
 
     assert query_rate(with_missing) == 0.5
-    assert query_interval(with_missing) == pass_rate_interval(1, 2)
+    assert query_interval(with_missing) == wilson_interval(1 / 2, 2)
     assert query_rate([QueryCounts(0, 0)]) is None
     assert query_interval([]) is None
 
@@ -33,7 +32,7 @@ def test_the_interval_counts_queries_and_not_runs_unless_the_queries_are_alike()
     sure = [QueryCounts(1, 1)] * 9 + [QueryCounts(0, 1)]
     unlike, alike = [QueryCounts(10, 10)] * 9 + [QueryCounts(0, 10)], [QueryCounts(9, 10)] * 10
 
-    assert query_interval(sure) == query_interval(unlike) == pass_rate_interval(9, 10)
+    assert query_interval(sure) == query_interval(unlike) == wilson_interval(9 / 10, 10)
     assert query_interval(alike) == wilson_interval(0.9, 25)
     # Too few queries do not show how alike they are.
     assert query_interval(alike[:4]) == wilson_interval(0.9, 4)
