@@ -184,7 +184,7 @@ def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
 
 
 def test_a_case_that_will_be_skipped_is_a_warning(run_once: Run, write_skill: WriteSkill) -> None:
-    entry = {"promt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}
+    entry = {"assertions": [{"type": "contains", "value": "37"}]}
     folder = write_skill()
     (folder / "skill_meta.json").unlink()
     (folder / "evals.json").write_text(json.dumps([entry]), "utf-8")
@@ -192,6 +192,26 @@ def test_a_case_that_will_be_skipped_is_a_warning(run_once: Run, write_skill: Wr
     result = run_once(*LINT, "-W", "default")
 
     result.assert_outcomes(passed=1, warnings=1)
+
+
+def test_misspelled_keys_of_a_case_that_cannot_be_measured_fail(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill()
+    entries = [
+        {"promt": "What?", "expectations": ["It is 37."]},
+        {"prompt": "Which?", "expectation": ["x"]},
+    ]
+    (folder / "evals.json").write_text(json.dumps({"evals": entries}, indent=1), "utf-8")
+
+    result = run_once("--upskill-lint", "skills/billing/evals.json", "-W", "default")
+
+    assert findings(result) == [
+        "skills/billing/evals.json:4:4: evals[0].promt: unknown key (did you mean 'prompt'?) "
+        "(the case is skipped)",
+        "skills/billing/evals.json:11:4: evals[1].expectation: unknown key "
+        "(did you mean 'expectations'?) (the case is skipped)",
+    ]
 
 
 def test_with_warnings_as_errors_each_warning_is_one_failure_of_one_line(

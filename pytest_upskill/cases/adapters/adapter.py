@@ -169,6 +169,14 @@ class Shape(BaseModel):
         shape._given = frozenset(value) if isinstance(value, dict) else frozenset()  # noqa: SLF001
         return shape
 
+    @classmethod
+    def known_keys(cls) -> frozenset[str]:
+        """Return all spellings of the keys that the shape reads."""
+        choices = (field.validation_alias for field in cls.model_fields.values())
+        return frozenset(
+            str(key) for each in choices if isinstance(each, AliasChoices) for key in each.choices
+        )
+
     def draft(self) -> Draft:
         """Return what the object says about a case."""
         return merged(self._drafts())

@@ -32,6 +32,7 @@ from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
+from pytest_upskill.project.messages import did_you_mean
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
@@ -39,6 +40,8 @@ NAMES_NONE = "names no skill: add 'skill'"
 _NO_SKILL = "no skill near this file is called {!r}"
 
 _UNREADABLE = "cannot be read"
+_NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
+_NO_PROMPT = "no prompt: add 'prompt'"
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
 """How keys of answers, and of files with answers, begin."""
@@ -230,6 +233,7 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
     warnings = [
         *other_flaws,
         *(replace(each, what=f"{each.what} (the case is skipped)") for each in problems),
+        *_misspelled_keys(reading, cases),
         *(replace(each, is_hint=True) for each in chain(_unread_keys(reading), _left_out(reading))),
         *([] if cases else [Problem(what="contains no cases")]),
     ]
@@ -289,9 +293,9 @@ def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: s
     if why_no_owner and not (trigger and trigger.nothing):
         skips, trigger = [why_no_owner], None
     if not kept and not draft.process and trigger is None:
-        skips.append("nothing to check: add 'assertions'")
+        skips.append(_NOTHING_TO_CHECK)
     if not draft.prompt:
-        skips.append("no prompt: add 'prompt'")
+        skips.append(_NO_PROMPT)
     files, why_no_files = _input_files(draft, owner)
     workspace, why_no_workspace = _workspace(draft, owner)
     skips += [*why_no_files, *why_no_workspace]
@@ -416,6 +420,17 @@ def _split_flaws(
         else:
             others.append(problem)
     return in_cases, others
+
+
+def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
+    """Yield a problem for each key that may be why a case lacks its question or its checks."""
+    known = reading.adapter.shape.known_keys()
+    for each, case in zip(reading.entries, cases, strict=True):
+        if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT):
+            for key in each.entry.value:
+                if key not in known and (hint := did_you_mean(key, sorted(known))):
+                    what = f"unknown key{hint} (the case is skipped)"
+                    yield reading.document.problem((*each.entry.path, key), what, key=True)
 
 
 def _unread_keys(reading: Reading) -> Iterator[Problem]:
