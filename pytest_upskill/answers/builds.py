@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import Compile, Sandboxed
+from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.files import Left
 from pytest_upskill.grading.grade import Answer
@@ -30,20 +30,13 @@ class Builds:
     Args:
         compilers: The compilers and runners.
         activity: The record of builds in progress.
-        checks: The checks of all trials, whose compilers are prepared ahead.
     """
 
-    def __init__(
-        self, compilers: Compilers, activity: InFlight, checks: Iterable[Sandboxed]
-    ) -> None:
+    def __init__(self, compilers: Compilers, activity: InFlight) -> None:
         self._compilers = compilers
         self._activity = activity
         self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
-        # While the SDKs are imported, there is no answer to build yet, and a core is idle.
-        compiled = [check for check in checks if isinstance(check, Compile)]
-        for check in {check.language: check for check in compiled}.values():
-            self._threads.submit(compilers.prepare, check)
 
     async def answer(
         self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
@@ -52,7 +45,6 @@ class Builds:
         left = left_by(trial.case, completion)
         content = repr((completion.text, sorted(left.all_files, key=lambda file: file.name)))
         digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
-        # The compilers share equal builds too, but a thread that waits there cannot build another.
         key = str(trial.skill.case_file), trial.case.id, digest
         task = self._tasks.get(key)
         if task is None:

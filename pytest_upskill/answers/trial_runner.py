@@ -197,9 +197,8 @@ def _join_steps(trial: Trial, completions: Sequence[Completion]) -> Answer:
 
 
 def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:
-    checks = [check for trial in trials for check in sandboxed_of(trial.case)]
-    if not checks:
+    if not any(sandboxed_of(trial.case) for trial in trials):
         return None
     from pytest_upskill.answers.builds import Builds
 
-    return Builds(resources.compilers(), resources.activity, checks)
+    return Builds(resources.compilers(), resources.activity)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,7 +57,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     resources = config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=is_default_folder),
         languages=languages,
-        compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
+        compilers=cache(partial(_compilers, settings.sandbox, languages)),
         agent_sandbox=sandbox,
         open_agent=partial(_open_agent, sandbox, settings.concurrency, redactor),
         prices=prices,
@@ -93,21 +91,8 @@ def _open_agent(
     return LoopClient(client, sandbox, concurrency, redactor.redact)
 
 
-def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
+def _compilers(level: Level, languages: Iterable[Language]) -> Compilers:
     # Imported here: most skills have nothing to compile.
     from pytest_upskill.checks.compile import Compilers
 
-    return Compilers(level, languages, folder=_builds_folder(config))
-
-
-def _builds_folder(config: pytest.Config) -> Path | None:
-    """Return the folder of earlier builds; None without a cache.
-
-    It is in pytest's cache, so that --cache-clear deletes it.
-    """
-    cache: pytest.Cache | None = getattr(config, "cache", None)
-    if cache is None:
-        return None
-    with suppress(OSError):
-        return cache.mkdir("upskill-builds")
-    return None
+    return Compilers(level, languages)

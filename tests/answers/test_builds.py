@@ -24,9 +24,6 @@ class Listing:
     def __init__(self) -> None:
         self.decided = 0
 
-    def prepare(self, check: object) -> None:
-        pass
-
     def decide(self, check: Run, _text: str, left: Left) -> tuple[CheckResult, ...]:
         self.decided += 1
         return (CheckResult(name=check.name, passed=True, message=" ".join(sorted(left.files))),)
@@ -42,7 +39,7 @@ def test_a_result_is_reused_only_for_runs_that_left_the_same_files() -> None:
     runs = [AgentRun(version="1", deleted=names) for names in ((), ("keep.txt",), ())]
 
     async def decide() -> list[str]:
-        builds = Builds(cast("Compilers", compilers), InFlight(), [CHECK])
+        builds = Builds(cast("Compilers", compilers), InFlight())
         answers = [
             await builds.answer(
                 trial,

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from pytest_upskill.checks.blocks import Block
 from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile import diagnostics
-from pytest_upskill.checks.compile.built_once import SingleFlight, stamps
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox
@@ -64,7 +63,6 @@ class Command:
                         compiler=self.label,
                         message=diagnostics.failure_reason(outcome, lines, LIMITS),
                         diagnostics=(*messages,),
-                        lasting=diagnostics.finds_fault(outcome, lines),
                     )
                 kept += self._take_outputs(home)
         return Built(
@@ -73,7 +71,6 @@ class Command:
             message="builds",
             diagnostics=(*messages,),
             kept=(*kept,),
-            lasting=True,
         )
 
     def _compile(
@@ -126,10 +123,10 @@ def _sources(code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sour
 
 
 class Compiler(ABC):
-    """A toolchain that runs one command on each file; its results are kept for later sessions."""
+    """A toolchain that runs one command on each file."""
 
     def __init__(self) -> None:
-        self._smallest = SingleFlight[Command, Built]()
+        self._smallest: dict[Command, Built] = {}
 
     @abstractmethod
     def command(self, check: Compile) -> Command:
@@ -139,22 +136,15 @@ class Compiler(ABC):
         """See `Toolchain.missing`."""
         return None
 
-    def programs(self, check: Compile) -> Iterator[Path]:
-        """Yield the programs whose versions decide the result of a build."""
-        yield self.command(check).program
-
-    def identity(self, check: Compile) -> str:
-        """Return a text of everything besides the code that decides the result of a build."""
-        return repr((self.command(check), stamps(self.programs(check))))
-
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
         command = self.command(check)
         built = command.build(sources, sandbox)
         if not built.passed:
-            smallest = self._smallest.get(
-                command, lambda: command.build(_sources(command.smallest), sandbox)
-            )
+            smallest = self._smallest.get(command)
+            if smallest is None:
+                smallest = command.build(_sources(command.smallest), sandbox)
+                self._smallest[command] = smallest
             if not smallest.passed:
                 raise CannotCompile(
                     f"{command.label} cannot build even an empty program here: {smallest.message}"

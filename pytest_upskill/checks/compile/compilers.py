@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
-from pathlib import Path
 
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import (
@@ -19,7 +16,6 @@ from pytest_upskill.checks.blocks import (
 )
 from pytest_upskill.checks.builds import C_FAMILY, Compile, OfCode, Run, Sandboxed
 from pytest_upskill.checks.command import RunsCommand
-from pytest_upskill.checks.compile.built_once import BuildCache, SingleFlight
 from pytest_upskill.checks.compile.command import Compiler
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.nvcc import Cuda
@@ -46,15 +42,12 @@ class Compilers:
     Args:
         level: The level of the sandbox.
         languages: Languages of plugins, which may replace C, C++, CUDA and Python.
-        folder: Folder of build results that later sessions reuse; None to cache nothing.
     """
 
     def __init__(
         self,
         level: Level = "auto",
         languages: Iterable[Language] = (),
-        *,
-        folder: Path | None = None,
     ) -> None:
         self._requested_level: Level = level
         self._languages = {
@@ -62,10 +55,8 @@ class Compilers:
             for language in (*_built_in(), *languages)
             for spelling in language.spellings
         }
-        self._built = SingleFlight[object, Built]()
-        self._headers = SingleFlight[object, str | None]()
-        self._build_cache = BuildCache(folder)
-        self._own_version = version("pytest-upskill")
+        self._built: dict[object, Built] = {}
+        self._headers: dict[object, str | None] = {}
         self._sandbox: Sandbox | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -91,14 +82,6 @@ class Compilers:
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
         return language.toolchain.missing(check) or self._missing_header(check, language.toolchain)
-
-    def prepare(self, check: Sandboxed) -> None:
-        """Query the version of a check's compiler in advance, so that no answer has to wait."""
-        if not isinstance(check, Compile) or self.missing(check):
-            return
-        toolchain = self._languages[_spelling(check)].toolchain
-        if isinstance(toolchain, Compiler):
-            toolchain.identity(check)
 
     def decide(
         self, check: Sandboxed, text: str, left: Left = NOTHING_LEFT
@@ -166,29 +149,31 @@ class Compilers:
             return None
         key = (_spelling(check), check.headers, *_identity(check))
         try:
-            header = self._headers.get(
-                key, lambda: toolchain.missing_header(check, self._open_sandbox())
-            )
+            if key not in self._headers:
+                self._headers[key] = toolchain.missing_header(check, self._open_sandbox())
         except (CannotCompile, SandboxError) as error:
             return str(error)
-        if header is None:
-            return None
-        return f"header {header!r} is not installed here: install its library"
+        header = self._headers[key]
+        return header and f"header {header!r} is not installed here: install its library"
 
     def _build_or_run_once(self, check: OfCode, language: Language, sources: Sources) -> Built:
         """Build or run the code, or return the result of the same work in this session."""
+        key = (
+            *(language.name, *_identity(check)),
+            *(sources.units, sources.headers, sources.workspace),
+        )
+        if key not in self._built:
+            self._built[key] = self._build_or_run(check, language, sources)
+        return self._built[key]
 
-        def build_or_run() -> Built:
+    def _build_or_run(self, check: OfCode, language: Language, sources: Sources) -> Built:
+        try:
             sandbox = self._open_sandbox()
             if isinstance(check, Run):
                 assert language.runner is not None
                 return language.runner.run(sources, check.code, sandbox)
             assert language.toolchain is not None
-            return self._build(language.toolchain, sources, check, sandbox)
-
-        try:
-            work = sources.units, sources.headers, sources.workspace
-            return self._built.get((language.name, *_identity(check), *work), build_or_run)
+            return language.toolchain.build(sources, check, sandbox)
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
         except CannotCompile:
@@ -203,26 +188,6 @@ class Compilers:
             return tuple(check.decide(left, self._open_sandbox()))
         except (CheckError, OSError, SandboxError) as error:
             raise CannotCompile(f"{check.name}: {error}") from None
-
-    def _build(
-        self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox
-    ) -> Built:
-        """Build the code, or return the cached result of an earlier session."""
-        if not isinstance(toolchain, Compiler):
-            return toolchain.build(sources, check, sandbox)
-        inputs = (
-            self._own_version,
-            toolchain.identity(check),
-            sandbox.level,
-            sources,
-            check.requires,
-        )
-        name = hashlib.sha256(repr(inputs).encode("utf-8", "replace")).hexdigest()[:32]
-        built = self._build_cache.find(name)
-        if built is None:
-            built = toolchain.build(sources, check, sandbox)
-            self._build_cache.keep(name, built)
-        return built
 
     def _language(self, check: OfCode) -> Language | None:
         return self._languages.get(_spelling(check))

@@ -84,12 +84,6 @@ class Cuda(Compiler):
             required=tuple(self._require(check, ptx, names, sandbox)),
         )
 
-    def programs(self, check: Compile) -> Iterator[Path]:
-        """See `Compiler.programs`."""
-        assert self._host is not None
-        command = self.command(check)
-        yield from (command.program, self._host, self._toolkit / "bin" / "ptxas", *command.path)
-
     def _require(
         self, check: Compile, ptx: Sequence[str], names: AbstractSet[str], sandbox: Sandbox
     ) -> Iterator[CheckResult]:

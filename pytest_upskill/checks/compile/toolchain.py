@@ -51,8 +51,6 @@ class Built:
     """Contents of the generated files that the caller requested."""
     required: tuple[CheckResult, ...] = ()
     """The results of the check's ``requires``."""
-    lasting: bool = False
-    """Whether it depends only on the code, not on limits or a problem of the machine."""
 
 
 class Toolchain(Protocol):
