@@ -88,10 +88,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         start(config)
     elif config.getoption("upskill_lint"):
-        from pytest_upskill.session.lint_items import SkillsWithoutCases
         from pytest_upskill.session.selection import Selection
 
-        config.pluginmanager.register(SkillsWithoutCases(config), "upskill-skills-without-cases")
         config.pluginmanager.register(Selection(config), "upskill-selection")
     else:
         _refuse_without_models(config)
@@ -116,14 +114,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     from pytest_upskill.session.case_files import discovery_of
 
-    if not (is_argument or discovery_of(parent.config).is_case_file(file_path)):
-        return None
-    return _collector(file_path, parent)
+    discovery = discovery_of(parent.config)
+    if lint and file_path.name == "SKILL.md":
+        has_lines = not discovery.skill_has_cases(file_path.parent)
+    else:
+        has_lines = is_argument or discovery.is_case_file(file_path)
+    return _collector(file_path, parent) if has_lines else None
 
 
 def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
     """Return the collector of a file with cases, which runs or lints them."""
-    if parent.config.getoption("upskill_lint") and file.name != "SKILL.md":
+    if parent.config.getoption("upskill_lint"):
         from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file)

@@ -53,74 +53,59 @@ def _add_teacher_arguments(
         parser: The command's parser.
         counts: Default and help of each number, by the name of its option.
     """
-    _add_models(parser)
-    group = parser.add_argument_group("sources")
-    repeatable(
-        *(group, "-f", "--from"),
-        dest="sources",
-        type=Path,
-        metavar="SOURCE",
-        help="a document, a trace of an agent, or a skill; repeatable",
-    )
-    group.add_argument(
-        *("-y", "--yes"),
-        action="store_true",
-        help="send the sources without asking, and answer no questions of the teacher",
-    )
-    _add_limits(parser, counts)
     parser.add_argument(
-        "--apply", action="store_true", help="change the skill's folder without asking"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the plan and its maximum cost, then stop"
-    )
-
-
-def _add_models(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("models")
-    group.add_argument(
         *("-m", "--model", "--m"),
         default=_TEACHER,
         metavar="TEACHER",
         help="the teacher, which writes (default: %(default)s)",
     )
     repeatable(
-        group,
-        "--eval-model",
+        *(parser, "--eval-model"),
         metavar="STUDENT",
         help=f"a student, which the skill is for; repeatable (default: {STUDENT})",
     )
-    group.add_argument(
+    parser.add_argument(
         "--eval-base-url",
         metavar="URL",
         help="OpenAI-compatible server for students that name no host",
     )
     for option, whose in (("--param", "students"), ("--teacher-param", "teacher")):
         repeatable(
-            group,
-            option,
+            *(parser, option),
             metavar="KEY=VALUE",
             help=f"parameter of the requests to the {whose}, as in --upskill-param; repeatable",
         )
-
-
-def _add_limits(parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int, str]]) -> None:
-    group = parser.add_argument_group("limits")
-    group.add_argument(
+    repeatable(
+        *(parser, "-f", "--from"),
+        dest="sources",
+        type=Path,
+        metavar="SOURCE",
+        help="a document, a trace of an agent, or a skill; repeatable",
+    )
+    parser.add_argument(
         "--max-cost",
         type=_dollars,
         default=5.0,
         metavar="USD",
         help="maximum cost in dollars (default: %(default)g)",
     )
-    group.add_argument(
+    parser.add_argument(
         "--max-answers",
         type=whole_number_type(1),
         metavar="N",
         help="maximum number of answers; needed for remote models without a price",
     )
+    for flags, what in (
+        (
+            ("-y", "--yes"),
+            "send the sources without asking, and answer no questions",
+        ),
+        (("--apply",), "change the skill's folder without asking"),
+        (("--dry-run",), "print the plan and its maximum cost, then stop"),
+    ):
+        parser.add_argument(*flags, action="store_true", help=what)
     for option, (default, meaning) in counts.items():
-        group.add_argument(
+        parser.add_argument(
             option,
             type=whole_number_type(0 if option == "--queries" else 1, _MAX_COUNT),
             default=default,
@@ -164,20 +149,20 @@ def _run_in_session(
         outcome = run(Engine(workplace, terms))
         return PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]
 
+    url = options.eval_base_url
+    chosen = options.eval_model or [STUDENT] if students else [options.model]
+    arguments = [
+        *(f"--upskill-models={with_generic_server(each, url)}" for each in chosen),
+        *(f"--upskill-param={parameter}" for parameter in options.param),
+        *(["--upskill-dry-run"] if options.dry_run else []),
+        *([f"--upskill-base-url={url}"] if url else []),
+    ]
     return run_in_session(
         run_in_workplace,
-        place=place,
+        place,
         teacher=with_generic_server(options.model, None),
-        students=[
-            with_generic_server(each, options.eval_base_url)
-            for each in (options.eval_model or [STUDENT] if students else [options.model])
-        ],
-        base_url=options.eval_base_url,
-        arguments=[
-            *(f"--upskill-param={parameter}" for parameter in options.param),
-            *(["--upskill-dry-run"] if options.dry_run else []),
-        ],
-        teacher_parameters=options.teacher_param,
+        parameters=options.teacher_param,
+        arguments=arguments,
     )
 
 

@@ -190,25 +190,17 @@ def agent_problems(
     except SandboxError as error:
         yield f"--upskill-sandbox: {error}"
         return
-    yield from _program_problems([model for model in agents if model.runs_program], level)
-
-
-def _program_problems(models: list[Model], level: str) -> Iterator[str]:
-    """Yield why the programs of models cannot run at a sandbox level."""
-    if not models:
-        return
-    from pytest_upskill.agents.programs.registry import program_problem
-
-    if level != "bwrap":
+    programs = [model for model in agents if model.runs_program]
+    if programs and level != "bwrap":
         yield (
-            f"--upskill-models: {models[0].agent} runs in bubblewrap only, and {level} is in use: "
+            f"--upskill-models: {programs[0].agent} runs in bubblewrap only, not in {level}: "
             "install bubblewrap (apt install bubblewrap), and allow it user namespaces (Ubuntu: "
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use a Linux container; "
             "a replay needs neither"
         )
-    for model in models:
-        if problem := program_problem(model):
-            yield problem
+    from pytest_upskill.agents.programs.registry import program_problem
+
+    yield from filter(None, map(program_problem, programs))
 
 
 def _open_program(

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+# pytest has no public access to whether it will skip an item.
+from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
+
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.skill_files import InstallError, with_files, with_history
@@ -115,8 +118,8 @@ class TrialItem(ItemOutsidePackages):
             pytest.fail(self.why_not_runnable, pytrace=False)
         if not runs_tests(self.config):
             return
-        if skip := self.get_closest_marker("skip"):  # where pytest's plugin for it is disabled
-            raise pytest.skip.Exception(skip.kwargs.get("reason", ""), _use_item_location=True)
+        if skip := evaluate_skip_marks(self):  # where pytest's plugin for it is disabled
+            raise pytest.skip.Exception(skip.reason, _use_item_location=True)
         answers = self.config.stash[ANSWERS](self)
         for answer in answers:
             if answer.why_not_sent:
@@ -209,22 +212,9 @@ def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:
 
 
 def _is_skipped(item: TrialItem) -> bool:
-    if item.why_not_runnable is not None or item.get_closest_marker("skip") is not None:
-        return True
-    if not item.config.pluginmanager.has_plugin("skipping"):
-        return False
-    if any(True in _conditions(mark) for mark in item.iter_markers("skipif")):
-        return True
-    # The first mark that applies decides, and only pytest can evaluate a condition that is text.
-    marks = () if item.config.getoption("runxfail") else tuple(item.iter_markers("xfail"))
-    return bool(marks) and all(
-        mark.kwargs.get("run") is False and (True in _conditions(mark) or not _conditions(mark))
-        for mark in marks
-    )
-
-
-def _conditions(mark: pytest.Mark) -> tuple[object, ...]:
-    return (mark.kwargs["condition"],) if "condition" in mark.kwargs else mark.args
+    xfail = None if item.config.getoption("runxfail", False) else evaluate_xfail_marks(item)
+    does_not_run = xfail is not None and not xfail.run
+    return bool(item.why_not_runnable or does_not_run or evaluate_skip_marks(item))
 
 
 class SkillFile(HooksOfParent, pytest.File):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,25 +34,6 @@ from pytest_upskill.trials.trial import why_unlisted
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code
     """A file has findings; the message lists them, one per line."""
-
-
-class SkillsWithoutCases:
-    """Plugin that collects skills without a case file.
-
-    Args:
-        config: Config of this process.
-    """
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._discovery = discovery_of(config)
-
-    def pytest_collect_file(
-        self, file_path: Path, parent: pytest.Collector
-    ) -> pytest.Collector | None:
-        """Collect a ``SKILL.md`` that has no case file."""
-        if file_path.name == "SKILL.md" and not self._discovery.skill_has_cases(file_path.parent):
-            return LintFile.from_parent(parent, path=file_path)
-        return None
 
 
 class LintFile(HooksOfParent, pytest.File):

@@ -21,7 +21,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.figure import figures
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import ANSWER, quoted_lines
+from pytest_upskill.figures.wording import ANSWER
 from pytest_upskill.models import ToolCall
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import safe_line
@@ -31,7 +31,7 @@ from pytest_upskill.report.junit import figure_properties
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results import fail_unwritten
 from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.trials.result import RunResult, TrialRecord, TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
@@ -177,8 +177,7 @@ class JUnit:
         """Add the answers of a failed trial as ``system-out``."""
         if report.when == "call" and report.failed:
             answers = [text for name, text in report.sections if name == ANSWER]
-            record: TrialRecord | None = getattr(report, "upskill", None)
-            self._answers[report.nodeid] = answers + _reasoning(record)
+            self._answers[report.nodeid] = answers
         if report.when == "teardown" and self._xml is not None:
             reporter = self._xml.node_reporter(report)
             for element in reporter.nodes:
@@ -195,14 +194,6 @@ class JUnit:
                 place = f"{gate.cell.title}-{gate.cell.model}"
                 for name, value in figure_properties(figures(gate)):
                     self._xml.add_global_property(f"{name}[{place}]", value)
-
-
-def _reasoning(record: TrialRecord | None) -> list[str]:
-    """Return the reasoning of the runs that did not pass, quoted and without repeats."""
-    if record is None:
-        return []
-    texts = dict.fromkeys(run.completion.reasoning for run in record.result.runs if not run.passed)
-    return [f"reasoning:\n{quoted_lines(text)}" for text in texts if text]
 
 
 def _shorter_message(element: ET.Element) -> None:

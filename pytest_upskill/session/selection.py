@@ -30,6 +30,11 @@ from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.strangers import NOT_COLLECTED, line_about
 
 _KEY = "upskill_selection"
+_SENT = (
+    *("_lookalikes", "_strangers", "_visited", "_unchanged"),
+    *("nothing_changed", "_deselected"),
+)
+"""What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 """Patterns of skills, relative to an argument, that pytest does not visit by itself."""
@@ -118,22 +123,12 @@ class Selection:
             names = self._config.stash[NOT_COLLECTED]
             self._strangers = line_about(names)
         output = getattr(self._config, "workeroutput", {})
-        output[_KEY] = (
-            self._lookalikes,
-            self._strangers,
-            sorted(self._visited),
-            sorted(self._unchanged),
-            self.nothing_changed,
-            self._deselected,
-        )
+        output[_KEY] = {name: getattr(self, name) for name in _SENT}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read what a worker found; all workers find the same, a crashed one sends nothing."""
-        if output := getattr(node, "workeroutput", {}).get(_KEY):
-            self._lookalikes, self._strangers, visited, unchanged, *rest = output
-            self.nothing_changed, self._deselected = rest
-            self._visited, self._unchanged = set(visited), set(unchanged)
+        vars(self).update(getattr(node, "workeroutput", {}).get(_KEY, {}))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int

@@ -163,14 +163,7 @@ Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
 
 
 def run_in_session(
-    work: Work,
-    *,
-    place: Path,
-    teacher: str,
-    students: Sequence[str],
-    base_url: str | None,
-    arguments: Sequence[str] = (),
-    teacher_parameters: Sequence[str] = (),
+    work: Work, place: Path, *, teacher: str, parameters: Sequence[str], arguments: Sequence[str]
 ) -> int:
     """Do work with the settings of the pytest session that would run at a place.
 
@@ -178,23 +171,17 @@ def run_in_session(
         work: What is to be done; returns the exit code.
         place: A file or folder, by which pytest finds its settings and plugins.
         teacher: The teacher's name, as in --upskill-models.
-        students: The students' names.
-        base_url: Server of the students whose names tell no provider.
-        arguments: Further options of pytest.
-        teacher_parameters: Parameters of the teacher's requests, each as ``KEY=VALUE``.
+        parameters: Parameters of the teacher's requests, each as ``KEY=VALUE``.
+        arguments: Options of pytest; their models are the students.
 
     Returns:
         The exit code; 4 if pytest refuses its settings.
     """
-    models = [f"--upskill-models={each}" for each in students]
-    url = [f"--upskill-base-url={base_url}"] if base_url else []
     # Capturing would prevent the user from typing answers at the terminal. As this package is
     # imported already, pytest would warn that it cannot rewrite its assertions.
-    options = [*models, *url, *arguments, "--capture=no", "--assert=plain"]
+    options = [*arguments, "--capture=no", "--assert=plain"]
     start = place if place.exists() else Path()
-    return int(
-        pytest.main([*options, str(start)], plugins=[_Work(work, teacher, teacher_parameters)])
-    )
+    return int(pytest.main([*options, str(start)], plugins=[_Work(work, teacher, parameters)]))
 
 
 def settings_at(place: Path) -> tuple[Path, Path | None, list[str]]:

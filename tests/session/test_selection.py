@@ -238,7 +238,6 @@ def test_nothing_is_requested_for_trials_that_a_mark_keeps_from_running(
     [
         ("xfail(run=False)", "--runxfail"),
         ("xfail('1 == 2', run=False, reason='')", "-v"),
-        ("skipif(True, reason='')", "-pno:skipping"),
     ],
 )
 def test_trials_that_run_in_spite_of_a_mark_have_their_answers(
