@@ -60,7 +60,7 @@ def test_figures_of_ptxas_are_held_against_limits(compilers: Compilers) -> None:
     assert spills.passed
     assert spills.message.endswith(" has 0 spill bytes")
     assert not shared.passed
-    assert shared.message == "max_shared_bytes 1023: stage has 1024 shared bytes"
+    assert shared.message == "max_shared_bytes 1023: _ZN3ops5stageEPf has 1024 shared bytes"
     assert not least.passed
 
 
@@ -91,9 +91,7 @@ def test_instructions_are_looked_for_in_the_ptx(compilers: Compilers) -> None:
     assert found.passed
     assert found.message == "ptx_contains 'wgmma.fence': in the PTX"
     assert not missed.passed
-    assert missed.message == (
-        "ptx_contains 'wgmma.mma_async': not in the PTX (it has wgmma.fence.sync.aligned)"
-    )
+    assert missed.message == "ptx_contains 'wgmma.mma_async': not in the PTX"
 
 
 def test_code_that_does_not_build_meets_no_requirement(compilers: Compilers) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.compile.device_code import ptx_instructions, read_functions
+from pytest_upskill.checks.compile.nvcc import ptx_instructions, read_functions
 from tests.compiling import build, fenced
 
 needs_nvcc = pytest.mark.needs("nvcc")
@@ -67,8 +67,8 @@ def test_printed_figures_do_not_count(host: bool) -> None:
 
     assert built.passed
     assert [result.passed for result in figures] == [False] * 3
-    assert figures[0].message == "max_registers 31: k has 32 registers"
-    assert figures[2].message == "max_shared_bytes 255: k has 256 shared bytes"
+    assert figures[0].message == "max_registers 31: _Z1kPVf has 32 registers"
+    assert figures[2].message == "max_shared_bytes 255: _Z1kPVf has 256 shared bytes"
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class Command:
                 (*diagnostics.PUBLIC, *(f"{folder}/" for folder in self.homes)),
                 most=most,
             )
-        return outcome, diagnostics.read(outcome, home)
+        return outcome, diagnostics.read(outcome)
 
     def _take_outputs(self, home: Workspace) -> Iterator[bytes]:
         """Yield the contents of the files to keep, and remove them before the next unit."""

@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from pytest_upskill.checks.compile.toolchain import CannotCompile
 from pytest_upskill.sandbox.limits import Limits
@@ -24,9 +23,6 @@ _LONGEST_LINE = 300
 _SIGNALS = range(129, 160)  # exit statuses by which a shell, and the sandbox, reports them
 
 _ANSWERS_LINE = re.compile(r"\.\./src/([^\s:(),\"]{1,300})[:(](\d+)(?::\d+)?\)?")
-_IN_PTX = re.compile(r"ptxas \.\./tmp/([\w.+-]+\.ptx), line (\d{1,9}); (\w+) *: (.*)")
-_LOC = re.compile(r"[ \t]*\.loc[ \t]+(\d+) (\d+)")
-_FILE = re.compile(r"^[ \t]*\.file[ \t]+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
 # Names of temporary files change between runs, and lines of generated assembly mean nothing.
 _ASSEMBLY = re.compile(
     r"(?<![\w./-])(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?"
@@ -39,15 +35,9 @@ _TROUBLE = re.compile(
 )
 
 
-def read(outcome: Outcome, home: Workspace) -> list[str]:
-    """Return a compiler's diagnostics with the answer's own line numbers.
-
-    Args:
-        outcome: The outcome of the compiler.
-        home: The workspace in which it ran.
-    """
-    lines = [line for line in outcome.output.splitlines() if line.strip()]
-    return [_map_to_answer(line) for line in _map_to_source(lines, home)]
+def read(outcome: Outcome) -> list[str]:
+    """Return a compiler's diagnostics with the answer's own line numbers."""
+    return [_map_to_answer(line) for line in outcome.output.splitlines() if line.strip()]
 
 
 def failure_reason(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
@@ -104,36 +94,6 @@ def place_in_answer(name: str, line: str) -> str:
     """Return how a line of a file of the answer is called."""
     where = f"answer line {line}"
     return where if name.startswith("answer.") else f"{name} ({where})"
-
-
-def _map_to_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
-    """Replace places in PTX, which has errors only in inline assembly, by places in the source."""
-    places: dict[str, list[str]] = {}
-    for line in lines:
-        if not (match := _IN_PTX.fullmatch(line)):
-            yield line
-            continue
-        name, number, kind, text = match.groups()
-        if name not in places:
-            places[name] = _places_in_ptx(home.root / "tmp" / name)
-        place = next(iter(places[name][int(number) - 1 : int(number)]), "")
-        yield f"{place}{kind}: {text} (inline PTX)"
-
-
-def _places_in_ptx(file: Path) -> list[str]:
-    """Return for each line of PTX its place in the source, by the line table in the PTX."""
-    try:
-        ptx = file.read_text("utf-8", "replace")
-    except OSError:
-        return []
-    files = dict(_FILE.findall(ptx))
-    places = []
-    place = ""
-    for line in ptx.split("\n"):
-        if match := _LOC.match(line):
-            place = f"../src/{files[match[1]]}:{match[2]}: " if match[1] in files else ""
-        places.append(place)
-    return places
 
 
 def _map_to_answer(line: str) -> str:

@@ -5,24 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import AtMost, Compile
+from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
-from pytest_upskill.checks.compile.device_code import (
-    Function,
-    check_instruction,
-    check_limit,
-    kernels,
-    ptx_instructions,
-    read_functions,
-)
 from pytest_upskill.checks.compile.gnu import find_host_compiler
 from pytest_upskill.checks.compile.toolchain import (
     Built,
@@ -41,6 +31,31 @@ SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 _VERSION = re.compile(r"release (\d+\.\d+)")
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
 _CUBIN = "../tmp/built.cubin"
+
+# Matched anywhere in a line, so that no text before a figure can hide it.
+_FIGURES = re.compile(
+    r"Compiling entry function '(?P<kernel>[^'\n]+)'"
+    r"|Function properties for (?P<function>\S+)"
+    r"|(?<!\d)(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+    r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"
+)
+# Special registers: the only operands whose names the author cannot choose.
+_SPECIAL = re.compile(r"%[\w.]+")
+# In ptxas, a string ends at the next quote, even after a backslash, and comments do not nest.
+_COMMENT_OR_STRING = re.compile(r'"[^"]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+# The order matters: a directive that ends with its line must not swallow the next statement.
+_STATEMENT = re.compile(
+    r"""\s*(?:
+      [{};]
+    | \.(?:loc|file|version|target|address_size|[bsu](?:8|16|32|64))\b[^\n;{}]*;?
+    | \.[^;{}=]*(?:=[^;]*;|[;{]|\Z)
+    | [\w$%]+\s*:(?!:)
+    | (?:@\s*!?\s*[\w$%]+\s+)?(?P<instruction>[^;]*)(?:;|\Z)
+    )""",
+    re.VERBOSE,
+)
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_OPCODE_FIRST = re.compile(r"[a-z]\w*(?:(?:\.|::)\w+)*(?:\s+[^\s,}=].*)?")
 
 
 class Cuda(Compiler):
@@ -71,7 +86,7 @@ class Cuda(Compiler):
         built = replace(built, diagnostics=diagnostics, kept=())
         if not built.passed:
             return built
-        names = set(chain.from_iterable(map(kernels, ptx)))
+        names = {name for text in ptx for name in kernels(text)}
         if not names:
             message = (
                 "no kernel was compiled: none is marked __global__, "
@@ -85,7 +100,7 @@ class Cuda(Compiler):
         )
 
     def _require(
-        self, check: Compile, ptx: Sequence[str], names: AbstractSet[str], sandbox: Sandbox
+        self, check: Compile, ptx: Sequence[str], names: set[str], sandbox: Sandbox
     ) -> Iterator[CheckResult]:
         """Check the limits and instructions that the case requires of the device code."""
         functions: list[Function] = []
@@ -95,11 +110,10 @@ class Cuda(Compiler):
             if isinstance(requirement, AtMost):
                 yield check_limit(requirement, functions)
             else:
-                instructions = chain.from_iterable(map(ptx_instructions, ptx))
-                yield check_instruction(requirement, instructions)
+                yield check_instruction(requirement, ptx)
 
     def _functions(
-        self, check: Compile, ptx: Sequence[str], names: AbstractSet[str], sandbox: Sandbox
+        self, check: Compile, ptx: Sequence[str], names: set[str], sandbox: Sandbox
     ) -> list[Function]:
         """Return the resource usage of functions, from separate runs of ptxas on the PTX.
 
@@ -118,7 +132,7 @@ class Cuda(Compiler):
             outcome = sandbox.run(
                 [
                     *(str(command.program), *self._target(check), "-cubin", "-o", _CUBIN),
-                    *("-Xptxas", "-v", "-lineinfo", *check.flags, file),
+                    *("-Xptxas", "-v", *check.flags, file),
                 ],
                 home,
                 readable=command.homes,
@@ -140,8 +154,7 @@ class Cuda(Compiler):
                 *self._target(check),
                 *(("-c", "-o", "../tmp/object") if check.host else ("-cubin", "-o", _CUBIN)),
                 *("-x", "cu"),
-                # Errors in PTX are mapped to lines of the answer by the line table in the PTX.
-                *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
+                *("--keep", "--keep-dir", "../tmp"),
                 *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
                 *("-Xcudafe", "--error_limit=20"),
                 # Not -I: the toolkit's headers must take precedence over the answer's files.
@@ -208,3 +221,97 @@ def _nvcc_paths() -> Iterator[Path]:
 
 def _is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """The resource usage of a kernel, or of a device function that is not inlined."""
+
+    name: str
+    """The linker name."""
+    registers: int = 0
+    """Registers per thread."""
+    spill_bytes: int = 0
+    """Bytes of spill stores and loads together."""
+    shared_bytes: int = 0
+    """Bytes of static shared memory."""
+
+
+def read_functions(output: str) -> list[Function]:
+    """Read the resource usage of functions from the output of ``ptxas -v``.
+
+    A message of ptxas may quote text of the PTX that looks like figures. The highest of each
+    figure is used, so such text can only make the result worse.
+    """
+    found: dict[str, Function] = {}
+    name = kernel = ""
+    for match in _FIGURES.finditer(output):
+        name = match["kernel"] or match["function"] or name
+        kernel = match["kernel"] or kernel
+        target = kernel if match["registers"] else name
+        old = found.get(target, Function(name=target))
+        found[target] = replace(
+            old,
+            registers=max(old.registers, int(match["registers"] or 0)),
+            spill_bytes=max(old.spill_bytes, int(match["stores"] or 0) + int(match["loads"] or 0)),
+            shared_bytes=max(old.shared_bytes, int(match["shared"] or 0)),
+        )
+    return list(found.values())
+
+
+def check_limit(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
+    """Check the function with the highest usage against a limit.
+
+    Args:
+        limit: The limit, in registers per thread or in bytes.
+        functions: The resource usage of all functions, at least one.
+    """
+    figure = limit.name.removeprefix("max_")
+    most = max(functions, key=lambda function: int(getattr(function, figure)))
+    used = int(getattr(most, figure))
+    unit = figure.replace("_", " ")
+    message = f"{limit.name} {limit.most}: {most.name} has {used} {unit}"
+    return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
+
+
+def check_instruction(required: Instruction, ptx: Iterable[str]) -> CheckResult:
+    """Check that the device code contains an instruction."""
+    wanted = " ".join(required.text.split())
+    found = any(_matches(wanted, each) for text in ptx for each in ptx_instructions(text))
+    message = f"{required.name} {wanted!r}: {'in' if found else 'not in'} the PTX"
+    return CheckResult(name=required.name, passed=found, message=message)
+
+
+def _matches(text: str, instruction: str) -> bool:
+    """Return whether an opcode contains ``text``, or an operand is that special register.
+
+    Other operands are names that the author chooses.
+    """
+    opcode, _, operands = instruction.partition(" ")
+    if text in opcode or 0 <= instruction.find(text) < len(opcode):
+        return True
+    registers = _SPECIAL.findall(operands)
+    return any(register == text or register.startswith(f"{text}.") for register in registers)
+
+
+def kernels(ptx: str) -> list[str]:
+    """Return the linker names of the kernels in PTX that ptxas accepts."""
+    return _ENTRY.findall(_COMMENT_OR_STRING.sub(" ", ptx))
+
+
+def ptx_instructions(ptx: str) -> Iterator[str]:
+    """Read the instructions of PTX that ptxas accepts, without labels and predicates.
+
+    Yields:
+        The opcode with its modifiers, a space, and the operands: ``add.s32 %r1, %r2, 1``.
+    """
+    text = _COMMENT_OR_STRING.sub(" ", ptx)
+    for statement in _STATEMENT.finditer(text):
+        instruction = " ".join((statement["instruction"] or "").split())
+        # Text after an opening brace may be operands or initial values, which have no opcode.
+        if _OPCODE_FIRST.fullmatch(instruction) and _is_whole(instruction):
+            yield instruction
+
+
+def _is_whole(instruction: str) -> bool:
+    return instruction.count("{") == instruction.count("}")
