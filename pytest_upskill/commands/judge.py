@@ -21,7 +21,7 @@ from pytest_upskill.commands.command import (
 from pytest_upskill.commands.judge_label import key_presses, label_answers
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
-from pytest_upskill.grading.drawing import STRATA, Drawing, draw
+from pytest_upskill.grading.labels import STRATA, Drawing, draw
 from pytest_upskill.project.messages import counted
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT

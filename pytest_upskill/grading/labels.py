@@ -1,14 +1,18 @@
-"""Applying a person's labels to the trials of a run."""
+"""Labels of a person: drawing answers for them, and applying them to the trials of a run."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.judge_labels import (
+    KeyEntry,
     LabelledAnswer,
     LabelsFile,
+    StatementLabel,
 )
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.workspace import with_changes
@@ -107,3 +111,168 @@ def _problem(file: LabelsFile, answer: LabelledAnswer, now: TrialResult) -> str:
     if key.arm == "with" and key.skill != now.skill_digest:
         return "labels are for an older skill: SKILL.md has changed since"
     return ""
+
+
+# Drawing, without a choice that anybody made
+
+STRATA = 4
+"""Strata of a model's answers: with and without the skill, passed and not passed by the judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A labels file, and what happened to the labels of the one before."""
+
+    file: LabelsFile
+    unused: int
+    """Number of answers whose labels are not in the file, as they were not drawn again."""
+    too_long: int
+    """Number of judged answers that cannot be drawn, as the report holds only their beginning."""
+
+
+_Place = tuple[str, str, str]
+"""Digest of the prompt, digest of the skill, and digest of the answer."""
+
+_Drawn = tuple[LabelledAnswer, KeyEntry]
+
+
+def draw(
+    trials: Sequence[TrialResult],
+    *,
+    case_file: str,
+    judge: str,
+    answers: int,
+    date: str,
+    before: LabelsFile | None,
+) -> Drawing | None:
+    """Draw answers of each model from the strata, equally many where there are enough.
+
+    Known labels are filled in afterwards: if an answer were drawn because it has one, answers that
+    a model gives often would push out the others, and the correction would miss these.
+
+    Args:
+        trials: Trials of one case file in a real run, of all models.
+        case_file: Name of the case file.
+        judge: Full name of the judge.
+        answers: Number of answers of each model.
+        date: Date of the drawing.
+        before: The labels file to replace, None for none.
+
+    Returns:
+        The drawing, or None if no answer depended on the judge.
+    """
+    judged = [
+        (trial, run)
+        for trial in trials
+        if trial.arm != "old_skill" and not trial.train
+        for run in trial.runs
+        if run.by_judge is not None
+    ]
+    # Nobody can label an answer that the report has cut.
+    candidates = [_candidate(trial, run) for trial, run in judged if not run.left_out]
+    if not candidates:
+        return None
+    strata: dict[tuple[str, str, bool], list[_Drawn]] = {}
+    for answer, key in _in_random_order(candidates, "draw"):
+        strata.setdefault((answer.model, key.arm, key.judged), []).append((answer, key))
+    chosen = [each for stratum in strata.values() for each in stratum[: answers // STRATA]]
+    drawn = _in_random_order(chosen, "show")
+    known = _known_labels(before)
+    file = LabelsFile(
+        format=1,
+        case_file=case_file,
+        drawn=date,
+        judge=judge,
+        served=served_judges(trials),
+        prompt=PROMPT_DIGEST,
+        models={trial.model: trial.resolved for trial, _ in judged},
+        cases={trial.case: trial.case_digest for trial, _ in judged},
+        answers=[_filled_in(number, *each, known) for number, each in enumerate(drawn, 1)],
+        key={str(number): key for number, (_, key) in enumerate(drawn, 1)},
+        cells=_stratum_sizes(strata),
+    )
+    return Drawing(
+        file=file,
+        unused=len(known.keys() - {_place(*each) for each in drawn}),
+        too_long=sum(bool(run.left_out) for _, run in judged),
+    )
+
+
+def _in_random_order(answers: Iterable[_Drawn], purpose: str) -> list[_Drawn]:
+    """Return answers in an order that is random, chosen by nobody, and the same in every drawing.
+
+    An answer keeps its place among the others when there are more of them, or other ones. So a
+    second drawing repeats much of the first where nothing has changed, whatever is labelled.
+
+    Args:
+        answers: The answers.
+        purpose: What the order is for; orders for different purposes are independent.
+    """
+    copies = Counter[tuple[str, str, _Place]]()
+
+    def number(each: _Drawn) -> bytes:
+        answer, key = each
+        identity = answer.model, answer.case, _place(answer, key)
+        copies[identity] += 1
+        # Otherwise a text that is given often would be drawn as a whole or not at all.
+        return hashlib.sha256(repr((purpose, identity, copies[identity])).encode()).digest()
+
+    return sorted(answers, key=number)
+
+
+def _candidate(trial: TrialResult, run: RunResult) -> _Drawn:
+    """Return an answer that may be drawn; its number is not known yet."""
+    answer = LabelledAnswer(
+        id=0,
+        case=trial.case,
+        model=trial.model,
+        question=trial.question,
+        text=with_changes(run.completion).splitlines(),
+        labels=[StatementLabel(statement=each, holds=None) for each in trial.statements],
+    )
+    key = KeyEntry(
+        arm="with" if trial.arm == "with_skill" else "without",
+        judged=bool(run.by_judge),
+        holds=run.statements,
+        prompt=trial.prompt_digest,
+        skill=trial.skill_digest,
+    )
+    return answer, key
+
+
+def _known_labels(before: LabelsFile | None) -> Mapping[_Place, Mapping[str, StatementLabel]]:
+    """Return the labels that a person has given, by what they are about and by statement."""
+    known: dict[_Place, dict[str, StatementLabel]] = {}
+    if before is not None:
+        for answer in before.answers:
+            given = {label.statement: label for label in answer.labels if label.holds is not None}
+            if given:
+                place = _place(answer, before.key[str(answer.id)])
+                known.setdefault(place, {}).update(given)
+    return known
+
+
+def _place(answer: LabelledAnswer, key: KeyEntry) -> _Place:
+    return key.prompt, key.skill, answer_digest(answer.full_text)
+
+
+def _filled_in(
+    number: int,
+    answer: LabelledAnswer,
+    key: KeyEntry,
+    known: Mapping[_Place, Mapping[str, StatementLabel]],
+) -> LabelledAnswer:
+    labels = known.get(_place(answer, key), {})
+    given = [labels.get(label.statement, label) for label in answer.labels]
+    return answer.model_copy(update={"id": number, "labels": given})
+
+
+def _stratum_sizes(
+    strata: Mapping[tuple[str, str, bool], Sequence[_Drawn]],
+) -> dict[str, dict[str, int]]:
+    """Return the number of answers in each stratum, by model."""
+    sizes: dict[str, dict[str, int]] = {}
+    for model, arm, judged in sorted(strata, reverse=True):
+        name = f"{arm}/{str(judged).lower()}"
+        sizes.setdefault(model, {})[name] = len(strata[model, arm, judged])
+    return sizes

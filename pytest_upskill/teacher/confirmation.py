@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.catalogue import listed
@@ -26,12 +27,15 @@ from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
 from pytest_upskill.teacher.engine import Engine, Part
 from pytest_upskill.teacher.holdout import (
+    STRIDE,
     Acceptance,
+    Comparison,
+    Ledger,
+    Look,
     decide_acceptance,
     question_digest,
     text_digest,
 )
-from pytest_upskill.teacher.looks import STRIDE, Comparison, Ledger, Look
 from pytest_upskill.teacher.search import Task
 from pytest_upskill.teacher.versions import estimate_tokens
 from pytest_upskill.trials.digests import case_digest
@@ -108,6 +112,19 @@ class Confirmation:
         if acceptance.accepted:
             return f"better, but too long for it, as {TOKENS_PER_POINT} a point may be: {figures}"
         return f"not shown to be better: {figures}{self._advice()}"
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The decision and figures of this look, as fields of a command's outcome."""
+        return {
+            "decision": "accepted" if self.accepted else "not shown",
+            "reason": self.reason,
+            "look": self.look,
+            "p": self.acceptance.p,
+            "alpha": self.acceptance.alpha,
+            "growth": self.growth,
+            "figures": {student: figures_of(cases) for student, cases in self.counts.items()},
+        }
 
     def _advice(self) -> str:
         """Return what would probably show the observed gain, "" if there is none."""

@@ -12,25 +12,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.additions import listed_code, marked_diff
-from pytest_upskill.teacher.cases import BATCH, Kept, demand_for, keep_cases, plan_parts
+from pytest_upskill.teacher.cases import BATCH, Kept, demand_for, plan_parts
 from pytest_upskill.teacher.confirmation import (
+    Confirmation,
     confirm,
     log_confirmation,
     look_parts,
     upcoming_look,
 )
 from pytest_upskill.teacher.draft import draft_parts, request_draft
-from pytest_upskill.teacher.engine import Engine, Part, check_models, plan_lines
+from pytest_upskill.teacher.engine import Engine, Part, plan_lines
 from pytest_upskill.teacher.files import (
     Change,
-    Drafts,
     check_clean,
     encoded_like,
     read_content,
@@ -47,7 +48,7 @@ from pytest_upskill.teacher.holdout import (
     power,
     split_cases,
 )
-from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Review, record, run_and_record
+from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
 from pytest_upskill.teacher.search import Candidate, Task, search, search_parts
 from pytest_upskill.teacher.terms import Say
 from pytest_upskill.teacher.versions import Settings
@@ -62,40 +63,34 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
     Raises:
         WorkError: The command cannot run as it was given.
     """
-    terms, review = engine.terms, Review()
-    drafts = terms.drafts(settings.name, "generate", settings)
     settings.check_output()
-    check_models(engine)
-    terms.check_sources(settings.sources, drafts, engine.say)
+    work = Work.start(engine, settings, "generate", settings.name)
     parts = [*draft_parts(engine, settings)]
-    if terms.students:
+    if engine.terms.students:
         parts += _parts(engine, _start(settings.longest_skill(), settings, is_new=True))
 
-    def run(outcome: CommandOutcome) -> CommandOutcome:
-        skill, sources = request_draft(engine, settings, drafts)
+    def run() -> None:
+        skill, sources = request_draft(engine, settings, work.drafts)
         folder = settings.new_folder(skill.name)
-        outcome = replace(outcome, skill=skill.name)
-        if not terms.students:  # --no-eval
+        work.note(skill=skill.name)
+        if not engine.terms.students:  # --no-eval
             engine.say(*listed_code(skill.text))
             save_copy(skill.folder, folder, [], engine.say)
-            return replace(outcome, decision="not shown", reason=NO_EVAL, applied=True)
+            return work.note(decision="not shown", reason=NO_EVAL, applied=True)
         task = _start(skill, replace(settings, sources=sources), is_new=True)
-        task, kept, outcome = _prove(engine, drafts, review, task, outcome)
-        if outcome.decision == "accepted" and review.confirmed:
-            engine.say(*listed_code(review.new))
-            content = with_train_marks(with_cases(None, kept.entries), outcome.train)
-            changes = [
-                Change(file=skill.folder / CASE_FILE, old=None, new=content),
-                Change(file=skill.folder / "SKILL.md", old=None, new=review.new.encode()),
-            ]
-            save_copy(skill.folder, folder, changes, engine.say)
-            log_confirmation(engine, review.confirmed, folder, "generate")
-            outcome = replace(outcome, applied=True)
-        return outcome
+        if not (confirmed := _prove(work, task)[1]):
+            return None
+        engine.say(*listed_code(work.new))
+        content = with_train_marks(with_cases(None, work.kept.entries), work.outcome.train)
+        changes = [
+            Change(file=skill.folder / CASE_FILE, old=None, new=content),
+            Change(file=skill.folder / "SKILL.md", old=None, new=work.new.encode()),
+        ]
+        save_copy(skill.folder, folder, changes, engine.say)
+        log_confirmation(engine, confirmed, folder, "generate")
+        return work.note(applied=True)
 
-    start = CommandOutcome(command="generate", skill=settings.name)
-    review.plan = [*plan_lines(engine, *parts)]
-    return run_and_record(engine, drafts, start, review, run)
+    return work.run(plan_lines(engine, *parts), run)
 
 
 def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
@@ -104,36 +99,31 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     Raises:
         WorkError: The command cannot run as it was given.
     """
-    terms, file, review = engine.terms, skill.folder / "SKILL.md", Review()
+    file = skill.folder / "SKILL.md"
     content = read_file(file, MAX_TEXT_BYTES)
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    drafts = terms.drafts(skill.name, "refine", settings, str(file), text)
-    settings = replace(settings, comments=drafts.comments(skill.name))
+    work = Work.start(engine, settings, "refine", skill.name, str(file), text)
+    settings = replace(settings, comments=work.drafts.comments(skill.name))
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
-    skill = replace(skill, text=text, cases=tuple(cases))
-    task = _start(skill, settings, is_new=False)
-    start = CommandOutcome(command="refine", skill=skill.name).with_cases(cases, left_out)
+    task = _start(replace(skill, text=text, cases=tuple(cases)), settings, is_new=False)
+    work.note_cases(cases, left_out)
     engine.say(*(f"left out: {case}: {reason}" for case, reason in left_out.items()))
     reason = _too_few_reason(task)
     if reason and task.demand is None:
         engine.say(reason)
-        return record(engine, drafts, replace(start, decision="refused", reason=reason), review)
-    if terms.consent.apply and settings.output is None:
+        work.note(decision="refused", reason=reason)
+        return work.record()
+    if engine.terms.consent.apply and settings.output is None:
         check_clean(file)
-    check_models(engine)
-    terms.check_sources(settings.sources, drafts, engine.say)
 
-    def run(outcome: CommandOutcome) -> CommandOutcome:
-        proved, kept, outcome = _prove(engine, drafts, review, task, outcome)
-        if outcome.decision == "accepted" and _offer(engine, proved, review, kept, content):
-            if review.confirmed and not settings.description:
-                folder = settings.output or skill.folder
-                log_confirmation(engine, review.confirmed, folder, "refine")
-            outcome = replace(outcome, applied=True)
-        return outcome
+    def run() -> None:
+        proved, confirmed = _prove(work, task)
+        if confirmed and _offer(work, proved, content):
+            if not settings.description:
+                log_confirmation(engine, confirmed, settings.output or skill.folder, "refine")
+            work.note(applied=True)
 
-    review.plan = [*_plan(engine, task)]
-    return run_and_record(engine, drafts, start, review, run)
+    return work.run(_plan(engine, task), run)
 
 
 def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
@@ -142,29 +132,23 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
     Raises:
         WorkError: The command cannot run as it was given.
     """
-    terms, file = engine.terms, skill.folder / CASE_FILE
+    file = skill.folder / CASE_FILE
     content = read_content(file)
-    drafts = terms.drafts(skill.name, "cases", settings, str(skill.folder))
-    check_models(engine)
-    if terms.consent.apply:
+    work = Work.start(engine, settings, "cases", skill.name, str(skill.folder))
+    if engine.terms.consent.apply:
         check_clean(file)
-    terms.check_sources(settings.sources, drafts, engine.say)
     demand = demand_for(skill, settings, is_new=False)
 
-    def propose(outcome: CommandOutcome) -> CommandOutcome:
-        kept = keep_cases(engine, demand)
-        drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
-        outcome = replace(outcome.with_cases(kept.cases, kept.dropped), reason=str(kept))
-        if not kept.cases:
-            return replace(outcome, decision="not shown")
-        engine.say(*_case_lines(kept))
-        change = Change(file=file, old=content, new=with_cases(content, kept.entries))
-        applied = terms.consent.apply_changes("Add them to", [change], engine.say)
-        return replace(outcome, decision="accepted", applied=applied)
+    def run() -> None:
+        work.note_cases(work.keep_cases(demand), work.kept.dropped)
+        work.note(decision="not shown", reason=str(work.kept))
+        if entries := work.kept.entries:
+            engine.say(*_case_lines(entries))
+            change = Change(file=file, old=content, new=with_cases(content, entries))
+            applied = engine.terms.consent.apply_changes("Add them to", [change], engine.say)
+            work.note(decision="accepted", applied=applied)
 
-    review = Review(plan=[*plan_lines(engine, *plan_parts(engine, demand))])
-    start = CommandOutcome(command="cases", skill=skill.name)
-    return run_and_record(engine, drafts, start, review, propose)
+    return work.run(plan_lines(engine, *plan_parts(engine, demand)), run)
 
 
 def _start(skill: Skill, settings: Settings, *, is_new: bool) -> Task:
@@ -197,50 +181,45 @@ def _parts(engine: Engine, task: Task) -> list[Part]:
     proposals = list[Part]()
     if task.demand is not None:
         proposals = [*plan_parts(engine, task.demand)]
-        number = task.demand.rounds() * BATCH
-        more = [replace(_LONGEST_CASE, id=f"case-{number}") for number in range(number)]
+        most = task.demand.rounds() * BATCH
+        more = [replace(_LONGEST_CASE, id=f"case-{number}") for number in range(most)]
         task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
     return [*proposals, *search_parts(engine, task), *look_parts(engine, task)]
 
 
-def _prove(
-    engine: Engine,
-    drafts: Drafts,
-    review: Review,
-    task: Task,
-    outcome: CommandOutcome,
-) -> tuple[Task, Kept, CommandOutcome]:
+def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
     """Choose a version on the train cases, and prove it on the hold-out.
 
     Returns:
-        The task with all its cases, the proposed cases, and the outcome; the review gets the rest.
+        The task with all its cases, and the proof if the version is accepted.
     """
-    kept = Kept()
-    review.old = "" if task.is_new else task.text
+    engine = work.engine
+    work.old = "" if task.is_new else task.text
     if task.demand is not None:
-        kept = keep_cases(engine, task.demand)
-        drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
-        answered = (case for case in kept.cases if case.checks)
+        answered = (case for case in work.keep_cases(task.demand) if case.checks)
         cases = [*task.train, *task.holdout, *answered]
         train, holdout = split_cases(cases)
         task = replace(task, train=train, holdout=holdout)
-        outcome = outcome.with_cases(cases, {**outcome.dropped, **kept.dropped})
+        work.note_cases(cases, {**work.outcome.dropped, **work.kept.dropped})
         if reason := _too_few_reason(task):
-            return task, kept, replace(outcome, decision="not shown", reason=reason)
-    current, best, log = search(engine, task, drafts)
-    outcome = replace(outcome, candidates=tuple(log))
-    review.cases = [*task.train, *task.holdout]
-    review.add("draft" if task.is_new else "old", current.results)
+            work.note(decision="not shown", reason=reason)
+            return task, None
+    current, best, log = search(engine, task, work.drafts)
+    work.note(candidates=tuple(log))
+    work.cases = [*task.train, *task.holdout]
+    work.add("draft" if task.is_new else "old", current.results)
     if not task.is_new and (reason := _why_not_proved(current, best)):
-        return task, kept, replace(outcome, decision="not shown", reason=reason)
-    review.new = best.text
+        work.note(decision="not shown", reason=reason)
+        return task, None
+    work.new = best.text
     if best is not current:
-        review.add("new", best.results)
-    drafts.write("SKILL.md", review.new)
-    review.confirmed = confirm(engine, task, review.new)
-    review.add("new", review.confirmed.results[::2])
-    review.add("without" if task.is_new else "old", review.confirmed.results[1::2])
-    return task, kept, outcome.with_confirmation(review.confirmed)
+        work.add("new", best.results)
+    work.drafts.write("SKILL.md", work.new)
+    confirmed = confirm(engine, task, work.new)
+    work.add("new", confirmed.results[::2])
+    work.add("without" if task.is_new else "old", confirmed.results[1::2])
+    work.note(**confirmed.fields)
+    return task, confirmed if confirmed.accepted else None
 
 
 def _why_not_proved(current: Candidate, best: Candidate) -> str:
@@ -252,13 +231,13 @@ def _why_not_proved(current: Candidate, best: Candidate) -> str:
     return ""
 
 
-def _offer(engine: Engine, task: Task, review: Review, kept: Kept, content: bytes) -> bool:
+def _offer(work: Work, task: Task, content: bytes) -> bool:
     """Show the change of a ``SKILL.md``, and return whether the user agreed and it was written."""
-    old, new = review.old, review.new
+    engine, old, new = work.engine, work.old, work.new
     engine.say(*marked_diff(old, new, (*task.train, *task.holdout), name="SKILL.md"))
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
-    changes = [*_case_file_changes(task, kept, engine.say)]
+    changes = [*_case_file_changes(task, work.kept, engine.say)]
     file = task.skill.folder / "SKILL.md"
     changes.append(Change(file=file, old=content, new=encoded_like(content, new)))
     if (output := task.settings.output) is None:
@@ -311,8 +290,8 @@ def _too_few_reason(task: Task) -> str:
     return "" if train else "no train case: add cases, or let 'pytest-upskill cases' propose some"
 
 
-def _case_lines(kept: Kept) -> Iterator[str]:
-    for entry in kept.entries:
+def _case_lines(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for entry in entries:
         yield f"+ {entry['id']}: {entry['input']}"
         expected = entry.get("expected") or {"should_trigger": entry["should_trigger"]}
         yield f"    {json.dumps(expected, ensure_ascii=False)}"

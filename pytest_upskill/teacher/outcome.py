@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import unified_diff
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from jinja2 import ChoiceLoader, PackageLoader
 from markupsafe import Markup
@@ -18,10 +17,12 @@ from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.teacher.additions import new_code
-from pytest_upskill.teacher.confirmation import Confirmation, figures_of, p_text
-from pytest_upskill.teacher.engine import Engine, Refused, Stopped
+from pytest_upskill.teacher.cases import Demand, Kept, keep_cases
+from pytest_upskill.teacher.confirmation import p_text
+from pytest_upskill.teacher.engine import Engine, Refused, Stopped, check_models
 from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
 from pytest_upskill.teacher.holdout import split_cases
+from pytest_upskill.teacher.versions import Settings
 from pytest_upskill.trials.result import TrialResult
 
 DRY_RUN = "--dry-run: nothing was requested"
@@ -81,31 +82,18 @@ class CommandOutcome:
         """Whether --dry-run or --no-eval left nothing to decide."""
         return self.reason in {DRY_RUN, NO_EVAL}
 
-    def with_confirmation(self, confirmed: Confirmation) -> CommandOutcome:
-        """Return the outcome with the decision and figures of a look."""
-        return replace(
-            self,
-            decision="accepted" if confirmed.accepted else "not shown",
-            reason=confirmed.reason,
-            look=confirmed.look,
-            p=confirmed.acceptance.p,
-            alpha=confirmed.acceptance.alpha,
-            growth=confirmed.growth,
-            figures={student: figures_of(cases) for student, cases in confirmed.counts.items()},
-        )
-
-    def with_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> CommandOutcome:
-        """Return the outcome with the ids of its cases, and why others were dropped."""
-        train, holdout = split_cases(cases)
-        return replace(
-            self, train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped
-        )
-
 
 @dataclass(kw_only=True)
-class Review:
-    """What a person should see of a command: texts and answers of both versions."""
+class Work:
+    """A command while it runs, and what a person should see of it."""
 
+    engine: Engine
+    settings: Settings
+    drafts: Drafts
+    outcome: CommandOutcome
+    """What is decided so far."""
+    kept: Kept = field(default_factory=Kept)
+    """The cases that were proposed."""
     plan: Sequence[str] = ()
     """The most answers that it could request."""
     old: str = ""
@@ -115,8 +103,30 @@ class Review:
     results: dict[tuple[str, str], list[TrialResult]] = field(default_factory=dict)
     """Results by the case's id and the version: without, old, draft, or new."""
 
-    confirmed: Confirmation | None = None
-    """The proof on held-out cases, if there was one."""
+    @classmethod
+    def start(
+        cls, engine: Engine, settings: Settings, command: str, skill: str, *texts: str
+    ) -> Self:
+        """Return a command that has not decided anything; ``texts`` are those that it improves."""
+        drafts = engine.terms.drafts(skill, command, settings, *texts)
+        outcome = CommandOutcome(command=command, skill=skill)
+        return cls(engine=engine, settings=settings, drafts=drafts, outcome=outcome)
+
+    def note(self, **fields: Any) -> None:
+        """Change fields of the outcome."""
+        self.outcome = replace(self.outcome, **fields)
+
+    def note_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> None:
+        """Note the ids of the cases, and why others were dropped."""
+        train, holdout = split_cases(cases)
+        self.note(train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped)
+
+    def keep_cases(self, demand: Demand) -> list[Case]:
+        """Have the teacher propose cases, and return those that are kept."""
+        self.kept = keep_cases(self.engine, demand)
+        text = json.dumps({"cases": self.kept.entries}, indent=2)
+        self.drafts.write("cases.json", f"{text}\n")
+        return self.kept.cases
 
     def add(self, version: str, results: Iterable[TrialResult]) -> None:
         """Add the results of a version."""
@@ -140,64 +150,66 @@ class Review:
         lines = unified_diff(self.old.splitlines(), self.new.splitlines(), lineterm="", n=3)
         return [*lines][2:] if self.new else []
 
+    def run(self, plan: Iterable[str], run: Callable[[], None]) -> CommandOutcome:
+        """Print the plan, run the command unless this is a dry run, and record its outcome.
 
-def run_and_record(
-    engine: Engine,
-    drafts: Drafts,
-    start: CommandOutcome,
-    review: Review,
-    run: Callable[[CommandOutcome], CommandOutcome],
-) -> CommandOutcome:
-    """Print the plan, run the command unless this is a dry run, and record its outcome.
+        Args:
+            plan: The plan's lines.
+            run: Notes the outcome; it may raise `Stopped` or `Refused`.
 
-    Args:
-        engine: Prints the lines, and knows the terms and what was spent.
-        drafts: The command's folder.
-        start: The outcome if the command is interrupted.
-        review: Has the plan, and gets filled while the command runs.
-        run: Returns the outcome, given ``start``; it may raise `Stopped` or `Refused`.
+        Raises:
+            WorkError: The user does not agree, or ``run`` raised it; that is recorded.
+        """
+        engine, terms = self.engine, self.engine.terms
+        check_models(engine)
+        terms.check_sources(self.settings.sources, self.drafts, engine.say)
+        self.plan = [*plan]
+        engine.say(*self.plan)
+        if terms.dry_run:
+            return replace(self.outcome, reason=DRY_RUN)
+        engine.drafts = self.drafts
+        try:
+            run()
+        except Refused as refused:
+            self.note(decision="refused", reason=str(refused))
+        except Stopped as stopped:
+            self.note(reason=str(stopped), next_step=_RESUME_HINT)
+        except (WorkError, KeyboardInterrupt) as error:
+            self.note(decision="stopped", reason=str(error) or "interrupted")
+            self._write()
+            engine.say(_RESUME_HINT)
+            raise
+        return self.record()
 
-    Raises:
-        WorkError: ``run`` raised it; that is recorded.
-    """
-    engine.say(*review.plan)
-    if engine.terms.dry_run:
-        return replace(start, reason=DRY_RUN)
-    engine.drafts = drafts
-    try:
-        outcome = run(start)
-    except Refused as refused:
-        outcome = replace(start, decision="refused", reason=str(refused))
-    except Stopped as stopped:
-        outcome = replace(start, reason=str(stopped), next_step=_RESUME_HINT)
-    except (WorkError, KeyboardInterrupt) as error:
-        _write(engine, drafts, replace(start, reason=str(error) or start.reason))
-        engine.say(_RESUME_HINT)
-        raise
-    return record(engine, drafts, outcome, review)
+    def record(self) -> CommandOutcome:
+        """Write ``decision.json`` and the page, and print the last lines, unless in a dry run."""
+        if not self.engine.terms.dry_run:
+            self._write()
+            page = self.drafts.write(_PAGE, _page(self))
+            if self.cases:
+                self.drafts.write_once(COMMENTS, _comments_form(self))
+            self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
+        return self.outcome
+
+    def _write(self) -> None:
+        self.note(
+            teacher=self.engine.terms.teacher.resolved,
+            students=tuple(student.resolved for student in self.engine.terms.students),
+            cost_usd=self.engine.cost_usd,
+            asked=self.engine.paid_answers,
+        )
+        text = json.dumps(asdict(self.outcome), indent=1, ensure_ascii=False)
+        self.drafts.write("decision.json", f"{text}\n")
 
 
-def record(
-    engine: Engine, drafts: Drafts, outcome: CommandOutcome, review: Review
-) -> CommandOutcome:
-    """Write ``decision.json`` and the page, and print the last lines, unless this is a dry run."""
-    if engine.terms.dry_run:
-        return outcome
-    outcome = _write(engine, drafts, outcome)
-    page = drafts.write(_PAGE, _page(outcome, review, drafts.folder))
-    if review.cases:
-        drafts.write_once(COMMENTS, _comments_form(outcome, review))
-    engine.say(*_last_lines(outcome, review), f"page: {display_path(page)}")
-    return outcome
-
-
-def _last_lines(outcome: CommandOutcome, review: Review) -> Iterator[str]:
+def _last_lines(work: Work) -> Iterator[str]:
     """Yield the decision, pass rates, what still fails, the cost and the next step."""
+    outcome = work.outcome
     yield f"{outcome.decision}: {outcome.reason}"
     for student, figures in outcome.figures.items():
         before, after = percent(figures["before"]), percent(figures["after"])
         yield f"pass rate with the skill: {after}% on {student}, {before}% before"
-    if failing := review.failing:
+    if failing := work.failing:
         more = f" and {len(failing) - _MOST_NAMED} more" if len(failing) > _MOST_NAMED else ""
         yield f"still failing: {', '.join(failing[:_MOST_NAMED])}{more}"
     if outcome.dropped:
@@ -219,22 +231,22 @@ def _next_step(outcome: CommandOutcome) -> str:
     return "see the reasons on the page; 'pytest-upskill cases' proposes more cases"
 
 
-def _comments_form(outcome: CommandOutcome, review: Review) -> str:
+def _comments_form(work: Work) -> str:
     """Return the file in which an author comments on answers.
 
     It has no held-out case: the teacher reads what is written here.
     """
     parts = [
-        f"# Comments on {outcome.skill}\n",
+        f"# Comments on {work.outcome.skill}\n",
         "Write below a heading what the next version should do better there.\n",
         "## The whole skill\n",
     ]
-    train = (case for case in review.cases if case.id in outcome.train)
+    train = (case for case in work.cases if case.id in work.outcome.train)
     parts += (f"## {case.id}\n\n> {' '.join(case.input.split())}\n" for case in train)
     return "\n".join(parts)
 
 
-def _page(outcome: CommandOutcome, review: Review, folder: Path) -> str:
+def _page(work: Work) -> str:
     """Return the page about a command: static, without network access or scripts."""
     css, digest = style()
     loader = ChoiceLoader(
@@ -242,32 +254,19 @@ def _page(outcome: CommandOutcome, review: Review, folder: Path) -> str:
     )
     template = environment().overlay(loader=loader).get_template("page.html")
     by_reason: dict[str, list[str]] = {}
-    for case, reason in outcome.dropped.items():
+    for case, reason in work.outcome.dropped.items():
         by_reason.setdefault(reason.partition(":")[0], []).append(f"{case}: {reason}")
     return template.render(
-        outcome=outcome,
-        review=review,
-        last_lines=[*_last_lines(outcome, review)],
-        new_code=new_code(review.new, review.old),
+        outcome=work.outcome,
+        review=work,
+        last_lines=[*_last_lines(work)],
+        new_code=new_code(work.new, work.old),
         p_text=p_text,
         by_reason=by_reason,
-        comments=folder / COMMENTS,
+        comments=work.drafts.folder / COMMENTS,
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )
-
-
-def _write(engine: Engine, drafts: Drafts, outcome: CommandOutcome) -> CommandOutcome:
-    outcome = replace(
-        outcome,
-        teacher=engine.terms.teacher.resolved,
-        students=tuple(student.resolved for student in engine.terms.students),
-        cost_usd=engine.cost_usd,
-        asked=engine.paid_answers,
-    )
-    text = json.dumps(asdict(outcome), indent=1, ensure_ascii=False)
-    drafts.write("decision.json", f"{text}\n")
-    return outcome
 
 
 def _ids(cases: Iterable[Case]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill.cases.judge_labels import LabelsFile
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.grading.drawing import draw
+from pytest_upskill.grading.labels import draw
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
 from tests import reporting

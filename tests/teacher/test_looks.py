@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.teacher.holdout import question_digest, text_digest
-from pytest_upskill.teacher.looks import STRIDE, Comparison, Ledger, Look
+from pytest_upskill.teacher.holdout import (
+    STRIDE,
+    Comparison,
+    Ledger,
+    Look,
+    question_digest,
+    text_digest,
+)
 
 CASES = [Case(id=f"case-{number}", input=f"What is {number}?", checks=()) for number in range(3)]
 TASK = "Write kernels"
