@@ -26,8 +26,7 @@ from pytest_upskill.cases.judge_labels import LabelsFile
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.grading.labels import draw
-from pytest_upskill.grading.labels import cell_labels
+from pytest_upskill.grading.labels import cell_labels, draw
 from pytest_upskill.models import Completion
 from pytest_upskill.stats import (
     JudgedCase,
