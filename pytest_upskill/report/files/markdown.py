@@ -5,11 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 
-from pytest_upskill.figures.cases import CaseLine, case_lines
-from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.cases import case_lines
 from pytest_upskill.figures.figure import case_columns, columns_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
@@ -33,16 +30,8 @@ from pytest_upskill.trials.needs import unmeasured_lines
 COMMENT_LIMIT = 65_536
 """GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
 
-_RESERVE = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A part of the page whose rows can be left out."""
-
-    head: str
-    rows: tuple[str, ...] = ()
-    tail: str = ""
+_MOST_ROWS = (1000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
+"""Rows of a list or table to show, tried in turn until the page is small enough."""
 
 
 def code(text: str, *, table: bool = False) -> str:
@@ -59,46 +48,6 @@ def code(text: str, *, table: bool = False) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def table_head(*columns: str) -> str:
-    """Return the first two lines of a table."""
-    return f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
-
-
-def folded(title: str) -> str:
-    """Return the start of a part that is folded, which ``</details>`` ends."""
-    return f"<details><summary><code>{html.escape(safe(title))}</code></summary>\n\n"
-
-
-def fit(sections: Sequence[Section], footer: Section, limit: int) -> str:
-    """Return the sections joined; each keeps its head and as many rows as fit the limit."""
-    left = limit - _RESERVE
-    last, left_out = _take(footer, left)
-    left -= _bytes(last)
-    page = ""
-    for section in sections:
-        text, more = _take(section, left)
-        left -= _bytes(text)
-        left_out += more
-        page += text
-    if left_out:
-        page += f"_{left_out} sections left out to limit the size: --upskill-html has them._\n\n"
-    return page + last
-
-
-def _take(section: Section, room: int) -> tuple[str, int]:
-    """Return the part of a section that fits, and the number of parts left out."""
-    room -= _bytes(section.head + section.tail)
-    if room < 0:
-        return "", 1
-    sizes = accumulate(_bytes(row) for row in section.rows)
-    rows = section.rows[: sum(size <= room for size in sizes)]
-    return section.head + "".join(rows) + section.tail, len(section.rows) - len(rows)
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode())
-
-
 MARKER = "<!-- pytest-upskill -->"
 """First line, by which a bot finds the comment to update."""
 
@@ -108,23 +57,39 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
     Args:
         report: The report.
-        limit: Maximum UTF-8 bytes; parts that do not fit are left out, and the page counts them.
+        limit: Maximum UTF-8 bytes; rows that do not fit are left out and counted, and nothing is
+            written where not even the first lines fit.
     """
-    sections = [*_overview(report), *_triggers(report), *_details(report.lifts)]
-    return fit(sections, _footer(report), limit)
+    pages = ("".join(_parts(report, most)) for most in _MOST_ROWS)
+    return next((page for page in pages if len(page.encode()) <= limit), "")
 
 
-def _overview(report: Report) -> Iterator[Section]:
-    measured = f"{scope(report)}\n\n" if scope(report) else ""
-    icon = OUTCOME_ICONS[outcome(report)]
-    yield Section(
-        head=f"{MARKER}\n### {icon} {_heading(report)}\n\n",
-        rows=tuple(f"- {code(line)}\n" for line in results_in_words(report)),
-        tail=f"\n{measured}",
+def _parts(report: Report, most: int) -> Iterator[str]:
+    yield f"{MARKER}\n### {OUTCOME_ICONS[outcome(report)]} {_heading(report)}\n\n"
+    yield _list("", results_in_words(report), most)
+    if measured := scope(report):
+        yield f"{measured}\n\n"
+    models, skills = matrix(report)
+    yield _table(
+        ("skill", *map(_cell, models)),
+        [(_cell(skill), *map(_matrix_entry, gates)) for skill, gates in skills],
+        most,
     )
-    yield _matrix(report)
-    failed = (gate for gate in report.gates if gate.outcome == "failed")
-    note_lines = (
+    failed = [gate for gate in report.gates if gate.outcome == "failed"]
+    failures = [line for gate in failed for line in (gate.text, *gate.details)]
+    yield _list("Failed cases", [*failed_case_lines(report)], most)
+    yield _list("Failed gates", failures, most)
+    yield _list("Notes", _notes(report), most)
+    recordings = [line for session in report.sessions for line in session.recordings]
+    yield _list("Recordings that this branch changed", recordings, most)
+    yield from _triggers(report.triggers, most)
+    if most:
+        yield from (_cases(gate, most) for gate in report.lifts)
+    yield _footer(report)
+
+
+def _notes(report: Report) -> list[str]:
+    lines = (
         *why_undecided(report),
         *(line for session in report.sessions for line in session.without_trials),
         *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
@@ -132,41 +97,59 @@ def _overview(report: Report) -> Iterator[Section]:
         *notes(report.triggers, verbose=False),
         *statements_not_graded(report.lifts),
     )
-    for title, lines in (
-        ("Failed cases", list(failed_case_lines(report))),
-        ("Failed gates", [line for gate in failed for line in (gate.text, *gate.details)]),
-        ("Notes", [*dict.fromkeys(note_lines)]),
-        (
-            "Recordings that this branch changed",
-            [line for session in report.sessions for line in session.recordings],
-        ),
-    ):
-        if lines:
-            rows = tuple(f"- {code(line)}\n" for line in lines)
-            yield Section(head=f"#### {title}\n\n", rows=rows, tail="\n")
+    return [*dict.fromkeys(lines)]
 
 
-def _triggers(report: Report) -> Iterator[Section]:
+def _list(title: str, lines: Sequence[str], most: int) -> str:
+    head = f"#### {title}\n\n" if title else ""
+    return _rows(head, [f"- {code(line)}\n" for line in lines], most)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
+    head = f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
+    return _rows(head, [f"| {' | '.join(row)} |\n" for row in rows], most)
+
+
+def _rows(head: str, rows: Sequence[str], most: int) -> str:
+    """Return the first rows and the number of the others; nothing without rows."""
+    if not rows:
+        return ""
+    more = len(rows) - most
+    rest = f"\n_{more} more: --upskill-html has them._\n" if more > 0 else ""
+    return f"{head}{''.join(rows[:most])}{rest}\n"
+
+
+def _folded(title: str, text: str) -> str:
+    summary = f"<summary><code>{html.escape(safe(title))}</code></summary>"
+    return f"<details>{summary}\n\n{text}</details>\n\n"
+
+
+def _cell(text: str) -> str:
+    return code(text, table=True)
+
+
+def _triggers(gates: Sequence[Gate], most: int) -> Iterator[str]:
     """Yield how often each skill is chosen, and what was taken instead."""
-    rows = tuple(
-        f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
-        f"| {' | '.join(columns_of(gate).values())} | {_outcome(gate)} |\n"
-        for gate in report.triggers
-    )
-    if rows:
-        columns = ("skill", "model", *columns_of(report.triggers[0]), "gate")
-        yield Section(
-            head="#### Is the skill chosen?\n\n" + table_head(*columns), rows=rows, tail="\n"
+    if gates:
+        yield "#### Is the skill chosen?\n\n"
+        yield _table(
+            ("skill", "model", *columns_of(gates[0]), "gate"),
+            [
+                (
+                    _cell(gate.cell.title),
+                    _cell(gate.cell.model),
+                    *columns_of(gate).values(),
+                    _outcome(gate),
+                )
+                for gate in gates
+            ],
+            most,
         )
-    for each in confusion_matrices(report.triggers):
-        yield Section(
-            head=folded(f"right skill (rows) and chosen skill (columns), in runs of {each.model}")
-            + table_head("", *(code(name, table=True) for name in each.taken)),
-            rows=tuple(
-                f"| {code(wanted, table=True)} | {' | '.join(map(str, counts))} |\n"
-                for wanted, counts in each.rows
-            ),
-            tail="\n</details>\n\n",
+    for each in confusion_matrices(gates):
+        rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in each.rows]
+        yield _folded(
+            f"right skill (rows) and chosen skill (columns), in runs of {each.model}",
+            _table(("", *map(_cell, each.taken)), rows, most),
         )
 
 
@@ -180,16 +163,6 @@ def _heading(report: Report) -> str:
     return code(headline(report)) if len(report.lifts) == 1 else headline(report)
 
 
-def _matrix(report: Report) -> Section:
-    models, skills = matrix(report)
-    rows = tuple(
-        f"| {code(skill, table=True)} | {' | '.join(map(_matrix_entry, gates))} |\n"
-        for skill, gates in skills
-    )
-    head = table_head("skill", *(code(model, table=True) for model in models)) if rows else ""
-    return Section(head=head, rows=rows, tail="\n")
-
-
 def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
@@ -199,32 +172,21 @@ def _matrix_entry(gate: Gate | None) -> str:
     return f"{text}<br>**{', '.join(failed)}**" if failed else text
 
 
-_CASE_HEAD = ("passed without \u2192 with", "difference", "checks", "tokens")
-
-
-def _details(gates: Sequence[Gate]) -> Iterator[Section]:
-    for gate in gates:
-        cell = gate.cell
-        yield Section(
-            head=folded(f"{cell.name}: all cases") + table_head("case", "", *_CASE_HEAD),
-            rows=(*_case_rows(gate), *_rows_not_run(cell)),
-            tail="\n</details>\n\n",
+def _cases(gate: Gate, most: int) -> str:
+    rows = [
+        (
+            _cell(case.case),
+            f"**failed**, {case.status}" if case.failed else case.status,
+            *(text.replace("->", " \u2192 ") for text in case_columns(case).values()),
         )
+        for case in case_lines(gate)
+    ]
+    rows += [(_cell(case), "skipped", "", "", "", "") for case in gate.cell.cases_not_run]
+    columns = ("case", "", "passed without \u2192 with", "difference", "checks", "tokens")
+    return _folded(f"{gate.cell.name}: all cases", _table(columns, rows, most))
 
 
-def _case_rows(gate: Gate) -> Iterator[str]:
-    for case in case_lines(gate):
-        status = f"**failed**, {case.status}" if case.failed else case.status
-        yield f"| {code(case.case, table=True)} | {status} | {_case_columns(case)} |\n"
-
-
-def _rows_not_run(cell: Cell) -> Iterator[str]:
-    nothing = " | " * (len(_CASE_HEAD) - 1)
-    for case in cell.cases_not_run:
-        yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
-
-
-def _footer(report: Report) -> Section:
+def _footer(report: Report) -> str:
     rows = [f"- {name}: {value}\n" for name, value in costs(report)]
     for session in report.sessions:
         versions = ", ".join(code(" ".join(each)) for each in session.versions.items())
@@ -232,13 +194,8 @@ def _footer(report: Report) -> Section:
         rows += [
             f"- {code(label)} is {code(resolved)}\n" for label, resolved in session.models.items()
         ]
-    return Section(
-        head=folded("cost, versions, how to read this"),
-        rows=tuple(rows),
-        tail="\nPass rates without \u2192 with the skill; lift in points with its 95 % interval; "
-        "tokens per run as a multiple of those without the skill.\n\n</details>\n",
+    return _folded(
+        "cost, versions, how to read this",
+        f"{''.join(rows)}\nPass rates without \u2192 with the skill; lift in points with its 95 % "
+        "interval; tokens per run as a multiple of those without the skill.\n\n",
     )
-
-
-def _case_columns(case: CaseLine) -> str:
-    return " | ".join(case_columns(case).values()).replace("->", " \u2192 ")
