@@ -20,9 +20,9 @@ from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
     CommandError,
+    own_cases,
     say,
 )
-from pytest_upskill.commands.skill_folder import own_cases
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.history.runs import Series, read_history

@@ -14,11 +14,12 @@ from pytest_upskill.commands.command import (
     STUDENT,
     UNUSABLE,
     CommandError,
+    folder_of_skill,
+    load_skill,
     repeatable,
     whole_number_type,
     with_generic_server,
 )
-from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
 from pytest_upskill.session.without_tests import run_in_session

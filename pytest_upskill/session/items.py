@@ -31,8 +31,7 @@ from pytest_upskill.session.case_files import (
     shown,
 )
 from pytest_upskill.session.messages import GROUPED_WARNINGS
-from pytest_upskill.session.plugin_hooks import decider, extensions_of
-from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
 from pytest_upskill.session.strangers import HooksOfParent
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped

@@ -27,7 +27,7 @@ from pytest_upskill.session.chosen_models import models_of
 from pytest_upskill.session.items import ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.options import value_of
-from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
+from pytest_upskill.session.resources import extensions_of, languages_of
 from pytest_upskill.session.strangers import HooksOfParent
 from pytest_upskill.trials.trial import why_unlisted
 

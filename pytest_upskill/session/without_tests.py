@@ -25,8 +25,7 @@ from pytest_upskill.session.chosen_models import read_model, refuse_secrets, wit
 from pytest_upskill.session.hosts import hosts, model_problems
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import write
-from pytest_upskill.session.plugin_hooks import decider, extensions_of
-from pytest_upskill.session.resources import RESOURCES, set_up
+from pytest_upskill.session.resources import RESOURCES, decider, extensions_of, set_up
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.conversation import probe
 from pytest_upskill.trials.trial import Trial, request

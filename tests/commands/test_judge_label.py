@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.judge_labels import KeyEntry, LabelsFile, load_labels, write_labels
-from pytest_upskill.commands.judge_label import CANNOT_TELL, label_answers
+from pytest_upskill.commands.judge import CANNOT_TELL, label_answers
 from pytest_upskill.commands.main import main
 from tests.screen import Screen
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
-from pytest_upskill.commands.skill_folder import load_skill, own_cases
+from pytest_upskill.commands.command import load_skill, own_cases
 from tests.conftest import WriteSkill
 
 
