@@ -10,11 +10,9 @@ import html
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-
-from markdown_it import MarkdownIt
 
 from pytest_upskill.models.completion import Completion, ToolCall
 from pytest_upskill.models.request import ProviderError, Request
@@ -49,15 +47,10 @@ _STOPWORDS = frozenset(
         "your"
     )
 )
-_BLOCK_LEVELS = {
-    "paragraph_open": 0,
-    "fence": 0,
-    "code_block": 0,
-    "blockquote_open": 0,
-    "table_open": 0,
-    "list_item_open": 1,
-}
-_MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "html_block"])
+_HEADING = re.compile(r"(#{1,6})\s+\S")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*")
+_BLOCK = re.compile(r"\s*$|\s*([-*+]|\d+[.)])\s")
+"""An empty line, or the first line of an item of a list."""
 
 
 class OfflineClient:
@@ -101,10 +94,6 @@ class OfflineClient:
 
     async def aclose(self) -> None:
         """Do nothing: there are no connections."""
-
-
-_Block = tuple[str, str]
-"""A block of Markdown, and the type of its token in the parser."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,54 +161,41 @@ def _file_markdown(name: str, text: str) -> str:
 
 def _passages(markdown: str) -> tuple[_Passage, ...]:
     return tuple(
-        _passage(headings, text)
-        for headings, blocks in _sections(markdown)
-        for text in _join_blocks(blocks)
+        _Passage(
+            text="\n\n".join([*headings, text]),
+            stems=_stems(" ".join([*headings, text])),
+            topic=_stems(" ".join(headings)),
+        )
+        for headings, text in _sections(markdown)
+        if text
     )
 
 
-def _passage(headings: Sequence[str], text: str) -> _Passage:
-    topic = _stems(" ".join(headings))
-    return _Passage(
-        text="\n\n".join([*headings, text]),
-        stems=topic | _stems(text),
-        topic=topic,
-    )
+def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the parts of a text, which end at a heading, a code block or a maximum length.
 
-
-def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
-    """Yield the blocks directly under each heading, with that heading and those above it."""
-    lines = re.sub(r"\r\n?", "\n", markdown).split("\n")
-    tokens = _MARKDOWN.parse(markdown)
+    Each has the headings above it.
+    """
     headings: dict[int, str] = {}
-    blocks: list[_Block] = []
-    for index, token in enumerate(tokens):
-        if token.type == "heading_open" and token.level == 0:
-            yield tuple(headings.values()), blocks
-            depth = int(token.tag[1:])
-            headings = {d: text for d, text in headings.items() if d < depth}
-            headings[depth] = f"{'#' * depth} {tokens[index + 1].content}"
-            blocks = []
-        elif token.map and token.level == _BLOCK_LEVELS.get(token.type):
-            text = "\n".join(lines[slice(*token.map)]).rstrip()
-            blocks.append((text, token.type))
-    yield tuple(headings.values()), blocks
-
-
-def _join_blocks(blocks: Iterable[_Block]) -> Iterator[str]:
-    """Join the blocks of a section to passages, which end at a code block or a maximum length."""
-    passage = ""
-    for text, kind in blocks:
-        if passage and kind != "fence" and len(passage) + len(text) > _PASSAGE_CHARS:
-            yield passage
-            passage = ""
-        separator = "\n" if kind == "list_item_open" else "\n\n"
-        passage = f"{passage}{separator}{text}" if passage else text
-        if kind == "fence":
-            yield passage
-            passage = ""
-    if passage:
-        yield passage
+    part, fence = "", ""
+    for line in markdown.splitlines():
+        heading = None if fence else _HEADING.match(line)
+        is_full = len(part) > _PASSAGE_CHARS and not fence and _BLOCK.match(line)
+        if heading or is_full:
+            yield tuple(headings.values()), part.strip("\n")
+            part = ""
+        if heading:
+            depth = len(heading[1])
+            headings = {d: text for d, text in headings.items() if d < depth} | {depth: line}
+            continue
+        part += f"{line}\n"
+        mark = _FENCE.match(line)
+        if fence and mark and mark[1].startswith(fence) and mark.end() == len(line):
+            yield tuple(headings.values()), part.strip("\n")
+            part = fence = ""
+        elif mark and not fence:
+            fence = mark[1]
+    yield tuple(headings.values()), part.strip("\n")
 
 
 def _stems(text: str) -> frozenset[str]:
