@@ -59,8 +59,7 @@ class CompletionSource:
         self._record_command = record_command
         self._clients: dict[Host, asyncio.Task[Client | str]] = {}
         """The client of each host, or why there is none."""
-        self._in_flight: dict[str, asyncio.Task[Answer]] = {}
-        self._answers: dict[str, Answer] = {}
+        self._requested: dict[str, asyncio.Task[Answer]] = {}
         self._warmup = PromptCacheWarmup()
         self._agents: dict[Host, Client] = {}
         """The built-in agent with the models of each host."""
@@ -108,22 +107,16 @@ class CompletionSource:
             return await send()
         # Two labels of one model, or two skills without their blocks, make equal requests.
         request_id = identity(request, host.url)
-        if request_id in self._answers:
-            return _as_replayed(self._answers[request_id])
-        if request_id in self._in_flight:
-            return _as_replayed(await self._in_flight[request_id])
+        if earlier := self._requested.get(request_id):
+            return _as_replayed(await earlier)
         if completion := self.load_recorded(request):
             return Answer(completion=completion)
         if self._cache.mode == "replay":
             return Answer(completion=None, error=self._no_recording_error(request, subject))
-        task = self._in_flight[request_id] = asyncio.create_task(send())
-        try:
-            answer = await task
-        finally:
-            # A finished task takes ten times the memory of its result.
-            del self._in_flight[request_id]
-        if not answer.may_come_later:
-            self._answers[request_id] = answer
+        task = self._requested[request_id] = asyncio.create_task(send())
+        answer = await task
+        if answer.may_come_later:
+            self._requested.pop(request_id, None)
         return answer
 
     async def aclose(self) -> None:

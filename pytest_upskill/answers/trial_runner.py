@@ -26,14 +26,9 @@ from pytest_upskill.trials.conversation import (
 from pytest_upskill.trials.trial import Trial, request
 
 _NO_TOOLS = (
-    "{model} called no tool when told to, so its server may drop tools: serve it with a chat "
-    "template for tools (llama-server: --jinja; vLLM: --enable-auto-tool-choice), or leave it out"
+    "{model} called no tool when told to: choose a model that calls tools, and check that its "
+    "server passes them on (llama-server: --jinja; vLLM: --enable-auto-tool-choice)"
 )
-_NO_CALLS = (
-    "{model} called no tool when told to, though {agent} offered it some: choose a model that "
-    "calls tools, and check that its server passes them on"
-)
-_FAILED = "{model} was asked to call a tool: {error}"
 
 
 class ToolProbe:
@@ -70,14 +65,11 @@ class ToolProbe:
 def _problem(model: Model, answer: Answer) -> str:
     """Return why a model cannot choose a skill, by its answer to the probe; "" if it can."""
     if answer.completion is None:
-        return _FAILED.format(model=model.label, error=answer.error)
+        return f"{model.label} was asked to call a tool: {answer.error}"
     run = answer.completion.agent_run
     if run is not None and run.broken:
         return run.broken
-    if calls_tools(answer.completion):
-        return ""
-    reason = _NO_TOOLS if model.agent in {"", "loop"} else _NO_CALLS
-    return reason.format(model=model.label, agent=model.agent)
+    return "" if calls_tools(answer.completion) else _NO_TOOLS.format(model=model.label)
 
 
 if TYPE_CHECKING:
