@@ -152,12 +152,12 @@ def _list_price(model: Model, counts: TokenCounts) -> float | None:
     from genai_prices import Usage, calc_price
 
     usage = Usage(**counts._asdict())
-    name, url = _price_list_name(model)
+    name, vendor = _listed_name(model)
     try:
         price = (
-            calc_price(usage, name, provider_id=model.provider)
-            if url is None
-            else calc_price(usage, name, provider_api_url=url)
+            calc_price(usage, name, provider_api_url=vendor)
+            if vendor.startswith("https:")
+            else calc_price(usage, name, provider_id=vendor)
         )
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
@@ -170,20 +170,16 @@ def _charges_for_cache_writes(model: Model) -> bool:
     return host is not None and host.wire == "anthropic"
 
 
-def _price_list_name(model: Model) -> tuple[str, str | None]:
-    """Return the name and the URL by which genai-prices knows a model.
-
-    The URL is None where the model's provider identifies the vendor.
-    """
-    host = BY_PREFIX.get(model.provider)
-    if model.base_url is not None or host is None or host.client:
-        former = model.vendor.former_url if model.vendor is not None else ""
-        return model.name, former or model.base_url
+def _listed_name(model: Model) -> tuple[str, str]:
+    """Return the name of a model, and the name or URL of its vendor, in genai-prices."""
+    vendor = model.vendor
     name, colon, real_host = model.name.rpartition(":")
-    if host.prefix == "hf" and colon:
+    if vendor is not None and vendor.prefix == "hf" and colon:
         # Hugging Face's router charges the prices of the host behind it.
         return name, f"https://router.huggingface.co/{real_host}"
-    return model.name, host.former_url or host.url
+    if vendor is None and model.base_url is not None:
+        return model.name, model.base_url
+    return model.name, vendor.prefix if vendor else model.provider
 
 
 def max_input_tokens(request: Request) -> int:

@@ -48,8 +48,6 @@ class KnownHost:
     """Its name for the seed."""
     nested_effort: bool = False
     """Whether it takes the effort as ``{"reasoning": {"effort": …}}``."""
-    former_url: str = ""
-    """An earlier base URL that the vendor still serves, and by which genai-prices knows it."""
     example: str
     """A model there, as its vendor writes it."""
 
@@ -133,7 +131,6 @@ HOSTS = (
         prefix="together",
         title="Together AI",
         url="https://api.together.ai/v1",
-        former_url="https://api.together.xyz/v1",
         keys=("TOGETHER_API_KEY",),
         example="openai/gpt-oss-120b",
     ),
@@ -225,11 +222,9 @@ PLATFORMS = frozenset({"azure", "bedrock", "vertex"})
 
 BY_NETLOC: Mapping[str, KnownHost] = MappingProxyType(
     {
-        urlsplit(url).netloc: host
+        urlsplit(host.url).netloc: host
         for host in HOSTS
         if not host.local and host.prefix not in PLATFORMS
-        for url in (host.url, host.former_url)
-        if url
     }
 )
 """The vendors' hosts by ``host:port``. A local address may be any server."""

@@ -161,11 +161,3 @@ def test_an_unknown_host_is_refused_in_one_line(
     assert result.ret == 4
     result.stderr.fnmatch_lines([said])
     assert "secret" not in result.stderr.str()
-
-
-def test_a_vendors_key_goes_to_its_former_address_too() -> None:
-    model = parse_model("m@https://api.together.xyz/v1")
-
-    (endpoint,) = endpoints([model], {"TOGETHER_API_KEY": "k", "UPSKILL_API_KEY": "other"}).values()
-
-    assert (endpoint.key, endpoint.url) == ("k", "https://api.together.xyz/v1")

@@ -131,7 +131,9 @@ def test_a_server_that_drops_tools_is_missing_data_with_the_cure(
     assert result.ret == 75
     # It is told once more before the reason counts.
     assert len(loopback.requests) == 2
-    result.stdout.fnmatch_lines(["*m called no tool when told to: choose a model that calls tools, *"])
+    result.stdout.fnmatch_lines(
+        ["*m called no tool when told to: choose a model that calls tools, *"]
+    )
     result.stdout.fnmatch_lines(["*2 more errors with the same cause*"])
 
 
