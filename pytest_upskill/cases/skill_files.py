@@ -249,15 +249,13 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
     Args:
         skill: The current skill.
         ref: A branch, tag or commit of the project's repository.
-        project: The project's folder; the skill may be in a submodule below it.
+        project: The project's folder.
 
     Raises:
         GitError: A git command fails.
     """
     folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
     commit = starting_commit(folder, ref, project)
-    if commit is None:
-        return replace(skill, history=f"new since {ref}: not compared")
     since = f"{ref} ({commit[:7]})"
     if not is_changed(commit, folder):
         return replace(skill, history=f"unchanged since {since}: not compared")
@@ -283,7 +281,7 @@ def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
         return f"new since {since}: not compared"
     return (
         f"not compared: it did not exist at {since}, and {', '.join(deleted)} is gone: if it was "
-        "renamed, keep its cases or most of its SKILL.md, so that git recognizes it"
+        "renamed, keep its cases or most of its SKILL.md, and git add them, so that git finds it"
     )
 
 

@@ -6,8 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,39 +60,26 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         return None
 
 
-def starting_commit(folder: Path, ref: str, project: Path) -> str | None:
-    """Return the commit from which the current branch started, in the repository of a folder.
-
-    It is the merge base of ``ref`` and HEAD. In a submodule of the project, it is the commit of the
-    submodule at the project's merge base, so that an update of the submodule counts as a change.
+def starting_commit(folder: Path, ref: str, project: Path) -> str:
+    """Return the commit from which the current branch started: the merge base of a ref and HEAD.
 
     Args:
         folder: Any folder in a work tree.
-        ref: A branch, tag or commit of the project's repository.
+        ref: A branch, tag or commit.
         project: A folder in the project's repository.
 
-    Returns:
-        The commit; None if the project did not have the submodule then.
-
     Raises:
-        GitError: There is no git, no repository, no such ref, or no common commit.
+        GitError: There is no git, no repository, no such ref, or no common commit, or the folder is
+            in a submodule of the project.
     """
-    if not git_output(folder, "rev-parse", "--show-superproject-working-tree"):
-        return merge_base(folder, ref)
-    outer = Path(line_of(folder, "rev-parse", "--show-superproject-working-tree"))
-    top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
-    if project.resolve().is_relative_to(top):
-        return merge_base(folder, ref)
-    base = starting_commit(outer, ref, project)
-    if base is None:
-        return None
-    commit = _gitlink(outer, base, top.relative_to(outer).as_posix())
-    if commit and git_output(top, "cat-file", "-e", f"{commit}^{{commit}}") is None:
-        raise GitError(
-            f"the submodule {top} lacks commit {commit[:7]}, which {ref!r} refers to: "
-            f"git -C {top} fetch origin {commit}"
-        )
-    return commit
+    if git_output(folder, "rev-parse", "--show-superproject-working-tree"):
+        top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
+        if not project.resolve().is_relative_to(top):
+            raise GitError(
+                f"{top} is a submodule, which {ref!r} does not belong to: run pytest in it, or "
+                "compare with a baseline"
+            )
+    return merge_base(folder, ref)
 
 
 def merge_base(folder: Path, ref: str) -> str:
@@ -172,7 +158,7 @@ def skills_deleted(ref: str, project: Path) -> list[Path]:
     if not folders:
         return []
     top = Path(line_of(project, "rev-parse", "--show-toplevel"))
-    renamed = set(_renames(commit, top, "").values())
+    renamed = set(_renames(commit, top).values())
     skills = {top / folder: Path(folder, "SKILL.md").as_posix() for folder in folders}
     return [folder for folder, file in skills.items() if file not in renamed]
 
@@ -289,70 +275,27 @@ def _fetch(folder: Path, ref: str) -> str:
     return f"{command} {remote} {branch}:refs/remotes/{ref}" if slash else command
 
 
-def _gitlink(outer: Path, commit: str, path: str) -> str | None:
-    """Return a submodule's commit at a commit of its repository, even if it was moved since."""
-    names = {place: name for name, place in _submodules(outer, "--file", ".gitmodules")}
-    then = dict(_submodules(outer, "--blob", f"{commit}:.gitmodules"))
-    for place in dict.fromkeys((path, then.get(names.get(path, ""), path))):
-        mode, kind, rest = (line_of(outer, "ls-tree", commit, "--", place) or "  ").split(" ", 2)
-        if (mode, kind) == ("160000", "commit"):
-            return rest.partition("\t")[0]
-    return None
-
-
-def _submodules(folder: Path, *where: str) -> Iterator[tuple[str, str]]:
-    """Yield the names of submodules with their paths."""
-    found = (
-        git_output(folder, "config", *where, "-z", "--get-regexp", r"^submodule\..*\.path$") or b""
-    )
-    for entry in found.decode("utf-8", "surrogateescape").split("\0"):
-        key, newline, path = entry.partition("\n")
-        if newline:
-            yield key.removeprefix("submodule.").removesuffix(".path"), path
-
-
 def _has_skill(top: Path, commit: str, prefix: str) -> bool:
     return git_output(top, "cat-file", "-e", f"{commit}:{prefix}SKILL.md") is not None
 
 
 def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
-    """Return the path of a skill's folder at a commit by the renames that git detects, or None.
-
-    The rename of its ``SKILL.md`` decides; without one, the majority of its other files does.
-    """
-    votes: Counter[str] = Counter()
-    for new, old in _renames(commit, top, prefix).items():
-        inside = new.removeprefix(prefix)
-        if new.startswith(prefix) and old.endswith(f"/{inside}"):
-            votes[old.removesuffix(inside)] += len(new) if inside == "SKILL.md" else 1
-    for place, _ in votes.most_common():
-        if _has_skill(top, commit, place) and not (top / place / "SKILL.md").exists():
+    """Return the path of a skill's folder at a commit, as git finds one of its files; else None."""
+    renames = _renames(commit, top)
+    for new in sorted(renames, key=lambda name: (name != f"{prefix}SKILL.md", name)):
+        old, inside = renames[new], new.removeprefix(prefix)
+        place = old.removesuffix(inside)
+        is_moved = new.startswith(prefix) and f"/{old}".endswith(f"/{inside}")
+        if is_moved and _has_skill(top, commit, place) and not (top / place / "SKILL.md").exists():
             return place
     return None
 
 
-def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
-    """Return the old names of files by their new names, relative to the repository.
-
-    Untracked files are included: they are added to a copy of the index.
-    """
-    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-        index = top / line_of(top, "rev-parse", "--git-path", "index")
-        objects = (top / line_of(top, "rev-parse", "--git-path", "objects")).absolute()
-        copy = Path(temporary, "index")
-        if index.exists():
-            shutil.copyfile(index, copy)
-        apart = {
-            "GIT_INDEX_FILE": str(copy),
-            "GIT_OBJECT_DIRECTORY": str(copy.with_name("objects")),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{objects}"',
-        }
-        copy.with_name("objects").mkdir()
-        run_git(top, "add", "--intent-to-add", "--", prefix or ".", **apart)
-        args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
-        renames = output_of(top, *args, **apart)
+def _renames(commit: str, top: Path) -> dict[str, str]:
+    """Return the old names of files by their new names, relative to the repository."""
+    args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
     # A score, the old name, the new one.
-    fields = iter(renames.decode("utf-8", "surrogateescape").split("\0"))
+    fields = iter(output_of(top, *args).decode("utf-8", "surrogateescape").split("\0"))
     return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
 
 

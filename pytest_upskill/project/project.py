@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 
 CATALOGUE = "catalogue.json"
 """Name of the committed catalogue in it."""
@@ -28,22 +27,9 @@ def project_folder(start: Path) -> Path:
 
     Returns:
         The nearest folder from ``start`` upwards that contains ``.upskill``, within the git
-        repository and its superprojects; else the root of the repository; else ``start``.
+        repository; else the root of the repository; else ``start``.
     """
-    repository = None
     for folder in (start, *start.parents):
-        if (folder / STATE).is_dir():
+        if (folder / STATE).is_dir() or (folder / ".git").exists():
             return folder
-        if (folder / ".git").exists():
-            repository = repository or folder
-            if not _is_submodule(folder):
-                break
-    return repository or start
-
-
-def _is_submodule(folder: Path) -> bool:
-    """Return whether a repository is a submodule: its data is in ``.git/modules`` of another."""
-    try:
-        return b"/modules/" in read_file(folder / ".git", MAX_TEXT_BYTES)
-    except OSError:
-        return False
+    return start

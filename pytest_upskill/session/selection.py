@@ -166,7 +166,7 @@ class Selection:
         """Return whether a folder is new, or differs from its version at a git ref."""
         for folder in folders:
             commit = starting_commit(folder, ref, project_folder(self._config.rootpath))
-            if commit is None or is_changed(commit, folder):
+            if is_changed(commit, folder):
                 return True
         return False
 

@@ -150,21 +150,20 @@ def test_a_deleted_skill_does_not_fail_the_comparison(
 ) -> None:
     write_skill(name="shipping")
     shutil.rmtree(repository / "skills" / "billing")
+    git(repository, "add", "--all")
 
     result = run_once(*OFFLINE, COMPARE)
 
     assert result.ret == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize("staged", [True, False])
 def test_a_skill_that_was_moved_and_rewritten_is_found_by_its_other_files(
-    repository: Path, run_once: Run, staged: bool
+    repository: Path, run_once: Run
 ) -> None:
     (repository / "skills" / "billing").rename(repository / "skills" / "invoices")
     new = "---\nname: invoices\ndescription: All new.\n---\nTry 37 times.\n"
     (repository / "skills" / "invoices" / "SKILL.md").write_text(new, "utf-8")
-    if staged:
-        commit_all(repository)
+    git(repository, "add", "--all")
     before = git(repository, "status", "--porcelain", "--", "skills")
 
     result = run_once(*OFFLINE, COMPARE, LENIENT)

@@ -36,48 +36,16 @@ def bumped(
     return repository
 
 
-@pytest.mark.parametrize("committed", [True, False])
-def test_a_submodule_is_compared_with_what_the_project_held_there(
-    bumped: Path, run_once: Run, committed: bool
+@pytest.mark.parametrize("option", ["--upskill-compare=main", "--upskill-changed-since=main"])
+def test_a_submodule_is_not_compared_with_a_ref_of_the_repository_around_it(
+    bumped: Path, run_once: Run, option: str
 ) -> None:
-    sha = git(bumped, "rev-parse", "main").strip()
-    if committed:
-        commit_all(bumped)
+    result = run_once(*SHARED, option)
 
-    result = run_once(*SHARED, f"--upskill-compare={sha}", f"--upskill-changed-since={sha}")
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines([f"billing on offline: *0/5 with the skill, {sha} 5/5, *"])
-
-
-def test_a_submodule_at_the_same_commit_is_unchanged(bumped: Path, run_once: Run) -> None:
-    commit_all(bumped)
-
-    result = run_once(*SHARED, "--upskill-compare=HEAD")
-    none = run_once(*SHARED, "--upskill-changed-since=HEAD")
-
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["billing on offline: unchanged since HEAD (*): not compared"])
-    none.stdout.fnmatch_lines(["left out 1 skill unchanged since HEAD, so there is nothing to run"])
-
-
-def test_a_submodule_that_was_moved_is_compared_with_what_it_was(
-    bumped: Path, run_once: Run
-) -> None:
-    git(bumped, "mv", "shared", "vendored")
-
-    result = run_once(*SHARED[:-1], "vendored", "--upskill-compare=main")
-
-    result.stdout.fnmatch_lines(["billing on offline: *0/5 with the skill, main 5/5, *"])
-
-
-def test_a_submodule_that_the_branch_adds_is_new(bumped: Path, run_once: Run) -> None:
-    before = git(bumped, "rev-parse", "branch").strip()
-
-    result = run_once(*SHARED, f"--upskill-compare={before}")
-
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines([f"billing on offline: new since {before}: not compared"])
+    assert result.ret not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+    cure = "run pytest in it, or compare with a baseline"
+    output = [*result.outlines, *result.errlines]
+    pytest.LineMatcher(output).fnmatch_lines([f"*{bumped}/shared is a submodule, *: {cure}"])
 
 
 def test_a_run_within_a_submodule_is_about_that_repository(
@@ -88,18 +56,3 @@ def test_a_run_within_a_submodule_is_about_that_repository(
     result = run_once(*SHARED[:-1], "--upskill-compare=origin/main")
 
     result.stdout.fnmatch_lines(["billing on offline: unchanged since origin/main (*)*"])
-
-
-def test_a_submodule_that_lacks_its_old_commit_is_refused_with_the_cure(
-    bumped: Path, run_once: Run
-) -> None:
-    held = git(bumped, "rev-parse", "main:shared").strip()
-    shutil.rmtree(bumped / ".git" / "modules" / "shared" / "objects")
-    url = git(bumped, "config", "--file", ".gitmodules", "submodule.shared.url").strip()
-    (bumped / ".git" / "modules" / "shared" / "objects").mkdir()
-    git(bumped / "shared", "fetch", "--quiet", "--depth=1", f"file://{url}", "main")
-
-    result = run_once(*SHARED, "--upskill-compare=main")
-
-    cure = f"git -C {bumped / 'shared'} fetch origin {held}"
-    result.stdout.fnmatch_lines([f"*the submodule * lacks commit {held[:7]}, *: {cure}"])
