@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.teacher.engine import (
     Engine,
@@ -16,16 +16,16 @@ from pytest_upskill.teacher.engine import (
     read_list,
     validate_as,
 )
-from pytest_upskill.teacher.holdout import is_held_out
-from pytest_upskill.teacher.proposals import Proposal, propose_prompt, read_query, validate
-from pytest_upskill.teacher.sources import Source, marked, source_of
-from pytest_upskill.teacher.versions import Settings
+from pytest_upskill.teacher.holdout import MIN_HELD_OUT, is_held_out
+from pytest_upskill.teacher.proposals import KEYS, Proposal, read_query, validate
+from pytest_upskill.teacher.sources import marked_sources, prompt
+from pytest_upskill.teacher.versions import Task
 from pytest_upskill.trials.trial import Trial
 
 BATCH = 6
 """Number of proposals in one request: more would be cut, or get careless."""
 
-_QUERY_BATCH = 20
+QUERY_BATCH = 20
 """Number of queries in one request."""
 
 _FRESH_ANSWERS = 2
@@ -37,29 +37,11 @@ _SCREENING_RUNS = 3
 _FIRST_SCREENING_RUN = 500
 """Index of the first screening run; other runs of a case have other indices."""
 
+_SHOWN_DROPS = 12
+"""Reasons that the teacher is told."""
+
 _LONGEST_QUESTION = "x" * 1000
 """Stands for a question in the upper bound of the cost."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """Which cases to propose, and how many to keep."""
-
-    skill: Skill
-    """Names the recordings. A draft's text is compared with questions, but never sent."""
-    task: str
-    sources: Sequence[Source]
-    count: int
-    """Cases to keep; at most about twice as many are proposed."""
-    queries: int = 0
-    """Queries to keep, half of them for the skill."""
-    held_out: int = 0
-    """Minimum number of held-out cases to keep, even if more than ``count`` cases result."""
-
-    def rounds(self, key: str = "proposals") -> int:
-        """Return the most requests for proposals or for queries."""
-        wanted, batch = (self.queries, _QUERY_BATCH) if key == "queries" else (self.count, BATCH)
-        return -(-2 * wanted // batch)
 
 
 @dataclass(kw_only=True)
@@ -101,64 +83,80 @@ class Kept:
         return f"kept {len(self.cases)} of {self.proposed}, {self.held_out} of them held out"
 
 
-def keep_cases(engine: Engine, demand: Demand) -> Kept:
+def _rounds(task: Task, key: str) -> int:
+    """Return the most requests for proposals or for queries."""
+    settings = task.settings
+    is_query = key == "queries"
+    wanted, batch = (settings.queries, QUERY_BATCH) if is_query else (settings.count, BATCH)
+    return -(-2 * wanted // batch)
+
+
+def most_proposals(task: Task) -> int:
+    """Return the most cases that can be proposed."""
+    return _rounds(task, "proposals") * BATCH
+
+
+def keep_cases(engine: Engine, task: Task) -> Kept:
     """Ask for proposals until enough cases and queries are kept.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
-    kept = Kept()
+    kept, count = Kept(), task.settings.count
+    lacking = MIN_HELD_OUT - len(task.holdout) if task.proposes else 0
 
     def are_cases_enough() -> bool:
-        return len(kept.cases) >= demand.count and kept.held_out >= demand.held_out
+        return len(kept.cases) >= count and kept.held_out >= lacking
 
-    for entries in _replies(engine, demand, kept, "proposals", are_cases_enough):
-        sound = [*_validate_entries(engine, demand, entries, kept)]
-        room = len(sound) if demand.held_out else demand.count - len(kept.cases)
+    for entries in _replies(engine, task, kept, "proposals", are_cases_enough):
+        sound = [*_validate_entries(engine, task, entries, kept)]
+        room = len(sound) if task.proposes else count - len(kept.cases)
         for _, case in sound[room:]:
-            kept.drop(case.id, f"not needed: --count {demand.count} is reached")
+            kept.drop(case.id, f"not needed: --count {count} is reached")
         cases = [case for _, case in sound[:room]]
-        refuted = _refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
-        refuted |= _refuted_by_students(engine, demand, [c for c in cases if c.id not in refuted])
+        refuted = _refuted_by_teacher(engine, _teacher_trials(engine, task, cases))
+        refuted |= _refuted_by_students(engine, task, [c for c in cases if c.id not in refuted])
         for proposal, case in sound[:room]:
             if reason := refuted.get(case.id):
                 kept.drop(case.id, reason)
             else:
-                provenance = _provenance(engine, demand, proposal)
+                provenance = _provenance(engine, task, proposal)
                 kept.keep(engine, case, expected=dict(proposal.expected), provenance=provenance)
         engine.say(str(kept))
-    _keep_queries(engine, demand, kept)
+    _keep_queries(engine, task, kept)
     return kept
 
 
-def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
+def plan_parts(engine: Engine, task: Task) -> Iterator[Part]:
     """Yield the most requests that `keep_cases` can make."""
-    teacher, proposed = engine.terms.teacher.label, demand.rounds() * BATCH
-    longest = [_LONGEST_QUESTION] * (len(demand.skill.cases) + demand.count + demand.queries)
+    teacher, proposed = engine.terms.teacher.label, most_proposals(task)
+    longest = [_LONGEST_QUESTION] * (
+        len(task.skill.cases) + task.settings.count + task.settings.queries
+    )
     kept = Kept(dropped={str(number): _LONGEST_QUESTION for number in range(BATCH)})
     case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
     for key in ("proposals", "queries"):
-        question = _question(engine, demand, kept, 0, known=longest, key=key)
-        yield Part(f"{key} of {teacher}", engine.with_retry(question), demand.rounds(key))
-    own = _teacher_trials(engine, demand, [case])
+        question = _question(engine, task, kept, 0, known=longest, key=key)
+        yield Part(f"{key} of {teacher}", engine.with_retry(question), _rounds(task, key))
+    own = _teacher_trials(engine, task, [case])
     yield Part("its own answers to them, given the sources", own, proposed)
-    screening = _screening_trials(engine, demand, [case])
+    screening = _screening_trials(engine, task, [case])
     yield Part("screening without the skill (not counted)", screening, proposed)
 
 
-def _keep_queries(engine: Engine, demand: Demand, kept: Kept) -> None:
+def _keep_queries(engine: Engine, task: Task, kept: Kept) -> None:
     """Ask for queries until half of them are for the skill, and half are not."""
-    limit = {True: -(-demand.queries // 2), False: demand.queries // 2}
+    limit = {True: -(-task.settings.queries // 2), False: task.settings.queries // 2}
 
     def lacks(for_skill: bool) -> bool:
         return kept.queries(for_skill=for_skill) < limit[for_skill]
 
-    for entries in _replies(engine, demand, kept, "queries", lambda: not any(map(lacks, limit))):
+    for entries in _replies(engine, task, kept, "queries", lambda: not any(map(lacks, limit))):
         for entry in entries:
             kept.proposed += 1
-            existing = (*demand.skill.cases, *kept.cases)
+            existing = (*task.skill.cases, *kept.cases)
             try:
-                case = read_query(entry, demand.skill, existing, engine.workplace.extensions)
+                case = read_query(entry, task.skill, existing, engine.workplace.extensions)
             except Refused as reason:
                 kept.drop(f"query-{kept.proposed}", str(reason), existing)
                 continue
@@ -167,14 +165,14 @@ def _keep_queries(engine: Engine, demand: Demand, kept: Kept) -> None:
 
 
 def _replies(
-    engine: Engine, demand: Demand, kept: Kept, key: str, is_enough: Callable[[], bool]
+    engine: Engine, task: Task, kept: Kept, key: str, is_enough: Callable[[], bool]
 ) -> Iterator[list[Any]]:
     """Yield the entries of each reply, until there are enough or the teacher proposes no more."""
-    for number in range(demand.rounds(key)):
+    for number in range(_rounds(task, key)):
         if is_enough():
             return
-        known = [case.input for case in (*demand.skill.cases, *kept.cases)]
-        question = _question(engine, demand, kept, number, known=known, key=key)
+        known = [case.input for case in (*task.skill.cases, *kept.cases)]
+        question = _question(engine, task, kept, number, known=known, key=key)
         try:
             reply = complete_text(engine.ask(question, f"{key} {number + 1}"))
             entries: list[Any] = read_list(reply, key)
@@ -189,30 +187,31 @@ def _replies(
 
 
 def _question(
-    engine: Engine, demand: Demand, kept: Kept, number: int, *, known: Sequence[str], key: str
+    engine: Engine, task: Task, kept: Kept, number: int, *, known: Sequence[str], key: str
 ) -> Trial:
-    prompt = propose_prompt(
-        demand.task,
-        demand.sources,
-        known,
-        kept.dropped.values(),
-        count=demand.queries if key == "queries" else BATCH,
-        file=key,
+    asked = prompt(
+        key,
+        task=task.subject,
+        count=task.settings.queries if key == "queries" else BATCH,
+        keys=KEYS,
+        sources=marked_sources(task.sources),
+        known="\n".join(f"- {question}" for question in known),
+        dropped=[*kept.dropped.values()][-_SHOWN_DROPS:],
     )
-    return engine.question(demand.skill, f"{key}-{number + 1}", prompt, run=number)
+    return engine.question(task.skill, f"{key}-{number + 1}", asked, run=number)
 
 
 def _validate_entries(
-    engine: Engine, demand: Demand, entries: Sequence[Any], kept: Kept
+    engine: Engine, task: Task, entries: Sequence[Any], kept: Kept
 ) -> Iterator[tuple[Proposal, Case]]:
     """Yield the proposals that pass the checks by code, and drop the other entries."""
-    existing = [*demand.skill.cases, *kept.cases]
-    sources = "\n".join(source.text for source in demand.sources)
+    existing = [*task.skill.cases, *kept.cases]
+    sources = "\n".join(source.text for source in task.sources)
     for entry in entries:
         kept.proposed += 1
         try:
             proposal = validate_as(Proposal, entry)
-            case = validate(proposal, engine, existing, skill=demand.skill.text, sources=sources)
+            case = validate(proposal, engine, existing, skill=task.skill.text, sources=sources)
         except Refused as reason:
             given = entry.get("id") if isinstance(entry, dict) else None
             name = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
@@ -222,11 +221,11 @@ def _validate_entries(
         yield proposal, case
 
 
-def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
-    files = tuple(WorkspaceFile(name=each.name, text=each.text) for each in demand.sources)
+def _teacher_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
+    files = tuple(WorkspaceFile(name=each.name, text=each.text) for each in task.sources)
     given = [replace(case, files=files) for case in cases]
     models = [engine.terms.teacher]
-    return engine.trials(demand.skill, given, "without_skill", runs=_FRESH_ANSWERS, models=models)
+    return engine.trials(task.skill, given, "without_skill", runs=_FRESH_ANSWERS, models=models)
 
 
 def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
@@ -238,15 +237,15 @@ def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, st
     }
 
 
-def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
+def _screening_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
     return engine.trials(
-        demand.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_FIRST_SCREENING_RUN
+        task.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_FIRST_SCREENING_RUN
     )
 
 
-def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
+def _refuted_by_students(engine: Engine, task: Task, cases: Sequence[Case]) -> dict[str, str]:
     """Return the ids of the cases that all students always pass without the skill, with reasons."""
-    trials = _screening_trials(engine, demand, cases)
+    trials = _screening_trials(engine, task, cases)
     results = engine.results(trials, "screening without the skill")
     failed = {result.case for result in results if result.passes < len(result.runs)}
     return {
@@ -257,32 +256,12 @@ def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) 
     }
 
 
-def _provenance(engine: Engine, demand: Demand, proposal: Proposal) -> Mapping[str, Any]:
+def _provenance(engine: Engine, task: Task, proposal: Proposal) -> Mapping[str, Any]:
     """Return where a case is from: the source of its quote, and who was tried on it."""
     screened = {"screened": [student.resolved for student in engine.terms.students]}
     if not proposal.quote:
         return {"unsourced": True, **screened}
     quote = proposal.quote.casefold()
-    named = (each.name for each in demand.sources if quote in each.text.casefold())
+    named = (each.name for each in task.sources if quote in each.text.casefold())
     source = next(named, "")
     return {**({"source": source} if source else {}), "quote": proposal.quote, **screened}
-
-
-_LONGEST_TASK = 1000
-"""Most characters of a skill's front matter, which tells the teacher what cases to write."""
-
-
-def demand_for(skill: Skill, settings: Settings, *, is_new: bool) -> Demand:
-    """Return which cases to propose for a skill; one that exists is its own source by default."""
-    task, source = settings.task, source_of("task", settings.task)
-    if not is_new:
-        front = marked("skill", skill.text.partition("\n---")[0][:_LONGEST_TASK])
-        task = f"{task}\n\nThe skill so far:\n\n{front}" if task else front
-        source = source_of("SKILL.md", skill.text)
-    return Demand(
-        skill=skill,
-        task=task,
-        sources=settings.sources or [source],
-        count=settings.count,
-        queries=settings.queries,
-    )

@@ -36,8 +36,7 @@ from pytest_upskill.teacher.holdout import (
     question_digest,
     text_digest,
 )
-from pytest_upskill.teacher.search import Task
-from pytest_upskill.teacher.versions import estimate_tokens
+from pytest_upskill.teacher.versions import Task, estimate_tokens
 from pytest_upskill.trials.digests import case_digest
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial, block_of
@@ -277,7 +276,7 @@ def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
         questions=tuple(sorted(map(question_digest, task.holdout))),
         checks=hashlib.sha256("\n".join(checks).encode()).hexdigest()[:16],
         runs=task.settings.runs,
-        task=text_digest(what) if task.demand and (what := task.settings.task) else "",
+        task=text_digest(what) if task.proposes and (what := task.settings.task) else "",
     )
 
 

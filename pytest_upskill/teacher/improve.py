@@ -20,7 +20,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.teacher.additions import listed_code, marked_diff
-from pytest_upskill.teacher.cases import BATCH, Kept, demand_for, plan_parts
+from pytest_upskill.teacher.cases import Kept, most_proposals, plan_parts
 from pytest_upskill.teacher.confirmation import (
     Confirmation,
     confirm,
@@ -49,9 +49,9 @@ from pytest_upskill.teacher.holdout import (
     split_cases,
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
-from pytest_upskill.teacher.search import Candidate, Task, search, search_parts
+from pytest_upskill.teacher.search import Candidate, search, search_parts
 from pytest_upskill.teacher.terms import Say
-from pytest_upskill.teacher.versions import Settings
+from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.trial import runs_of
 
 _LONGEST_CASE = Case(id="case", input="x" * 1000, checks=())
@@ -105,11 +105,11 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
     settings = replace(settings, comments=work.drafts.comments(skill.name))
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
-    task = _start(replace(skill, text=text, cases=tuple(cases)), settings, is_new=False)
+    task = _start(replace(skill, text=text, cases=tuple(cases)), settings)
     work.note_cases(cases, left_out)
     engine.say(*(f"left out: {case}: {reason}" for case, reason in left_out.items()))
     reason = _too_few_reason(task)
-    if reason and task.demand is None:
+    if reason and not task.proposes:
         engine.say(reason)
         work.note(decision="refused", reason=reason)
         return work.record()
@@ -137,10 +137,10 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
     work = Work.start(engine, settings, "cases", skill.name, str(skill.folder))
     if engine.terms.consent.apply:
         check_clean(file)
-    demand = demand_for(skill, settings, is_new=False)
+    task = Task(skill=skill, settings=settings)
 
     def run() -> None:
-        work.note_cases(work.keep_cases(demand), work.kept.dropped)
+        work.note_cases(work.keep_cases(task), work.kept.dropped)
         work.note(decision="not shown", reason=str(work.kept))
         if entries := work.kept.entries:
             engine.say(*_case_lines(entries))
@@ -148,40 +148,30 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
             applied = engine.terms.consent.apply_changes("Add them to", [change], engine.say)
             work.note(decision="accepted", applied=applied)
 
-    return work.run(plan_lines(engine, *plan_parts(engine, demand)), run)
+    return work.run(plan_lines(engine, *plan_parts(engine, task)), run)
 
 
-def _start(skill: Skill, settings: Settings, *, is_new: bool) -> Task:
-    """Return what to improve, and which cases to propose first."""
+def _start(skill: Skill, settings: Settings, *, is_new: bool = False) -> Task:
+    """Return what to improve, and by which cases."""
     train, holdout = split_cases(skill.cases)
-    task = Task(
-        skill=skill,
-        text=skill.text,
-        train=train,
-        holdout=holdout,
-        settings=settings,
-        is_new=is_new,
-    )
-    if not settings.count or not _too_few_reason(task):
-        return task
-    demand = demand_for(skill, settings, is_new=is_new)
-    return replace(task, demand=replace(demand, held_out=MIN_HELD_OUT - len(holdout)))
+    task = Task(skill=skill, settings=settings, is_new=is_new, train=train, holdout=holdout)
+    return replace(task, proposes=bool(settings.count and _too_few_reason(task)))
 
 
 def _plan(engine: Engine, task: Task) -> Iterator[str]:
     """Yield the most answers that can be requested, and the gains that a look would detect."""
     yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
     yield from plan_lines(engine, *_parts(engine, task))
-    if task.demand is None:
+    if not task.proposes:
         yield from _power_lines(engine, task)
 
 
 def _parts(engine: Engine, task: Task) -> list[Part]:
     """Return the most requests, and their purposes."""
     proposals = list[Part]()
-    if task.demand is not None:
-        proposals = [*plan_parts(engine, task.demand)]
-        most = task.demand.rounds() * BATCH
+    if task.proposes:
+        proposals = [*plan_parts(engine, task)]
+        most = most_proposals(task)
         more = [replace(_LONGEST_CASE, id=f"case-{number}") for number in range(most)]
         task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
     return [*proposals, *search_parts(engine, task), *look_parts(engine, task)]
@@ -195,8 +185,8 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
     """
     engine = work.engine
     work.old = "" if task.is_new else task.text
-    if task.demand is not None:
-        answered = (case for case in work.keep_cases(task.demand) if case.checks)
+    if task.proposes:
+        answered = (case for case in work.keep_cases(task) if case.checks)
         cases = [*task.train, *task.holdout, *answered]
         train, holdout = split_cases(cases)
         task = replace(task, train=train, holdout=holdout)

@@ -17,12 +17,12 @@ from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.teacher.additions import new_code
-from pytest_upskill.teacher.cases import Demand, Kept, keep_cases
+from pytest_upskill.teacher.cases import Kept, keep_cases
 from pytest_upskill.teacher.confirmation import p_text
 from pytest_upskill.teacher.engine import Engine, Refused, Stopped, check_models
 from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
 from pytest_upskill.teacher.holdout import split_cases
-from pytest_upskill.teacher.versions import Settings
+from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import TrialResult
 
 DRY_RUN = "--dry-run: nothing was requested"
@@ -121,9 +121,9 @@ class Work:
         train, holdout = split_cases(cases)
         self.note(train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped)
 
-    def keep_cases(self, demand: Demand) -> list[Case]:
+    def keep_cases(self, task: Task) -> list[Case]:
         """Have the teacher propose cases, and return those that are kept."""
-        self.kept = keep_cases(self.engine, demand)
+        self.kept = keep_cases(self.engine, task)
         text = json.dumps({"cases": self.kept.entries}, indent=2)
         self.drafts.write("cases.json", f"{text}\n")
         return self.kept.cases

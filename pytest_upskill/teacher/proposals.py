@@ -21,9 +21,6 @@ from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.engine import Engine, Refused, validate_as
-from pytest_upskill.teacher.sources import Source, marked_sources, prompt
-
-_SHOWN_DROPS = 12
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -53,36 +50,6 @@ class _Query:
 
     query: Text
     for_skill: bool
-
-
-def propose_prompt(
-    task: str,
-    sources: Iterable[Source],
-    known: Sequence[str],
-    dropped: Iterable[str] = (),
-    *,
-    count: int,
-    file: str = "proposals",
-) -> str:
-    """Return the prompt for proposals; the teacher sees the sources, but no draft of a skill.
-
-    Args:
-        task: What the skill is for.
-        sources: The sources of its knowledge.
-        known: Questions that exist already.
-        dropped: Why earlier proposals were dropped.
-        count: How many proposals to ask for.
-        file: ``queries`` to ask for requests to an agent that chooses among skills.
-    """
-    return prompt(
-        file,
-        task=task,
-        count=count,
-        keys=KEYS,
-        sources=marked_sources(sources),
-        known="\n".join(f"- {question}" for question in known),
-        dropped=[*dropped][-_SHOWN_DROPS:],
-    )
 
 
 def read_query(

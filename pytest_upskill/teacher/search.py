@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.answers.prices import BYTES_PER_TOKEN
-from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_files import read_bundle
-from pytest_upskill.cases.skill_text import read_skill_text
-from pytest_upskill.teacher.cases import Demand
 from pytest_upskill.teacher.engine import Engine, Part, Refused, complete_text
 from pytest_upskill.teacher.files import Drafts
 from pytest_upskill.teacher.sources import BUDGET
 from pytest_upskill.teacher.versions import (
     Example,
-    Settings,
+    Task,
     check_candidate,
     new_version,
     refine_prompt,
-    token_limit,
 )
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
@@ -33,39 +27,6 @@ _FAILED, _PASSED = 8, 4
 
 _LONGEST_PROMPT = 36_000
 """Upper bound, in bytes, of a question to the teacher without the skill and sources."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What to improve, and by which cases."""
-
-    skill: Skill
-    text: str
-    """The ``SKILL.md`` as it is, with ``\\n`` as line breaks."""
-    train: Sequence[Case]
-    holdout: Sequence[Case]
-    settings: Settings
-    is_new: bool
-    """Whether the skill competes with no skill; otherwise with the text as it is."""
-    demand: Demand | None = None
-    """Cases to propose for it first; None for none."""
-
-    @property
-    def longest(self) -> str:
-        """A text as long as any version may be, to bound its price."""
-        size = BYTES_PER_TOKEN * token_limit(self.text)
-        return f"{self.text}\n{'x' * (size - len(self.text.encode()))}"
-
-    def version(self, text: str) -> Skill:
-        """Return the skill with another ``SKILL.md``, and with the files that this one names."""
-        read = read_skill_text(text, folder=self.skill.folder.name)
-        bundle = read_bundle(self.skill.folder, read, self.skill.hidden_files)
-        return replace(self.skill, text=bundle.text, description=read.description)
-
-    def train_trials(self, engine: Engine, text: str) -> list[Trial]:
-        """Return the trials of the train cases with a version."""
-        arm: Arm = "trigger" if self.settings.description else "with_skill"
-        return engine.trials(self.version(text), self.train, arm, runs=TRAIN_RUNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +103,8 @@ def search_parts(engine: Engine, task: Task) -> list[Part]:
     question = engine.question(task.skill, "edit", longest)
     return [
         Part(f"versions of {engine.terms.teacher.label}", engine.with_retry(question), steps),
-        Part("the skill as it is, on train cases", task.train_trials(engine, task.text)),
-        Part("new versions on train cases", task.train_trials(engine, task.longest), steps),
+        Part("the skill as it is, on train cases", _train_trials(engine, task, task.text)),
+        Part("new versions on train cases", _train_trials(engine, task, task.longest), steps),
     ]
 
 
@@ -162,9 +123,15 @@ def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candid
     return new
 
 
+def _train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
+    """Return the trials of the train cases with a version."""
+    arm: Arm = "trigger" if task.settings.description else "with_skill"
+    return engine.trials(task.version(text), task.train, arm, runs=TRAIN_RUNS)
+
+
 def _measure(engine: Engine, task: Task, text: str, number: int) -> Candidate:
     purpose = f"candidate {number} on train cases"
-    results = engine.results(task.train_trials(engine, text), purpose)
+    results = engine.results(_train_trials(engine, task, text), purpose)
     return Candidate(number=number, text=text, results=results)
 
 

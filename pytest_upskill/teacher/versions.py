@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +16,13 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill_files import read_bundle
 from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts
 from pytest_upskill.teacher.engine import Refused, read_json_reply, read_list, validate_as
-from pytest_upskill.teacher.sources import Source, marked_sources, prompt
+from pytest_upskill.teacher.sources import Source, marked, marked_sources, prompt, source_of
 
 MAX_SKILL_TOKENS = 5000
 """Size of a SKILL.md that the specification recommends at most."""
@@ -94,6 +95,57 @@ class Settings:
         """Return a new skill of the greatest length, to bound the cost of a command."""
         text = "---\nname: draft\ndescription: x\n---\n" + "x" * (4 * MAX_SKILL_TOKENS)
         return Skill(name=self.name or "draft", text=text, case_file=Path(CASE_FILE), cases=())
+
+
+_LONGEST_FRONT = 1000
+"""Most characters of a skill's front matter, which tells the teacher what cases to write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to improve, and by which cases."""
+
+    skill: Skill
+    """Its text is the ``SKILL.md`` as it is, without the files that this names."""
+    settings: Settings
+    is_new: bool = False
+    """Whether the skill competes with no skill; otherwise with the text as it is."""
+    train: Sequence[Case] = ()
+    holdout: Sequence[Case] = ()
+    proposes: bool = False
+    """Whether there are too few cases, and the teacher proposes some first."""
+
+    @property
+    def text(self) -> str:
+        """The ``SKILL.md`` as it is."""
+        return self.skill.text
+
+    @property
+    def longest(self) -> str:
+        """A text as long as any version may be, to bound its price."""
+        size = BYTES_PER_TOKEN * token_limit(self.text)
+        return f"{self.text}\n{'x' * (size - len(self.text.encode()))}"
+
+    @property
+    def subject(self) -> str:
+        """What cases are to be about; nothing of a draft."""
+        if self.is_new:
+            return self.settings.task
+        front = marked("skill", self.text.partition("\n---")[0][:_LONGEST_FRONT])
+        task = self.settings.task
+        return f"{task}\n\nThe skill so far:\n\n{front}" if task else front
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The sources of cases: by default the task, or the skill that exists."""
+        own = ("task", self.settings.task) if self.is_new else ("SKILL.md", self.text)
+        return self.settings.sources or [source_of(*own)]
+
+    def version(self, text: str) -> Skill:
+        """Return the skill with another ``SKILL.md``, and with the files that this one names."""
+        read = read_skill_text(text, folder=self.skill.folder.name)
+        bundle = read_bundle(self.skill.folder, read, self.skill.hidden_files)
+        return replace(self.skill, text=bundle.text, description=read.description)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
