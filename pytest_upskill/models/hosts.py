@@ -1,7 +1,7 @@
 """The table of hosts that are known by name: to add one, add a row.
 
 Base URLs and key variables are those of the vendors' own SDKs and documentation, which
-``docs/models.md`` lists by row; the table there is made from this one.
+``docs/models.md`` lists by row.
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ class KnownHost:
     """Its name for the seed."""
     nested_effort: bool = False
     """Whether it takes the effort as ``{"reasoning": {"effort": …}}``."""
-    example: str
-    """A model there, as its vendor writes it."""
 
 
 HOSTS = (
@@ -62,7 +60,6 @@ HOSTS = (
         client="AsyncAnthropic",
         url_variable="ANTHROPIC_BASE_URL",
         refuses=("temperature", "top_p", "seed"),
-        example="claude-haiku-5-5",
     ),
     KnownHost(
         prefix="openai",
@@ -71,7 +68,6 @@ HOSTS = (
         keys=("OPENAI_API_KEY",),
         client="AsyncOpenAI",
         url_variable="OPENAI_BASE_URL",
-        example="gpt-6-luna",
     ),
     KnownHost(
         prefix="azure",
@@ -83,7 +79,6 @@ HOSTS = (
         needs=("AZURE_OPENAI_ENDPOINT",),
         sign_in="AZURE_OPENAI_API_KEY, AZURE_OPENAI_AD_TOKEN, or az login",
         domains=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
-        example="my-deployment",
     ),
     KnownHost(
         prefix="bedrock",
@@ -96,7 +91,6 @@ HOSTS = (
         domains=(".amazonaws.com",),
         sign_in="AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID, AWS_PROFILE, or aws sso login",
         refuses=("seed",),
-        example="us.anthropic.claude-haiku-4-5-20251001-v1:0",
     ),
     KnownHost(
         prefix="vertex",
@@ -110,7 +104,6 @@ HOSTS = (
         domains=(".googleapis.com",),
         sign_in="GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
         refuses=("seed",),
-        example="claude-haiku-4-5@20251001",
     ),
     KnownHost(
         prefix="openrouter",
@@ -118,28 +111,24 @@ HOSTS = (
         url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
         nested_effort=True,
-        example="z-ai/glm-4.7",
     ),
     KnownHost(
         prefix="groq",
         title="Groq",
         url="https://api.groq.com/openai/v1",
         keys=("GROQ_API_KEY",),
-        example="openai/gpt-oss-20b",
     ),
     KnownHost(
         prefix="together",
         title="Together AI",
         url="https://api.together.ai/v1",
         keys=("TOGETHER_API_KEY",),
-        example="openai/gpt-oss-120b",
     ),
     KnownHost(
         prefix="deepseek",
         title="DeepSeek",
         url="https://api.deepseek.com/v1",
         keys=("DEEPSEEK_API_KEY",),
-        example="deepseek-v4-flash",
     ),
     KnownHost(
         prefix="mistral",
@@ -147,42 +136,18 @@ HOSTS = (
         url="https://api.mistral.ai/v1",
         keys=("MISTRAL_API_KEY",),
         seed="random_seed",
-        example="mistral-small-latest",
     ),
     KnownHost(
         prefix="gemini",
         title="Google Gemini",
         url="https://generativelanguage.googleapis.com/v1beta/openai",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        example="gemini-3.5-flash",
     ),
     KnownHost(
         prefix="hf",
         title="Hugging Face",
         url="https://router.huggingface.co/v1",
         keys=("HF_TOKEN",),
-        example="openai/gpt-oss-20b:groq",
-    ),
-    KnownHost(
-        prefix="fireworks",
-        title="Fireworks",
-        url="https://api.fireworks.ai/inference/v1",
-        keys=("FIREWORKS_API_KEY",),
-        example="accounts/fireworks/models/gpt-oss-20b",
-    ),
-    KnownHost(
-        prefix="cerebras",
-        title="Cerebras",
-        url="https://api.cerebras.ai/v1",
-        keys=("CEREBRAS_API_KEY",),
-        example="gpt-oss-120b",
-    ),
-    KnownHost(
-        prefix="moonshot",
-        title="Moonshot (Kimi)",
-        url="https://api.moonshot.ai/v1",
-        keys=("MOONSHOT_API_KEY",),
-        example="kimi-k2.6",
     ),
     KnownHost(
         prefix="llamacpp",
@@ -190,28 +155,24 @@ HOSTS = (
         url="http://127.0.0.1:8080/v1",
         local=True,
         # Its own default became 9931 in autumn 2026; the docs start it on this port.
-        example="glm-4.7-flash",
     ),
     KnownHost(
         prefix="ollama",
         title="Ollama",
         url="http://127.0.0.1:11434/v1",
         local=True,
-        example="gpt-oss:20b",
     ),
     KnownHost(
         prefix="lmstudio",
         title="LM Studio",
         url="http://127.0.0.1:1234/v1",
         local=True,
-        example="openai/gpt-oss-20b",
     ),
     KnownHost(
         prefix="vllm",
         title="vLLM",
         url="http://127.0.0.1:8000/v1",
         local=True,
-        example="Qwen/Qwen3-8B",
     ),
 )
 

@@ -26,29 +26,18 @@ def differences(host: KnownHost) -> str:
     return "; ".join(text for text, holds in told.items() if holds)
 
 
-def docs_table() -> str:
-    rows = [
-        f"| `{host.prefix}:{host.example}` | {host.title} | `{host.url}` | "
-        f"{host.sign_in or ' or '.join(f'`{key}`' for key in host.keys) or 'no key'} | "
-        f"{differences(host)} |"
-        for host in HOSTS
-    ]
-    head = "| write | host | base URL | key | |\n|---|---|---|---|---|\n"
-    return head + "\n".join(rows) + "\n"
-
-
-def test_the_docs_show_the_table_of_hosts() -> None:
-    page = (CHECKOUT / "docs" / "models.md").read_text("utf-8")
-
-    assert docs_table() in page, f"put this into docs/models.md:\n{docs_table()}"
-
-
 @every_host
-def test_every_example_is_read_as_a_model_of_its_host(host: KnownHost) -> None:
-    model = parse_model(f"{host.prefix}:{host.example}")
+def test_the_docs_have_a_row_for_every_host_whose_example_is_a_model_there(host: KnownHost) -> None:
+    page = (CHECKOUT / "docs" / "models.md").read_text("utf-8")
+    keys = host.sign_in or " or ".join(f"`{key}`" for key in host.keys) or "no key"
+    row = f" | {host.title} | `{host.url}` | {keys} | {differences(host)} |"
 
-    assert (model.provider, model.name) == (host.prefix, host.example)
-    assert model.base_url == (host.url if host.local else None)
+    (before,) = (line.removesuffix(row) for line in page.splitlines() if line.endswith(row))
+    example = before.removeprefix("| `").removesuffix("`")
+    model = parse_model(example)
+
+    assert f"{model.provider}:{model.name}" == example
+    assert (model.provider, model.base_url) == (host.prefix, host.url if host.local else None)
 
 
 @every_vendor

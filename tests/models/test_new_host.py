@@ -17,7 +17,6 @@ HOST = """    KnownHost(
         url="https://api.acme.example/v1",
         keys=("ACME_API_KEY",),{wire}
         refuses=("seed",),
-        example="road-1",
     ),
 )
 
