@@ -73,12 +73,18 @@ def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
 
     # When they run, all of them and one by its node id.
     result = run_once("--upskill-models=offline", "evals", "-v", "--upskill-json=report.json")
-    one = run_once("--upskill-models=offline", "evals/evals.json::two/x::two-1[offline-with_skill]")
+    one = run_once(
+        "--upskill-models=offline", "evals/evals.json::skills/two/x::two-1[offline-with_skill]"
+    )
 
     # Then each has a gate over its own trials.
     result.assert_outcomes(passed=14 + 3)
     entries = json.loads(Path("report.json").read_text("utf-8"))["entries"]
     assert [
         (entry["gate"]["cell"]["path"], len(entry["gate"]["cell"]["trials"])) for entry in entries
-    ] == [(f"evals/evals.json::{place.removeprefix('top/')}", 2 * count) for place, count in places]
+    ] == [
+        ("evals/evals.json::skills/one/x", 6),
+        ("evals/evals.json::skills/two/x", 6),
+        ("evals/evals.json::y", 2),
+    ]
     one.assert_outcomes(passed=1, skipped=1)
