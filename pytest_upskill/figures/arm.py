@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
@@ -24,46 +23,6 @@ class Pair(NamedTuple):
     def case(self) -> str:
         """Id of the case."""
         return self.with_skill.case
-
-    @property
-    def is_train(self) -> bool:
-        """Whether the skill's text was chosen by this case: it does not count towards the lift."""
-        return self.with_skill.train
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The cases that ran with and without the skill, and which of them a figure uses."""
-
-    all: Sequence[Pair]
-    """Every such case, even if all its runs are missing."""
-
-    @cached_property
-    def for_lift(self) -> list[Pair]:
-        """All but train cases: lift and verdict, which missing runs can rule out."""
-        return [pair for pair in self.all if not pair.is_train]
-
-    @cached_property
-    def measured(self) -> list[Pair]:
-        """Those with valid runs in both arms."""
-        return [pair for pair in self.all if pair.with_skill.runs and pair.without_skill.runs]
-
-    @cached_property
-    def reported(self) -> list[Pair]:
-        """The measured ones but train cases, unless all are such: pass rates and tokens."""
-        return [pair for pair in self.measured if not pair.is_train] or self.measured
-
-
-def pair_arms(trials: Sequence[TrialResult]) -> Pairs:
-    """Return the cases of a cell's trials that ran with and without the skill, in their order."""
-    without = {trial.case: trial for trial in trials if trial.arm == "without_skill"}
-    return Pairs(
-        [
-            Pair(trial, without[trial.case])
-            for trial in trials
-            if trial.arm == "with_skill" and trial.case in without
-        ]
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,7 +198,7 @@ def update_baseline(cell: Cell, folder: Path) -> Update:
 
 def baseline_of(cell: Cell) -> Baseline:
     """Return the baseline of a cell, dated today."""
-    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = cell.lift.pairs.measured
+    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = cell.lift.measured_pairs
     if cell.chooses:
         pairs = [(trial, None) for trial in cell.current_trials]
     cases = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,6 +10,7 @@ from pytest_upskill.figures.arm import ArmFigures, figures
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import ARMS, Arm
 
 CaseStatus = Literal[
     "regressed", "worse", "incomplete", "never passes", "same", "better", "always passes"
@@ -24,32 +26,30 @@ class CaseLine:
     """One case of a cell with its trials in all arms."""
 
     case: str
-    question: str
-    with_skill: TrialResult | None
-    without_skill: TrialResult | None
-    old_skill: TrialResult | None
+    arms: Mapping[Arm, TrialResult]
+    """Its trial in each arm that ran; at least one."""
     was: tuple[int, int] | None = None
     """Passes and runs with the old skill, in the baseline or at a git ref; None if not compared."""
     regressed: bool = False
     """Whether the skill regressed, and this case passes less often than before."""
 
     @property
-    def trials(self) -> list[TrialResult]:
-        """Trials of all arms that ran."""
-        arms = (self.with_skill, self.without_skill, self.old_skill)
-        return [trial for trial in arms if trial is not None]
+    def question(self) -> str:
+        """What was asked."""
+        return next(iter(self.arms.values())).question
 
     @property
     def failed(self) -> bool:
         """Whether the case failed with the skill."""
-        return self.with_skill is not None and self.with_skill.failed
+        return "with_skill" in self.arms and self.arms["with_skill"].failed
 
     @property
     def counts(self) -> CaseCounts:
         """Passes and valid runs with and without the skill."""
+        arms: tuple[Arm, Arm] = ("with_skill", "without_skill")
         with_, without = (
-            (trial.passes, len(trial.runs)) if trial else (0, 0)
-            for trial in (self.with_skill, self.without_skill)
+            (self.arms[arm].passes, len(self.arms[arm].runs)) if arm in self.arms else (0, 0)
+            for arm in arms
         )
         return CaseCounts(*with_, *without)
 
@@ -72,7 +72,7 @@ class CaseLine:
             return "incomplete"
         if self.difference:
             return "better" if self.difference > 0 else "worse"
-        rates = {trial.passes / len(trial.runs) for trial in self.trials if trial.runs}
+        rates = {trial.passes / len(trial.runs) for trial in self.arms.values() if trial.runs}
         if self.was is not None:
             rates.add(self.was[0] / self.was[1])
         if rates == {0.0}:
@@ -83,9 +83,8 @@ class CaseLine:
 def case_lines(gate: Gate) -> list[CaseLine]:
     """Return the cases of a gate's cell, the most urgent first."""
     compared = {} if gate.comparison is None else gate.comparison.by_case
-    cell = gate.cell
-    cases: dict[str, dict[str, TrialResult]] = {}
-    for trial in cell.counted_trials:
+    cases: dict[str, dict[Arm, TrialResult]] = {}
+    for trial in sorted(gate.cell.counted_trials, key=lambda trial: ARMS.index(trial.arm)):
         cases.setdefault(trial.case, {})[trial.arm] = trial
     lines = []
     for case, arms in cases.items():
@@ -93,10 +92,7 @@ def case_lines(gate: Gate) -> list[CaseLine]:
         lines.append(
             CaseLine(
                 case=case,
-                question=next(iter(arms.values())).question,
-                with_skill=arms.get("with_skill"),
-                without_skill=arms.get("without_skill"),
-                old_skill=arms.get("old_skill"),
+                arms=arms,
                 was=(past.counts.passes_without, past.counts.runs_without) if past else None,
                 regressed=bool(past and gate.regressed and past.counts.difference < 0),
             )

@@ -67,7 +67,7 @@ Row = tuple[str, Unit, str, Callable[[T], Scalar | Estimate]]
 _LIFT: Sequence[Row[Lift]] = (
     ("lift.verdict", "", "verdict without the comparison", lambda lift: lift.verdict),
     ("lift", "points", "pass rate with the skill minus without", lambda lift: lift.observed),
-    ("cases", "count", "cases with valid runs in both arms", lambda lift: len(lift.pairs.measured)),
+    ("cases", "count", "cases with valid runs in both arms", lambda lift: len(lift.measured_pairs)),
     (
         "cases.better",
         "count",
@@ -199,13 +199,16 @@ def columns_of(gate: Gate) -> Columns:
 
 def case_columns(case: CaseLine) -> Columns:
     """Return the figures of a case as the columns of a table."""
-    trials = {"without": case.without_skill, "old": case.old_skill, "with": case.with_skill}
+    arms: tuple[Arm, ...] = ("without_skill", "old_skill", "with_skill")
     shown = {
         figure.name: figure
-        for arm, trial in trials.items()
-        for figure in read(_ARM, arm_figures(trial), name=f"{{}}.{arm}")
+        for arm in arms
+        for figure in read(
+            _ARM, arm_figures(case.arms.get(arm)), name=f"{{}}.{arm.removesuffix('_skill')}"
+        )
     }
-    tallies = (f"{trial.passes}/{len(trial.runs)}" for trial in trials.values() if trial)
+    trials = (case.arms[arm] for arm in arms if arm in case.arms)
+    tallies = (f"{trial.passes}/{len(trial.runs)}" for trial in trials)
     return {
         "passed": "->".join(tallies),
         "difference": "n/a" if case.difference is None else points(case.difference),

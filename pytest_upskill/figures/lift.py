@@ -1,6 +1,6 @@
 """The lift of a cell: figures of its arms, the interval, the verdict, and its limits.
 
-`Pairs` says which cases enter which figure. A figure is computed when it is first read.
+A figure is computed when it is first read.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from pytest_upskill import stats
 from pytest_upskill.figures.arm import (
     AgentFigures,
     ArmFigures,
-    Pairs,
+    Pair,
     agent_figures,
     figures,
-    pair_arms,
     token_ratio,
 )
 from pytest_upskill.figures.judged import Judged
@@ -98,7 +97,7 @@ class Lift:
             return broken
         if not self.cell.missing:
             return None
-        return self.doubt if self.pairs.measured else "no case has a valid run in both arms"
+        return self.doubt if self.measured_pairs else "no case has a valid run in both arms"
 
     @cached_property
     def doubt(self) -> str | None:
@@ -109,14 +108,25 @@ class Lift:
         return None
 
     @cached_property
-    def pairs(self) -> Pairs:
-        """The cases that ran with and without the skill."""
-        return pair_arms(self.cell.counted_trials)
+    def pairs(self) -> list[Pair]:
+        """The cases that ran with and without the skill, even if all their runs are missing."""
+        trials = self.cell.counted_trials
+        without = {trial.case: trial for trial in trials if trial.arm == "without_skill"}
+        return [
+            Pair(trial, without[trial.case])
+            for trial in trials
+            if trial.arm == "with_skill" and trial.case in without
+        ]
 
-    @property
-    def train(self) -> list[str]:
-        """Train cases, by which the text was chosen: they do not count towards the lift."""
-        return [pair.case for pair in self.pairs.all if pair.is_train]
+    @cached_property
+    def counting_pairs(self) -> list[Pair]:
+        """All but train cases, by which the text was chosen: those of lift and verdict."""
+        return [pair for pair in self.pairs if not pair.with_skill.train]
+
+    @cached_property
+    def measured_pairs(self) -> list[Pair]:
+        """Those with valid runs in both arms."""
+        return [pair for pair in self.pairs if pair.with_skill.runs and pair.without_skill.runs]
 
     @property
     def misses_data(self) -> bool:
@@ -165,7 +175,7 @@ class Lift:
         """Passes and valid runs of each case with and without the skill."""
         return [
             stats.CaseCounts(with_.passes, len(with_.runs), without.passes, len(without.runs))
-            for with_, without in self.pairs.for_lift
+            for with_, without in self.counting_pairs
         ]
 
     @cached_property
@@ -223,7 +233,7 @@ class Lift:
                 *pair.with_skill.counts_if(open_pass=for_skill),
                 *pair.without_skill.counts_if(open_pass=not for_skill),
             )
-            for pair in self.pairs.for_lift
+            for pair in self.counting_pairs
         ]
 
     def pass_rate_if(self, for_skill: bool) -> float | None:
@@ -272,7 +282,7 @@ class Lift:
             return None
         judged = Judged(
             judge=cell.judge,
-            pairs=self.pairs.for_lift,
+            pairs=self.counting_pairs,
             labels=cell.labels,
             alpha=self.alpha,
             missing_trials=cell.planned - len(cell.trials),
@@ -345,8 +355,12 @@ class Lift:
         return token_ratio(self.without_skill, self.with_skill)
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
-        """Return the figures of an arm: of the reported pairs, or of all cases if there is none."""
-        paired = {pair.case for pair in self.pairs.reported}
+        """Return the figures of an arm: of measured pairs, or of all cases if there are none.
+
+        Train cases are in them only if all are such.
+        """
+        counting = [pair for pair in self.measured_pairs if not pair.with_skill.train]
+        paired = {pair.case for pair in counting or self.measured_pairs}
         valid = [
             trial.runs
             for trial in self.cell.counted_trials

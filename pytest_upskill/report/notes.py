@@ -167,9 +167,9 @@ def _about_runs(lift: Lift) -> Iterator[str]:
             f"runs were added to recorded ones (look {lift.look}), so p must be at most "
             f"{lift.alpha:.2g} for helps or hurts"
         )
-    if lift.train:
-        cases = "1 train case is" if len(lift.train) == 1 else f"{len(lift.train)} train cases are"
-        yield f"{cases} left out of the lift"
+    if train := len(lift.pairs) - len(lift.counting_pairs):
+        are = "is" if train == 1 else "are"
+        yield f"{counted(train, 'train case')} {are} left out of the lift"
     if stats.mixed(lift.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
 
