@@ -6,17 +6,19 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, CommandError, say
-from pytest_upskill.figures.baseline import BaselineError, Baselines, read_baselines
+from pytest_upskill.figures.baseline import BaselineError, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import decide_gates
 from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.project.messages import counted
-from pytest_upskill.report.document import Report
+from pytest_upskill.project.project import project_folder
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
@@ -44,12 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
             f"--{kind}", metavar="PATH", help=f"write the merged report, as --upskill-{kind}"
         )
     parser.add_argument(
-        "--baselines",
-        type=Path,
-        metavar="DIR",
-        help="compare with the baseline files in this folder",
-    )
-    parser.add_argument(
         "--schema", action="store_true", help="instead, print the JSON Schema of a report"
     )
 
@@ -75,14 +71,16 @@ def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
-    if len(reports) == 1 and options.baselines is None:
+    if len(reports) == 1:
         return next(iter(reports.values()))
-    thresholds = _thresholds(reports)
-    baselines = _read_baselines(options.baselines, reports, thresholds)
-    return Report(
-        sessions=tuple(session for report in reports.values() for session in report.sessions),
-        gates=tuple(decide_gates(_cells(reports), thresholds, baselines)),
-    )
+    sessions = [session for report in reports.values() for session in report.sessions]
+    cells = _cells(reports)
+    baselines = None
+    if any(session.options.get("compare") == "baseline" for session in sessions):
+        folder = project_folder(Path.cwd()) / STATE / "baselines"
+        baselines = read_baselines(folder, {cell.model for cell in cells})
+    gates = decide_gates(cells, _thresholds(sessions), baselines)
+    return Report(sessions=tuple(sessions), gates=tuple(gates))
 
 
 def _cells(reports: Mapping[str, Report]) -> list[Cell]:
@@ -109,13 +107,12 @@ def _read(file: Path) -> Report:
         raise ReportError(f"{file}: {error}") from None
 
 
-def _thresholds(reports: Mapping[str, Report]) -> Thresholds:
+def _thresholds(sessions: Sequence[Session]) -> Thresholds:
     """Return the thresholds of the sessions.
 
     Raises:
         ReportError: They are not the same in all sessions.
     """
-    sessions = [session for report in reports.values() for session in report.sessions]
     limits: dict[str, float | None] = {}
     for limit in fields(Thresholds):
         value = sessions[0].options.get(limit.name)
@@ -128,34 +125,6 @@ def _thresholds(reports: Mapping[str, Report]) -> Thresholds:
     words = sessions[0].options.get("fail_on")
     fail_on = frozenset(word for word in FAIL_ON if isinstance(words, list) and word in words)
     return Thresholds(fail_on=fail_on, **limits)
-
-
-def _read_baselines(
-    folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
-) -> Baselines | None:
-    """Return the baselines, None if no folder is given.
-
-    Raises:
-        ReportError: The sessions were compared with baselines but no folder is given, or the folder
-            does not exist.
-    """
-    if folder is None:
-        compared_with = {
-            session.options.get("compare")
-            for report in reports.values()
-            for session in report.sessions
-        }
-        if "regression" in thresholds.fail_on and "baseline" in compared_with:
-            raise ReportError(
-                "the runs were compared with baselines: add --baselines .upskill/baselines"
-            )
-        return None
-    if not folder.is_dir():
-        raise ReportError(
-            f"--baselines: {folder} is not a folder: name the folder of the baseline files"
-        )
-    models = {gate.cell.model for report in reports.values() for gate in report.gates}
-    return read_baselines(folder, models)
 
 
 def _report_lines(report: Report) -> Iterator[str]:
@@ -184,7 +153,7 @@ def _report_lines(report: Report) -> Iterator[str]:
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """Yield warnings about incomplete data and different versions."""
+    """Yield warnings about incomplete data."""
     yield from unmeasured_lines(report.unmeasured_skills)
     yield from why_undecided(report, names_error=False)
     for session in report.sessions:
@@ -192,10 +161,6 @@ def _warnings(report: Report) -> Iterator[str]:
         if session.other_failures:
             failures = counted(session.other_failures, "failure")
             yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"
-    versions = {session.versions.get("pytest-upskill", "?") for session in report.sessions}
-    if len(versions) > 1:
-        listed = " and ".join(sorted(versions))
-        yield f"warning: made by pytest-upskill {listed}, which may send or check something else"
 
 
 def _width() -> int:

@@ -18,7 +18,7 @@ from pytest_upskill.project.messages import safe
 from pytest_upskill.session.resources import RESOURCES
 
 FIRST_S = 10.0
-"""Seconds without output before the first line, if not on a terminal."""
+"""Seconds before the first line, if not on a terminal."""
 AGAIN_S = 60.0
 """Seconds between such lines."""
 
@@ -182,7 +182,6 @@ class PlainLines:
         self._config = config
         self._reporter = reporter
         self._due = time.monotonic() + FIRST_S
-        self._latest = time.monotonic() + AGAIN_S
 
     def show(self, parts: Sequence[str]) -> None:
         """Print a line if one is due."""
@@ -197,11 +196,10 @@ class PlainLines:
                 writer.line()
             writer.line(safe(", ".join(parts)))
             writer.flush()
-        self._due = self._latest = time.monotonic() + AGAIN_S
+        self._due = time.monotonic() + AGAIN_S
 
     def clear(self) -> None:
-        """Restart the time without output, but let no more than a minute pass without a line."""
-        self._due = min(max(self._due, time.monotonic() + FIRST_S), self._latest)
+        """Leave the lines."""
 
 
 def _line_of(config: pytest.Config) -> LiveLine | PlainLines | None:

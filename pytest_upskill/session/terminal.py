@@ -284,14 +284,6 @@ def _forecast_lines(
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
             "another limit"
         )
-    if not settings.dry_run:
-        gates = {
-            (trial.skill.case_file, trial.skill.folder, trial.model.label, trial.chooses)
-            for trial in trials
-            if trial.model.is_language_model or not trial.chooses
-        }
-        count = counted(len(gates), "gate test")
-        lines.insert(0, f"upskill: plus {count}, one for each skill on each model")
     return lines
 
 

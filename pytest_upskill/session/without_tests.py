@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -134,9 +133,6 @@ def update_catalogue(config: pytest.Config) -> int:
     except OSError as error:
         _print(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
         return _USAGE_ERROR
-    names = Counter(skill.name for skill in skills)
-    for name in sorted(name for name, count in names.items() if count > 1):
-        _print(f"upskill: several skills are called {name}: the first is listed")
     for reason in (reason for folder in folders for reason in folder.left_out):
         _print(f"upskill: not listed: {reason}")
     state = "written, commit it" if written else "is up to date"

@@ -65,7 +65,7 @@ def test_jobs_are_held_against_baselines_when_they_are_merged(
         job = (f"skills/{name}", f"--upskill-json={name}.json")
         run_once(*args, "--upskill-compare=baseline", *job)
 
-    code = report_command(["billing.json", "csv.json", "--baselines", ".upskill/baselines"])
+    code = report_command(["billing.json", "csv.json"])
 
     assert code == 1
     assert "(0/9 with the skill, baseline 9/9, p " in capsys.readouterr().out
@@ -120,18 +120,6 @@ def test_models_of_several_jobs_stand_side_by_side(capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert "FAILED skills/billing/skill_meta.json::gate[opus] - " in out
     assert "the skill hurts" in out
-
-
-def test_parts_of_different_versions_are_merged_with_a_warning(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    one, other = report(counted([(5, 0)])), report(counted([(5, 0)], model="opus"))
-    (session,) = other.sessions
-    older = replace(session, versions={**session.versions, "pytest-upskill": "0.0.9"})
-    files = [save("a.json", one), save("b.json", replace(other, sessions=(older,)))]
-
-    assert report_command(files) == 0
-    assert "warning: made by pytest-upskill 0.0.9 and 0.1.0, " in capsys.readouterr().out
 
 
 def test_runs_with_different_thresholds_are_refused(
