@@ -102,7 +102,7 @@ def _draw(options: argparse.Namespace) -> int:
         )
         if drawing is not None:
             drawn += 1
-            _report_drawing(_write_labels(path.parent, drawing), drawing, options.answers)
+            _report_drawing(write_labels(path.parent, drawing.file), drawing, options.answers)
     if not drawn:
         raise CommandError(
             f"{options.report}: no run in it depended on a judge: run pytest with --upskill-judge"
@@ -135,13 +135,6 @@ def _previous_labels(case_file: Path) -> LabelsFile | None:
             "hold the labels of one case file only"
         )
     return file
-
-
-def _write_labels(folder: Path, drawing: Drawing) -> Path:
-    try:
-        return write_labels(folder, drawing.file)
-    except OSError as error:
-        raise CommandError(f"{folder / LABELS_FILE}: {error.strerror}") from None
 
 
 def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:

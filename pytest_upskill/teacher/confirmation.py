@@ -165,13 +165,11 @@ def comparison_lines(
     """
     width = max(len(before), len(after))
     for student, cases in counts.items():
-        yield f"{student}, held-out cases, fresh runs:"
         figures = figures_of(cases)
         gain, interval = points(figures["lift"]), Interval(figures["low"], figures["high"])
-        for name, rate, change in (
-            (before, figures["before"], ""),
-            (after, figures["after"], f" ({gain}%)"),
-        ):
+        yield f"{student}, held-out cases, fresh runs:"
+        for name, key, change in ((before, "before", ""), (after, "after", f" ({gain}%)")):
+            rate = figures[key]
             yield f"  {name:{width}}  {bar(rate, 1.0, blocks)} {percent(rate):>3}%{change}"
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
 

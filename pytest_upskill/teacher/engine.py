@@ -268,9 +268,8 @@ class Engine:
             return
         if any(each.why_not_sent for each in missing):
             raise Stopped(f"--max-cost: further requests could exceed ${self.terms.max_cost:g}")
-        verb = "is" if len(missing) == 1 else "are"
-        count = f"{len(missing)} of {counted(len(all_answers), 'answer')} {verb} missing"
-        raise Stopped(f"{count}: {missing[0].error}")
+        count = f"{len(missing)} of {counted(len(all_answers), 'answer')}"
+        raise Stopped(f"no reply for {count}: {missing[0].error}")
 
 
 @dataclass(frozen=True, slots=True)

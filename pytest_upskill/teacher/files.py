@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -35,22 +36,15 @@ class Change:
 
 def display_path(path: Path) -> str:
     """Return a path relative to the current folder, or the path itself if it is elsewhere."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def read_content(file: Path) -> bytes | None:
-    """Return what a file contains, None if there is no such file.
-
-    Raises:
-        WorkError: It cannot be read.
-    """
+    """Return what a file contains, None if there is no such file."""
     try:
         return read_file(file, MAX_TEXT_BYTES)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise WorkError(f"{file}: cannot be read: {error.strerror}") from None
 
 
 def check_clean(file: Path) -> None:
@@ -71,8 +65,7 @@ def replace_files(changes: Iterable[Change]) -> None:
     """Replace files in order; replace none if one of them was changed in the meantime.
 
     Raises:
-        WorkError: A file has changed since the command began, has uncommitted changes, or cannot
-            be written.
+        WorkError: A file has changed since the command began, or has uncommitted changes.
     """
     changes = list(changes)
     for change in changes:
@@ -82,13 +75,7 @@ def replace_files(changes: Iterable[Change]) -> None:
     for change in changes:
         # A link stays a link: its target is replaced.
         target = change.file.resolve()
-        try:
-            if change.old is None:
-                write_file(target, change.new, mode=0o666)
-            else:
-                write_file(target, change.new, like=target)
-        except OSError as error:
-            raise WorkError(f"{change.file}: cannot be written: {error.strerror}") from None
+        write_file(target, change.new, mode=0o666, like=target if target.exists() else None)
 
 
 def save_copy(
@@ -103,18 +90,15 @@ def save_copy(
         say: Prints where it is.
 
     Raises:
-        WorkError: The folder cannot be written.
+        OSError: The folder cannot be written.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
-            new = Path(parent, folder.name)
-            shutil.copytree(source, new, symlinks=True)
-            for change in changes:
-                write_file(new / change.file.relative_to(source), change.new, mode=0o666)
-            new.rename(folder)
-    except OSError as error:
-        raise WorkError(f"{folder}: cannot be written: {error.strerror}") from None
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
+        new = Path(parent, folder.name)
+        shutil.copytree(source, new, symlinks=True)
+        for change in changes:
+            write_file(new / change.file.relative_to(source), change.new, mode=0o666)
+        new.rename(folder)
     say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
 
 

@@ -174,7 +174,7 @@ class Work:
             self.note(decision="refused", reason=str(refused))
         except Stopped as stopped:
             self.note(reason=str(stopped), next_step=_RESUME_HINT)
-        except (WorkError, KeyboardInterrupt) as error:
+        except (WorkError, OSError, KeyboardInterrupt) as error:
             self.note(decision="stopped", reason=str(error) or "interrupted")
             self._write()
             engine.say(_RESUME_HINT)

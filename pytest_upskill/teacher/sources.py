@@ -236,7 +236,8 @@ def read_sources(paths: Sequence[Path], *, budget: int = BUDGET) -> list[Source]
         budget: Characters of all together.
 
     Raises:
-        WorkError: One of them cannot be read, or is not text.
+        OSError: One of them cannot be read.
+        WorkError: One of them is not text.
     """
     share = budget // max(1, len(paths))
     return [source_of(path.name or str(path), _text_of(path), budget=share) for path in paths]
@@ -262,8 +263,6 @@ def _text_of(path: Path) -> str:
     file = path / "SKILL.md" if path.is_dir() else path
     try:
         text = read_file(file, MAX_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise WorkError(f"--from: {file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         text = ""
     if not text.strip() or "\0" in text:

@@ -17,8 +17,8 @@ from pytest_upskill.teacher.sources import Source
 
 _SHOWN_LINES = 12
 
-Say = Callable[[str], None]
-"""Prints a line."""
+Say = Callable[..., None]
+"""Prints lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +44,9 @@ class Consent:
         sys.stderr.write(f"{safe_line(question)} ")
         sys.stderr.flush()
         try:
-            typed = self.terminal.readline()
+            return self.terminal.readline().strip()
         except UnicodeDecodeError:
-            typed = "\n"
-        except KeyboardInterrupt:
-            sys.stderr.write("\n")
-            raise
-        if not typed.endswith("\n"):
-            # Ctrl-D leaves the cursor after the question.
-            sys.stderr.write("\n")
-        return typed.strip()
+            return ""
 
     def apply_changes(self, action: str, changes: Sequence[Change], say: Say) -> bool:
         """Change files if the user agrees: by --apply, or by a typed yes.
@@ -137,8 +130,7 @@ class Terms:
             say(str(source))
             file = drafts.write(f"source-{number}.md", source.text)
             lines = source.text.splitlines()
-            for line in lines[:_SHOWN_LINES]:
-                say(f"  | {line}")
+            say(*(f"  | {line}" for line in lines[:_SHOWN_LINES]))
             if len(lines) > _SHOWN_LINES:
                 more = counted(len(lines) - _SHOWN_LINES, "more line")
                 say(f"  | … {more} in {display_path(file)}")

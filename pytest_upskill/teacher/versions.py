@@ -349,8 +349,25 @@ def check_candidate(
     Raises:
         Refused: Something in it is not allowed.
     """
-    for problem in _edit_problems(new, old, cases, known, description):
+    if not description and _front(new) != _front(old):
+        # The description decides when a skill is used, other keys what it may do.
+        raise Refused("the frontmatter is changed: only the text below it may change")
+    if (size := estimate_tokens(new)) > token_limit(old):
+        raise Refused(f"{size:,} tokens, more than the {token_limit(old):,} allowed")
+    for problem in refused_parts(new, old, known):
         raise Refused(problem)
+    programs = set(_FILE.findall(old))
+    if found := next((name for name in _FILE.findall(new) if name not in programs), ""):
+        raise Refused(f"names a program that the skill did not name: {found[:80]}")
+    if any(copies_words(new, case.input) and not copies_words(old, case.input) for case in cases):
+        raise Refused("copies the question of a case")
+
+
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
+
+
+def _front(text: str) -> str:
+    return text[: _read_skill(text).body_at]
 
 
 def token_limit(old: str) -> int:
@@ -361,26 +378,3 @@ def token_limit(old: str) -> int:
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text."""
     return len(text.encode()) // BYTES_PER_TOKEN
-
-
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
-
-
-def _edit_problems(
-    new: str, old: str, cases: Sequence[Case], known: str, description: bool
-) -> Iterator[str]:
-    if not description and _front(new) != _front(old):
-        # The description decides when a skill is used, other keys what it may do.
-        yield "the frontmatter is changed: only the text below it may change"
-    if (size := estimate_tokens(new)) > token_limit(old):
-        yield f"{size:,} tokens, more than the {token_limit(old):,} allowed"
-    yield from refused_parts(new, old, known)
-    programs = set(_FILE.findall(old))
-    if found := next((name for name in _FILE.findall(new) if name not in programs), ""):
-        yield f"names a program that the skill did not name: {found[:80]}"
-    if any(copies_words(new, case.input) and not copies_words(old, case.input) for case in cases):
-        yield "copies the question of a case"
-
-
-def _front(text: str) -> str:
-    return text[: _read_skill(text).body_at]
