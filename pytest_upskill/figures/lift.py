@@ -38,7 +38,7 @@ _REASONS: Mapping[CellVerdict, str] = {
 }
 """Why a gate fails, by the verdict that fails it."""
 
-JUDGED_PAST = (
+_JUDGED_PAST = (
     "a judge decided both versions, and no labels show its errors about the old one: read the "
     "answers before you change the skill"
 )
@@ -402,7 +402,7 @@ class Lift:
         """Return lines to follow the text of a gate."""
         if not regressed:
             return []
-        return [f"lift: {self.sentence}", *([JUDGED_PAST] if self.judged else [])]
+        return [f"lift: {self.sentence}", *([_JUDGED_PAST] if self.judged else [])]
 
     @property
     def next_step(self) -> str:

@@ -109,14 +109,10 @@ class Triggers:
             parts.append(f"precision {percent(self.precision)}%")
         return ", ".join(parts) or "no query has a valid run"
 
-    @property
-    def wrong_choices(self) -> str:
-        """Which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
-        return "; ".join(f"{each} ({counted(each.runs, 'run')})" for each in self.mistakes)
-
     def details(self, *, regressed: bool) -> list[str]:  # noqa: ARG002  as of a lift
-        """Return lines to follow the text of a gate."""
-        return [self.wrong_choices] if self.mistakes else []
+        """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
+        chosen = "; ".join(f"{each} ({counted(each.runs, 'run')})" for each in self.mistakes)
+        return [chosen] if chosen else []
 
     next_step: ClassVar[str] = (
         "next: say in the description when to use the skill and when not to, in the words of "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, cause_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
-from pytest_upskill.figures.lift import JUDGED_PAST, Lift
+from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import (
     bounds,
@@ -78,27 +77,23 @@ def _open_verdict(lift: Lift) -> Iterator[str]:
 
 
 def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
-    """Yield how many statements had no judge, and how many of each skill no answer can show."""
+    """Yield how many statements had no judge, and how many no answer can show."""
     trials = [trial for gate in gates for trial in gate.cell.trials]
     without_judge = {(trial.skill, trial.case): trial.ungraded for trial in trials}
     if ungraded := sum(without_judge.values()):
         statements = f"{counted(ungraded, 'statement')} {'is' if ungraded == 1 else 'are'}"
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"
-    counts = Counter(
-        skill
-        for _, skill, _, _ in {
-            (gate.cell.path, gate.cell.title, trial.case, statement)
-            for gate in gates
-            for trial in gate.cell.trials
-            for statement in trial.undecidable
-        }
-    )
-    if total := counts.total():
-        listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common())
-        are = "statement is" if total == 1 else "statements are"
+    undecidable = {
+        (gate.cell.path, trial.case, statement)
+        for gate in gates
+        for trial in gate.cell.trials
+        for statement in trial.undecidable
+    }
+    if undecidable:
+        are = f"{counted(len(undecidable), 'statement')} {'is' if len(undecidable) == 1 else 'are'}"
         yield (
-            f"judge: {total} {are} left out of every arm, as an answer cannot show them "
-            f"({listed}): measure them with an agent, such as loop:haiku"
+            f"judge: {are} left out of every arm, as an answer cannot show them: measure them with "
+            "an agent, such as loop:haiku"
         )
 
 
@@ -202,8 +197,6 @@ def judge_notes(gate: Gate) -> Iterator[str]:
     judged = gate.lift.judged
     if judged is None:
         return
-    if gate.regressed:
-        yield JUDGED_PAST
     if judged.calibrated:
         yield from _calibrated_notes(gate.lift, judged)
     else:
@@ -262,11 +255,7 @@ def _uncalibrated_notes(lift: Lift, judged: Judged) -> Iterator[str]:
         yield from (f"judge: {reason}" for reason in judged.reasons)
 
 
-def notes_by_words(gates: Iterable[Gate], *, verbose: bool) -> Iterator[str]:
-    """Yield what ``offline`` chose by words, which is no figure."""
-    by_words = [gate.cell for gate in gates if gate.cell.is_by_words]
-    if by_words:
-        yield BY_WORDS + ("" if verbose else " (-v shows its choices)")
-    if verbose:
-        for cell in by_words:
-            yield f"{cell.name}: {cell.triggers.wrong_choices or 'chose as the cases expect'}"
+def notes_by_words(gates: Iterable[Gate]) -> Iterator[str]:
+    """Yield that ``offline`` chose by words, which is no figure."""
+    if any(gate.cell.is_by_words for gate in gates):
+        yield BY_WORDS

@@ -132,7 +132,7 @@ class Terminal:
             write(reporter, TRIGGER_LEGEND)
         for note in (
             *notes(gates, verbose=False),
-            *notes_by_words(self._results.gates, verbose=self._config.get_verbosity() > 0),
+            *notes_by_words(self._results.gates),
         ):
             write(reporter, note)
 

@@ -76,8 +76,8 @@ def test_the_matrix_holds_each_skill_on_each_model() -> None:
     )
 
     assert "| skill | `haiku` | `opus` |" in page
-    helps = "✅ helps<br>10 → 100%  +90 [+54,+98]  \N{MULTIPLICATION SIGN}2.22 tok"
-    assert f"| `billing` | {helps} | ❌ hurts<br>" in page
+    helps = "\u25b2 helps<br>10 → 100%  +90 [+54,+98]  \N{MULTIPLICATION SIGN}2.22 tok"
+    assert f"| `billing` | {helps} | ▼ hurts<br>" in page
     assert page.count("**gate failed, 1 case failed**") == 1
     assert f"| `csv` | {helps} | \N{EN DASH} |" in page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,14 +13,12 @@ from markupsafe import Markup
 
 from pytest_upskill.figures import cases
 from pytest_upskill.figures.figure import case_columns, columns_of, figures
-from pytest_upskill.figures.gate import ShownVerdict
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import money, points, shorten
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report import trajectory
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import phrases
-from pytest_upskill.report.files.phrases import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome, why_undecided
 from pytest_upskill.trials.needs import unmeasured_lines
@@ -30,16 +28,6 @@ MOST_BYTES = 5_000_000
 
 _EXCERPTS = (4096, 2048, 1024, 512, 256, 128, 0)
 """Characters of an answer to show, tried in turn until the page is small enough."""
-
-_ICONS: Mapping[ShownVerdict, str] = {
-    "regression": "\u25bc",
-    "helps": "\u25b2",
-    "hurts": "\u25bc",
-    "no effect": "=",
-    "too few runs": "?",
-    "missing data": "!",
-}
-"""Characters that every font has, instead of the emoji in Markdown."""
 
 
 def write_html(report: Report) -> str:
@@ -86,14 +74,13 @@ def environment() -> Environment:
     made.globals |= {
         "arm_names": ARM_NAMES,
         "cases": cases,
-        "confusion_matrices": confusion_matrices,
         "counted": Counter,
         "alike": alike,
         "bar_x": bar_x,
         "case_columns": case_columns,
         "columns_of": columns_of,
         "figures": figures,
-        "icons": _ICONS,
+        "icons": phrases.ICONS,
         "notes_of": notes_of,
         "outcome": outcome,
         "unmeasured_lines": unmeasured_lines,

@@ -30,13 +30,14 @@ VERDICTS: tuple[ShownVerdict, ...] = (
 """Verdicts, the most urgent first."""
 
 ICONS: Mapping[ShownVerdict, str] = {
-    "regression": "\u274c",
-    "hurts": "\u274c",
-    "missing data": "\u26a0\ufe0f",
-    "too few runs": "\u2754",
-    "no effect": "\u2796",
-    "helps": "\u2705",
+    "regression": "\u25bc",
+    "helps": "\u25b2",
+    "hurts": "\u25bc",
+    "no effect": "=",
+    "too few runs": "?",
+    "missing data": "!",
 }
+"""Characters that every font has."""
 
 OUTCOME_ICONS: Mapping[Outcome, str] = {
     "failed": "\u274c",
