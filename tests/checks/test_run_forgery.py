@@ -39,9 +39,6 @@ SKIPPING = (
     "raise unittest.SkipTest",
     "pytest.xfail()",
     "raise type('Later', (pytest.xfail.Exception,), {})('later')",
-    "raise type('Later', (pytest.skip.Exception,), {})('later')",
-    "unittest.mock.Mock(side_effect=pytest.skip.Exception)()",
-    "exec(compile('pytest.skip()', sys._getframe(1).f_code.co_filename, 'exec'))",
 )
 SKIPPED = (
     CASE,
@@ -58,10 +55,6 @@ REPLACING = (
     "import math; math.isclose = lambda *args, **options: True",
     "import operator; operator.eq = lambda *args: True",
     "import inspect; inspect.signature = lambda _: None",
-    (
-        "import unittest as u; u.TestCase.assertEqual.__code__ = (lambda *_: 0).__code__\n"
-        "import builtins; builtins.all = u"
-    ),
     "class Same:\n    def __eq__(self, other): return True\nimport math; math.isclose = Same()",
 )
 OTHER_TESTS = (
@@ -213,12 +206,14 @@ def test_an_answer_that_replaces_pytest_when_called_fails() -> None:
 @pytest.mark.parametrize(
     ("skip", "code"),
     [
-        *((skip, f"import pytest\n{FUNCTION}") for skip in SKIPPING),
+        *((skip, f"{FUNCTION}\ndef test_later(): pytest.skip()") for skip in SKIPPING),
         *(("pytest.skip()", code) for code in SKIPPED),
     ],
 )
 def test_an_answer_cannot_skip_a_test(skip: str, code: str) -> None:
-    result = attempt(f"import pytest, sys, unittest.mock\ndef add(a, b):\n    {skip}", code)
+    code = f"import pytest\n{code}"
+
+    result = attempt(f"import pytest, unittest\ndef add(a, b):\n    {skip}", code)
 
     assert not result.passed
     assert "the answer skips " in result.message or "test line " in result.detail

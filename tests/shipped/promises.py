@@ -203,7 +203,7 @@ ATTACKS: dict[str, dict[str, tuple[str, ...]]] = {
         "looking for the test code while the answer is imported: files, command lines, frames, `gc`": (
             "test_test_code_cannot_be_read_while_the_answer_is_imported",
         ),
-        "replacing functions or classes of `builtins`, `inspect`, or modules of Python that the tests import, or their code, while it is imported": (
+        "replacing functions or classes of `builtins`, `inspect`, or modules of Python that the tests import, while it is imported": (
             "test_an_answer_that_replaces_what_tests_rely_on_fails",
             "test_an_answer_that_replaces_what_tests_import_fails",
         ),
@@ -214,11 +214,11 @@ ATTACKS: dict[str, dict[str, tuple[str, ...]]] = {
         "replacing what ends a failed test: `os._exit`, functions of this plugin in `__main__`, `asyncio.run`": (
             "test_an_answer_cannot_replace_what_ends_a_failed_test",
         ),
-        "skipping the test that calls it, or expecting it to fail, by a subclass or a mock too": (
+        "skipping the test that calls it, or expecting it to fail": (
             "test_an_answer_cannot_skip_a_test",
-            "test_a_mock_that_skips_does_not_pass",
         ),
-        "a class from which tests inherit that they are skipped, or expected to fail, where they name neither themselves": (
+        "a mock that skips, or a class from which tests inherit that they are skipped, where they name neither themselves": (
+            "test_a_mock_that_skips_does_not_pass",
             "test_tests_inherit_no_mark_that_skips_them_from_an_answer",
         ),
         "`pytest.exit`": ("test_every_test_that_pytest_finds_must_run",),

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction
-from pytest_upskill.checks.compile.command import LIMITS, Command, Compiler
+from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.gnu import find_host_compiler
 from pytest_upskill.checks.compile.toolchain import (
     Built,
@@ -24,7 +24,6 @@ from pytest_upskill.checks.compile.toolchain import (
 )
 from pytest_upskill.project.messages import counted
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
 
 DEFAULT_ARCH = "sm_90"
 SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
@@ -39,23 +38,13 @@ _FIGURES = re.compile(
     r"|(?<!\d)(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
     r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"
 )
-# Special registers: the only operands whose names the author cannot choose.
-_SPECIAL = re.compile(r"%[\w.]+")
+_FIGURE_LINE = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
 # In ptxas, a string ends at the next quote, even after a backslash, and comments do not nest.
 _COMMENT_OR_STRING = re.compile(r'"[^"]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-# The order matters: a directive that ends with its line must not swallow the next statement.
-_STATEMENT = re.compile(
-    r"""\s*(?:
-      [{};]
-    | \.(?:loc|file|version|target|address_size|[bsu](?:8|16|32|64))\b[^\n;{}]*;?
-    | \.[^;{}=]*(?:=[^;]*;|[;{]|\Z)
-    | [\w$%]+\s*:(?!:)
-    | (?:@\s*!?\s*[\w$%]+\s+)?(?P<instruction>[^;]*)(?:;|\Z)
-    )""",
-    re.VERBOSE,
-)
+# Names have no dots, and directives begin with one.
+_INSTRUCTION = re.compile(r"(?<![\w.$%])[a-z]\w*(?:(?:\.|::)\w+)+")
+_REGISTER = re.compile(r"(?<![\w.$%])%[a-z]\w*(?:\.\w+)?")
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
-_OPCODE_FIRST = re.compile(r"[a-z]\w*(?:(?:\.|::)\w+)*(?:\s+[^\s,}=].*)?")
 
 
 class Cuda(Compiler):
@@ -81,12 +70,13 @@ class Cuda(Compiler):
                 message=f"file {shadowed!r} would replace the toolkit's own header",
             )
         built = super().build(sources, check, sandbox)
-        diagnostics = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
-        ptx = [text.decode("utf-8", "replace") for text in built.kept]
+        printed = "\n".join(built.diagnostics)
+        diagnostics = tuple(line for line in built.diagnostics if not _FIGURE_LINE.match(line))
+        ptx = [without_comments(text.decode("utf-8", "replace")) for text in built.kept]
         built = replace(built, diagnostics=diagnostics, kept=())
         if not built.passed:
             return built
-        names = {name for text in ptx for name in kernels(text)}
+        names = {name for text in ptx for name in _ENTRY.findall(text)}
         if not names:
             message = (
                 "no kernel was compiled: none is marked __global__, "
@@ -96,52 +86,8 @@ class Cuda(Compiler):
         return replace(
             built,
             message=f"{built.message}, {counted(len(names), 'kernel')}",
-            required=tuple(self._require(check, ptx, names, sandbox)),
+            required=tuple(_require(check, ptx, names, printed)),
         )
-
-    def _require(
-        self, check: Compile, ptx: Sequence[str], names: set[str], sandbox: Sandbox
-    ) -> Iterator[CheckResult]:
-        """Check the limits and instructions that the case requires of the device code."""
-        functions: list[Function] = []
-        if any(isinstance(each, AtMost) for each in check.requires):
-            functions = self._functions(check, ptx, names, sandbox)
-        for requirement in check.requires:
-            if isinstance(requirement, AtMost):
-                yield check_limit(requirement, functions)
-            else:
-                yield check_instruction(requirement, ptx)
-
-    def _functions(
-        self, check: Compile, ptx: Sequence[str], names: set[str], sandbox: Sandbox
-    ) -> list[Function]:
-        """Return the resource usage of functions, from separate runs of ptxas on the PTX.
-
-        In the output of the first build, text that the front end prints could imitate it.
-        """
-        printed = "\n".join(self._figures(check, each, sandbox) for each in ptx)
-        functions = read_functions(printed)
-        if unknown := names - {function.name for function in functions}:
-            raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
-        return functions
-
-    def _figures(self, check: Compile, ptx: str, sandbox: Sandbox) -> str:
-        command = self.command(check)
-        with workspace() as home:
-            file = home.write("src/kernels.ptx", ptx)
-            outcome = sandbox.run(
-                [
-                    *(str(command.program), *self._target(check), "-cubin", "-o", _CUBIN),
-                    *("-Xptxas", "-v", *check.flags, file),
-                ],
-                home,
-                readable=command.homes,
-                path=(command.program.parent, *command.path),
-                limits=LIMITS,
-            )
-        if not outcome.succeeded:
-            raise CannotCompile(f"ptxas reports no figures: {outcome.output or outcome.ended}")
-        return outcome.output
 
     def command(self, check: Compile) -> Command:
         """See `Compiler.command`."""
@@ -159,6 +105,7 @@ class Cuda(Compiler):
                 *("-Xcudafe", "--error_limit=20"),
                 # Not -I: the toolkit's headers must take precedence over the answer's files.
                 *("-Xcompiler", "-iquote,../src", "-I", "../include"),
+                *(("-Xptxas", "-v") if _limits(check) else ()),
                 *check.flags,
             ),
             suffix=".cu",
@@ -237,11 +184,30 @@ class Function:
     """Bytes of static shared memory."""
 
 
+def _limits(check: Compile) -> list[AtMost]:
+    return [each for each in check.requires if isinstance(each, AtMost)]
+
+
+def _require(
+    check: Compile, ptx: Sequence[str], names: set[str], printed: str
+) -> Iterator[CheckResult]:
+    """Check the limits and instructions that the case requires of the device code."""
+    functions = read_functions(printed)
+    unknown = names - {function.name for function in functions}
+    if unknown and _limits(check):
+        raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
+    for requirement in check.requires:
+        if isinstance(requirement, AtMost):
+            yield check_limit(requirement, functions)
+        else:
+            yield check_instruction(requirement, ptx)
+
+
 def read_functions(output: str) -> list[Function]:
     """Read the resource usage of functions from the output of ``ptxas -v``.
 
-    A message of ptxas may quote text of the PTX that looks like figures. The highest of each
-    figure is used, so such text can only make the result worse.
+    The compiler may print text of the answer that looks like figures. The highest of each figure is
+    used, so such text can only make the result worse.
     """
     found: dict[str, Function] = {}
     name = kernel = ""
@@ -275,43 +241,19 @@ def check_limit(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
 
 
 def check_instruction(required: Instruction, ptx: Iterable[str]) -> CheckResult:
-    """Check that the device code contains an instruction."""
-    wanted = " ".join(required.text.split())
-    found = any(_matches(wanted, each) for text in ptx for each in ptx_instructions(text))
+    """Check that the device code contains an instruction, or uses a special register."""
+    wanted = required.text.strip()
+    found = any(_has(text, wanted) for text in ptx)
     message = f"{required.name} {wanted!r}: {'in' if found else 'not in'} the PTX"
     return CheckResult(name=required.name, passed=found, message=message)
 
 
-def _matches(text: str, instruction: str) -> bool:
-    """Return whether an opcode contains ``text``, or an operand is that special register.
-
-    Other operands are names that the author chooses.
-    """
-    opcode, _, operands = instruction.partition(" ")
-    if text in opcode or 0 <= instruction.find(text) < len(opcode):
-        return True
-    registers = _SPECIAL.findall(operands)
-    return any(register == text or register.startswith(f"{text}.") for register in registers)
+def _has(ptx: str, wanted: str) -> bool:
+    return any(wanted in found for found in _INSTRUCTION.findall(ptx)) or any(
+        found == wanted or found.startswith(f"{wanted}.") for found in _REGISTER.findall(ptx)
+    )
 
 
-def kernels(ptx: str) -> list[str]:
-    """Return the linker names of the kernels in PTX that ptxas accepts."""
-    return _ENTRY.findall(_COMMENT_OR_STRING.sub(" ", ptx))
-
-
-def ptx_instructions(ptx: str) -> Iterator[str]:
-    """Read the instructions of PTX that ptxas accepts, without labels and predicates.
-
-    Yields:
-        The opcode with its modifiers, a space, and the operands: ``add.s32 %r1, %r2, 1``.
-    """
-    text = _COMMENT_OR_STRING.sub(" ", ptx)
-    for statement in _STATEMENT.finditer(text):
-        instruction = " ".join((statement["instruction"] or "").split())
-        # Text after an opening brace may be operands or initial values, which have no opcode.
-        if _OPCODE_FIRST.fullmatch(instruction) and _is_whole(instruction):
-            yield instruction
-
-
-def _is_whole(instruction: str) -> bool:
-    return instruction.count("{") == instruction.count("}")
+def without_comments(ptx: str) -> str:
+    """Return PTX without comments and strings."""
+    return _COMMENT_OR_STRING.sub(" ", ptx)

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterator
 from hashlib import sha256
 from os import _exit, getpid, read, write
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, NoReturn
 
 _ROOT = os.path.dirname(os.getcwd())  # noqa: PTH109, PTH120 - pathlib is slow to import
@@ -28,7 +28,7 @@ _TEST = f"{_ROOT}/check/test.py"
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy", "asyncio"})
 _GUARDED = _FRAMEWORKS | {"builtins", "inspect"}
 _SKIPPING = ("skip", "xfail", "expectedfailure")
-"""Each name with which tests skip themselves or expect to fail contains one of these."""
+"""Tests that skip themselves or expect to fail contain one of these."""
 
 
 class Supervisor:
@@ -64,9 +64,7 @@ class Tests:
         self._supervisor = supervisor
         self._uses_pytest = "pytest" in preloaded
         self._guarded = _GUARDED | {name.partition(".")[0] for name in preloaded}
-        self._definitions: dict[tuple[str, str], tuple[object, object]] = {}
-        self._own: set[CodeType] = set()
-        """The code of the tests."""
+        self._definitions: dict[str, object] = {}
         self._may_skip = False
 
     def load(self) -> ModuleType:
@@ -80,16 +78,12 @@ class Tests:
             linecache.cache[_TEST] = (len(text), None, text.splitlines(keepends=True), _TEST)
             names |= {"__name__": "test" if self._uses_pytest else "__main__", "__file__": _TEST}
             before = dict(names)
-            code = compile(text, _TEST, "exec")
-            self._own.update(_codes(code))
-            used = " ".join(name for each in self._own for name in each.co_names).lower()
-            self._may_skip = any(word in used for word in _SKIPPING)
-            exec(code, names)  # noqa: S102 - running it is the purpose
+            self._may_skip = any(word in text.lower() for word in _SKIPPING)
+            exec(compile(text, _TEST, "exec"), names)  # noqa: S102 - running it is the purpose
         except BaseException as error:  # noqa: BLE001 - whatever an answer raises
-            if not self._uses_pytest or not _is_skip(error) or not self._raised(error):
+            if not self._uses_pytest or not _is_skip(error) or _is_of_answer(error):
                 _fail_with_traceback(error)
-            self._supervisor.report("skipped_all")
-            return module
+            return module  # without tests
         # The answer's own test functions are not the case's.
         new = {key: value for key, value in names.items() if value is not before.get(key)}
         vars(module).update(new)
@@ -102,46 +96,26 @@ class Tests:
         _exit(0)
 
     def _refuse_replaced(self, packages: frozenset[str]) -> None:
-        """Fail an answer that replaced a definition that tests rely on, or its code."""
+        """Fail an answer that replaced a definition that tests rely on."""
         now = dict(_definitions(self._guarded))
-        for key, (value, code) in self._definitions.items():
-            found, its_code = now.get(key, (None, None))
+        for name, value in self._definitions.items():
             # Not by ==, which the answer can define.
-            if key[0] in packages and (found is not value or its_code is not code):
-                _fail(f"the answer replaces {key[1]}")
+            if name.partition(".")[0] in packages and now.get(name) is not value:
+                _fail(f"the answer replaces {name}")
 
-    def refuse_skip(self, item: Any, raised: Any) -> None:
-        """Fail an answer that skips a test, or expects it to fail; a test may do so itself."""
-        if raised and _is_skip(raised.value) and not self._raised(raised.value):
-            _fail(f"the answer skips {item.nodeid.partition('::')[2]}")
+    def report_phase(self, item: Any, error: BaseException | None, report: Any) -> None:
+        """Report the result of the setup, call or teardown of a test; exit if it failed.
 
-    def report_phase(self, item: Any, raised: Any, report: Any) -> None:
-        """Report the result of the setup, call or teardown of a test; exit if it failed."""
-        if raised and report.failed:
-            _fail_with_traceback(raised.value)
-        if report.skipped and not self._may_skip:
+        A test may skip itself, or expect to fail; the answer may not do it for the test.
+        """
+        if error and report.failed:
+            _fail_with_traceback(error)
+        if report.skipped and (not self._may_skip or _is_of_answer(error)):
             _fail(f"the answer skips {item.nodeid.partition('::')[2]}")
         if report.skipped and (report.when == "setup" or not hasattr(report, "wasxfail")):
             self._supervisor.report("skipped", item.nodeid)
         elif report.when == "call":
             self._supervisor.report("ran", item.nodeid)
-
-    def _raised(self, error: BaseException | None) -> bool:
-        """Return whether the tests skip, by themselves or by their marks, and not the answer."""
-        import unittest
-
-        skipping = {unittest.TestCase.skipTest.__code__}
-        for (package, _), (_, code) in self._definitions.items():
-            if package in {"_pytest", "pluggy"}:
-                skipping.update(_codes(code))
-        while error:
-            codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-            origin = next((code for code in reversed(codes) if code not in skipping), None)
-            if _is_skip(error) and origin and origin not in self._own:
-                return False
-            # pytest raises another exception in place of one that unittest caught.
-            error = error.__context__
-        return True
 
 
 def main() -> None:
@@ -203,11 +177,9 @@ def _run_pytest(tests: Tests, supervisor: Supervisor) -> NoReturn:
         @pytest.hookimpl(wrapper=True)
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[Any]:
             raised = call.excinfo  # pytest replaces a SkipTest
-            tests.refuse_skip(item, raised)
             report = yield
             raised = raised or call.excinfo  # pytest sets that of a TestCase only now
-            tests.refuse_skip(item, raised)
-            tests.report_phase(item, raised, report)
+            tests.report_phase(item, raised and raised.value, report)
             return report
 
         def pytest_runtest_logreport(self, report: Any) -> None:
@@ -239,35 +211,18 @@ def _run_coroutine(item: Any) -> bool | None:
     return True
 
 
-def _definitions(
-    packages: frozenset[str],
-) -> Iterator[tuple[tuple[str, str], tuple[object, object]]]:
-    """Yield functions and classes of packages, with their code, and the classes' members."""
+def _definitions(packages: frozenset[str]) -> Iterator[tuple[str, object]]:
+    """Yield functions and classes of packages, and the classes' members, by name."""
     for name, module in list(sys.modules.items()):
-        package = name.partition(".")[0]
-        if package not in packages:
+        if name.partition(".")[0] not in packages:
             continue
         for key, value in list(vars(module).items()):
             if callable(value):
-                yield (package, f"{name}.{key}"), (value, _code_of(value))
+                yield f"{name}.{key}", value
             if isinstance(value, type) and value.__module__.partition(".")[0] in packages:
                 for attribute, inner in list(vars(value).items()):
                     if callable(inner) or hasattr(inner, "__get__"):
-                        yield (package, f"{name}.{key}.{attribute}"), (inner, _code_of(inner))
-
-
-def _code_of(value: Any) -> object:
-    code = getattr(getattr(value, "__func__", value), "__code__", None)
-    # Some objects, such as `unittest.mock.call`, make a value of any name, and a new one each time.
-    return code if isinstance(code, CodeType) else None
-
-
-def _codes(code: object) -> Iterator[CodeType]:
-    """Yield the code of a function or module, and of the functions in it."""
-    if isinstance(code, CodeType):
-        yield code
-        for constant in code.co_consts:
-            yield from _codes(constant)
+                        yield f"{name}.{key}.{attribute}", inner
 
 
 def _is_skip(error: BaseException) -> bool:
@@ -277,6 +232,17 @@ def _is_skip(error: BaseException) -> bool:
 
     skips = pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
     return isinstance(error, skips)
+
+
+def _is_of_answer(error: BaseException | None) -> bool:
+    """Return whether an exception was raised in the answer."""
+    while error:
+        frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if any(file.startswith(_SOURCES) for file in frames):
+            return True
+        # pytest raises another exception in place of one that unittest caught.
+        error = error.__context__
+    return False
 
 
 def _fail_with_traceback(error: BaseException) -> NoReturn:
