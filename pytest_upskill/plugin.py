@@ -115,16 +115,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     from pytest_upskill.session.case_files import discovery_of
 
     discovery = discovery_of(parent.config)
-    if lint and file_path.name == "SKILL.md":
-        has_lines = not discovery.skill_has_cases(file_path.parent)
-    else:
-        has_lines = is_argument or discovery.is_case_file(file_path)
-    return _collector(file_path, parent) if has_lines else None
+    if lint and file_path.name == "SKILL.md" and not discovery.skill_has_cases(file_path.parent):
+        from pytest_upskill.session.lint_items import LintFile
+
+        return LintFile.from_parent(parent, path=file_path)
+    if is_argument or discovery.is_case_file(file_path):
+        return _collector(file_path, parent)
+    return None
 
 
 def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
     """Return the collector of a file with cases, which runs or lints them."""
-    if parent.config.getoption("upskill_lint"):
+    if parent.config.getoption("upskill_lint") and file.name != "SKILL.md":
         from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file)

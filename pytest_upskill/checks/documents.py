@@ -14,7 +14,6 @@ from pytest_upskill.checks.blocks import Block, blocks, choose_units
 
 _MAX_ALIASES = 1000
 _MAX_DEPTH = 100
-_MAX_MERGED = 10_000
 
 
 class _Loader(yaml.SafeLoader):
@@ -39,11 +38,6 @@ class _Loader(yaml.SafeLoader):
             return super().compose_node(parent, index)
         finally:
             self._depth -= 1
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)
-        if len(node.value) > _MAX_MERGED:
-            raise ValueError(f"its merge keys produce over {_MAX_MERGED:,} entries")
 
 
 def load_yaml(text: str) -> list[Any]:

@@ -7,7 +7,7 @@ alias, a name after a host's prefix, or a bare name, whose vendor is told by its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -35,6 +35,8 @@ _WIRE_FORMATS = frozenset({"anthropic", "openai", "generic"})
 """Prefixes that name the wire format of a base URL."""
 _OLLAMA = BY_PREFIX["ollama"]
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
+_COMMA_IN_PASSWORD = re.compile(r"://[^/@,]*,[^,]*@(?!https?://)", re.IGNORECASE)
+"""A comma that does not end a model: what follows would be the rest of a URL with a password."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
@@ -52,7 +54,7 @@ class _ServedModel(NamedTuple):
 
 
 def parse_models(
-    specs: Iterable[str],
+    specs: Sequence[str],
     *,
     aliases: Mapping[str, str] = ALIASES,
     default_base_url: str | None = None,
@@ -67,6 +69,8 @@ def parse_models(
     Raises:
         ModelError: An entry is invalid, or different models have the same label.
     """
+    for spec in filter(_COMMA_IN_PASSWORD.search, specs):
+        raise _bad_model(spec, "write %2C for a comma in a password; ")
     parts = [part.strip() for spec in specs for part in spec.split(",")]
     models: dict[str, Model] = {}
     for part in filter(None, parts):

@@ -82,8 +82,9 @@ def test_keys_of_the_specification_and_of_claude_code_are_no_departure(frontmatt
          "f:2:7: not YAML: found undefined alias (quote the value: it begins with '*')"),
         ("---\nname: csv\ndescription: a\x07\n---\n",
          "f:3:15: not YAML: control character U+0007: remove it"),
-        ("---\na: " + "[" * 100_000 + "\n---\n", ("f:2:23: nested more than 20 levels deep: "
-                                                 "flatten it")),
+        ("---\na: " + "[" * 100 + "\n---\n", "f:2:23: nested more than 20 levels deep: flatten it"),
+        ("---\na: " + "[" * 100_000 + "\n---\n",
+         "f:2:1003: not YAML: exceeded maximum nesting depth (flatten it)"),
         (f"---\n{GOOD}---\na\n\0", "f:6:1: a NUL character: save the file as UTF-8"),
     ],
 )  # fmt: skip

@@ -160,7 +160,9 @@ def test_offline_chooses_by_words_in_common_and_fails_nothing(
     result = run_once("--upskill-models", "offline", "-v", "skills")
 
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["billing on offline: chose no skill instead of billing (1 run)"])
+    result.stdout.fnmatch_lines(
+        ["*::words?offline-trigger] BASELINE PASS *", "*::none?offline-trigger] BASELINE FAIL *"]
+    )
 
 
 def test_a_query_for_a_skill_that_is_not_listed_is_skipped(

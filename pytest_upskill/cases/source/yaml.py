@@ -39,6 +39,7 @@ _HINTS = {
     "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
     "did not find expected '-'": "indent it as the lines before",
     "did not find expected key": "indent it as the lines before",
+    "exceeded maximum nesting depth": "flatten it",
     "found another document": "make them one list",
     "found undefined alias": "quote the value: it begins with '*'",
     "found unexpected end of stream": "close the quote",
