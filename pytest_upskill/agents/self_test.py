@@ -80,7 +80,7 @@ class Script:
             call, text = self._calls.pop(0), ""
         else:
             text = self._text
-        events = _EVENTS[self._wire](str(body.get("model")), call, text)
+        events = EVENTS[self._wire](str(body.get("model")), call, text)
         stream = "".join(
             (f"event: {event['type']}\n" if "type" in event else "")
             + f"data: {json.dumps(event)}\n\n"
@@ -148,7 +148,7 @@ def generated_events(model: str, call: Mapping[str, Any] | None, text: str) -> I
     }
 
 
-_EVENTS: Mapping[AgentFormat, Callable[[str, Mapping[str, Any] | None, str], Iterator[_Event]]] = {
+EVENTS: Mapping[AgentFormat, Callable[[str, Mapping[str, Any] | None, str], Iterator[_Event]]] = {
     "messages": message_events,
     "responses": response_events,
     "generateContent": generated_events,

@@ -245,9 +245,11 @@ def changed_recordings(
         return []
     targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
     defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
-    if not has_remote(cache.folder):
-        # Without a remote there is no branch to compare with, only uncommitted changes.
-        defaults = ["HEAD"]
+    # Where git cannot tell, it says so below.
+    with suppress(GitError):
+        if not has_remote(cache.folder):
+            # Without a remote there is no branch to compare with, only uncommitted changes.
+            defaults = ["HEAD"]
     problem = ""
     for ref in (*filter(None, refs), *targets, *defaults):
         try:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.agents.scripted_agent import LOAD, SKILL, Step, call, following
+from tests.agents.three_tasks import NAME, Calls, doing_tasks, write_tasks
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import git
 from tests.loopback import Loopback
@@ -21,78 +21,33 @@ def bash(command: str) -> Step:
     return call("bash", command=command)
 
 
-FIX = {
-    "id": "fix",
-    "input": "The tests of this project fail: fix the bug.",
-    "workspace": {
-        "cart.py": "def total(prices):\n    return sum(prices[1:])\n",
-        "test_cart.py": "import cart\ndef test_total():\n    assert cart.total([1, 2]) == 3\n",
-    },
-    "expected": {"command": "python3 -m pytest -q", "file": {"cart.py": {"not_contains": "[1:]"}}},
-}
-REPORT = {
-    "id": "report",
-    "input": "Turn data/sales (1).json into report.csv.",
-    "files": ["evals/files/sales (1).json"],
-    "expected": {
-        "command": {"run": "sort 'report.csv'", "regex": r"(?m)^north,30$", "contains": ["south"]},
-        "file_exists": "report.csv",
-    },
-}
-COMMIT = {
-    "id": "commit",
-    "input": "Correct the typo in README.md and commit it.",
-    "workspace": {"README.md": "Helo.\n", ".gitignore": "*.log\n"},
-    "git": True,
-    "expected": {
-        "git": {"branch": "main", "clean": True, "message": {"regex": r"^docs\(readme\): "}},
-        "command": {
-            "run": "git log --format=%an: | head -1; git show --stat",
-            "contains": "agent:",
-        },
-        "file_contains": {"README.md": "Hello"},
-    },
-}
-EDIT = "sed -i s/Helo/Hello/ README.md && echo x > a.log && git commit -qam "
-TO_CSV = (
-    'import json; rows = json.load(open("data/sales (1).json")); '
-    'open("report.csv", "w").writelines(f"{k},{v}\\n" for k, v in rows.items())'
+LOOP = Calls(
+    load={"name": "skill", "input": {"name": NAME}},
+    shell=lambda command: {"name": "bash", "input": {"command": command}},
 )
-TASKS: Mapping[str, tuple[Mapping[str, Any], Step, Step]] = {
-    "fix": (FIX, bash("sed -i 's/.1:.//' cart.py; python3 -m pytest"), bash("python3 -m pytest")),
-    "report": (REPORT, bash(f"python3 -c '{TO_CSV}'"), bash("cp data/sales* report.csv")),
-    "commit": (COMMIT, bash(EDIT + "'docs(readme): correct a typo'"), bash(EDIT + "Fix")),
-}
-"""Each case, and what the agent does with and without the skill."""
 
 
 @pytest.mark.needs("git")
-@pytest.mark.parametrize(
-    ("task", "level"), [*product(TASKS, ["auto"]), ("fix", "landlock"), ("commit", "landlock")]
-)
-def test_a_task_is_measured_and_replayed_without_the_model(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, task: str, level: str
+@pytest.mark.parametrize("level", ["auto", "landlock"])
+def test_the_tasks_of_the_docs_are_measured_and_replayed_without_the_model(
+    run_once: Run, pytester: pytest.Pytester, loopback: Loopback, level: str
 ) -> None:
-    case, right, wrong = TASKS[task]
-    folder = write_skill(dict(case), name="sums")
-    (folder / "SKILL.md").write_text(SKILL, "utf-8")
-    (folder / "evals/files").mkdir(parents=True)
-    (folder / "evals/files/sales (1).json").write_text('{"north": 30, "south": 5}', "utf-8")
-    loopback.answer = following([LOAD, right, "Done."], [wrong, "Done."])
+    write_tasks(pytester.path / "skills")
+    loopback.answer = doing_tasks(LOOP)
     models = f"--upskill-models=loop:small@{loopback.openai_url}"
     args = (models, "skills", "--upskill-json=out.json", f"--upskill-sandbox={level}")
 
     result = run_once(*args)
 
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=7)
     (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
     assert (entry["figures"]["lift"], entry["figures"]["agent.loaded"]) == (1.0, 1.0)
     asked = len(loopback.requests)
-    loopback.answer = following(["No."], ["No."])
+    loopback.answer = lambda _: "No."
 
     replayed = run_once(*args, "--upskill-cache=replay")
 
-    replayed.assert_outcomes(passed=3)
+    replayed.assert_outcomes(passed=7)
     assert len(loopback.requests) == asked
     (again,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
     assert again["figures"]["lift"] == 1.0

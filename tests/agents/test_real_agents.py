@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,11 @@ from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, Completion, Model, Request, parse_model
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.trials.conversation import first_request
-from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
+from tests.agent_programs import KEY, Recorded, Step, needs_bubblewrap, run_of
+from tests.agents.three_tasks import NAME as NAME_OF_TASKS
+from tests.agents.three_tasks import Calls, doing_tasks, write_tasks
+from tests.conftest import Run
+from tests.loopback import Loopback
 
 pytestmark = needs_bubblewrap
 
@@ -171,6 +176,47 @@ def test_a_run_ends_at_the_limit_of_turns_and_at_that_of_cost(model: Model) -> N
     client.budget = Budget(0.5, prices)
     with pytest.raises(BudgetError, match=r"\$0\.5"):
         asyncio.run(client.complete(asked))
+
+
+@in_the_matrix
+@pytest.mark.needs("git")
+def test_the_tasks_of_the_docs_are_measured_and_replayed_without_program_and_key(
+    model: Model,
+    run_once: Run,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cli = cli_of(model)
+    load, _ = cli.self_test_calls(NAME_OF_TASKS)
+    write_tasks(pytester.path / "skills")
+    loopback.answer = doing_tasks(Calls(load=load, shell=cli.shell_call))
+    monkeypatch.setenv("UPSKILL_API_KEY", KEY)
+    args = (f"--upskill-models={spec_at(loopback, model)}", "skills", "--upskill-json=out.json")
+
+    result = run_once(*args)
+
+    result.assert_outcomes(passed=7)
+    (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
+    assert (entry["figures"]["lift"], entry["figures"]["agent.loaded"]) == (1.0, 1.0)
+    asked = len(loopback.requests)
+    monkeypatch.delenv("UPSKILL_API_KEY")
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    again = run_once(*args, "--upskill-cache=replay")
+
+    again.assert_outcomes(passed=7)
+    assert len(loopback.requests) == asked
+    (replayed,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
+    assert replayed["figures"]["lift"] == 1.0
+
+
+def spec_at(loopback: Loopback, model: Model) -> str:
+    """Return how a model is chosen that the loopback server serves in the same format."""
+    url = loopback.openai_url if model.agent_format == "responses" else loopback.url
+    vendor = {"messages": "anthropic", "responses": "openai", "generateContent": "gemini"}
+    assert model.agent_format is not None
+    return f"{model.agent}:{vendor[model.agent_format]}:{model.name}@{url}"
 
 
 def recorded(model: Model, steps: list[Step]) -> Recorded:

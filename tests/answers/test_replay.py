@@ -186,6 +186,17 @@ def test_a_replay_says_that_changes_of_recordings_are_unknown(
     )
 
 
+def test_a_replay_needs_no_git(
+    run_once: Run, recorded: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    result = run_once(*recorded)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.no_fnmatch_line("*recordings*changed*")
+
+
 def test_the_target_of_a_pull_request_is_what_recordings_are_compared_with(
     run_once: Run,
     recorded: tuple[str, ...],
