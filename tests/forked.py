@@ -51,6 +51,16 @@ sys.exit(int(status) % 256)
 """
 """A command on PATH that has the server run it."""
 
+_PYTHON = """\
+#!/bin/sh
+case "$1 $2 $3" in
+    "-P -m pytest") shift 3; exec {folder}/pytest "$@" ;;
+    "-P -m pytest_upskill") shift 3; exec {folder}/pytest-upskill "$@" ;;
+esac
+exec {python} "$@"
+"""
+"""Python on PATH, as workflows start both commands: as modules, which the server runs."""
+
 
 def fork_workers() -> None:
     """Fork the workers of the runs in this process from now on, instead of starting Python."""
@@ -69,7 +79,7 @@ def forked_workers() -> None:
 
 
 def forked_commands() -> Path:
-    """Return a folder with the commands ``pytest`` and ``pytest-upskill``, for PATH."""
+    """Return a folder with ``pytest``, ``pytest-upskill`` and ``python``, for PATH."""
     return Path(server_address()).parent
 
 
@@ -126,6 +136,8 @@ def server_address() -> str:
     for name in _MODULES:
         (folder / name).write_text(_COMMAND.format(python=sys.executable, address=address))
         (folder / name).chmod(0o755)
+    (folder / "python").write_text(_PYTHON.format(python=sys.executable, folder=folder))
+    (folder / "python").chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
