@@ -11,7 +11,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from pytest_upskill.cases.case_files import reads_as_cases
 from pytest_upskill.cases.skill import Case, HiddenFiles
 from pytest_upskill.cases.source.files import Unreadable, read_folder, read_inside, stay_inside
-from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile
 from pytest_upskill.project.files import is_inside, real_name
 
 _OF_SKILL = frozenset({"skill.md", "references", "scripts"})
@@ -70,57 +70,27 @@ class CaseInputs:
 
         Raises:
             Unreadable: A file is missing, a case file or outside the folders of skill and cases,
-                or the files are too large or over `MAX_FILES`.
+                or there are too many files, or they are too large.
         """
         path = self._find(name)
-        home = _enclosing_folder(path, self._homes) or self.folder
+        home = self._home_of(path) or self.folder
         stay_inside(path, home, shown=name)
-        if not path.is_dir():
-            if not self._is_own(path, name) and self._holds_cases(path):
-                raise Unreadable(f"{name!r} is a case file, and no model may see its answers")
-            inner = {name: path}
-        else:
-            inner = {
-                (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
-                for file in sorted(path.rglob("*"))
-                if not file.is_dir() and not self._holds_cases(file)
-            }
-        given = {shown: file for shown, file in inner.items() if not self._is_own(file, shown)}
-        if len(given) > MAX_FILES:
-            raise Unreadable(f"{name!r} contains over {MAX_FILES:,} files")
-        self._note(given.values())
-        read = tuple(
-            WorkspaceFile.of(shown, read_inside(home, file, max_bytes, shown=shown))
-            for shown, file in given.items()
-        )
-        if sum(len(file.content) for file in read) > max_bytes:
-            raise Unreadable(f"{name!r} is larger than {max_bytes >> 20} MiB")
-        return read
+        if path.is_dir():
+            above = PurePosixPath(name)
 
-    def workspace(self, name: str) -> tuple[WorkspaceFile, ...]:
-        """Read the folder that a case names as the workspace of agents.
+            def is_kept_back(inner: str) -> bool:
+                stay_inside(path / inner, home, shown=str(above / inner))
+                return self._is_kept_back(path / inner, str(above / inner))
 
-        Args:
-            name: A path relative to the folder of the case file.
-
-        Raises:
-            ValueError: It is no folder inside that one, or it holds what a workspace must not.
-        """
-        folder = self.beside / name
-        if not is_inside(folder, self.beside):
-            raise ValueError(f"{name!r} leads outside the folder of the case file: move it inside")
-        if not folder.is_dir():
-            raise ValueError(f"{name!r} is not a folder beside the case file")
-        found = read_folder(
-            folder,
-            is_excluded=lambda inner: (
-                self._is_own(folder / inner, inner) or self._holds_cases(folder / inner)
-            ),
-        )
-        if not found:
-            raise ValueError(f"{name!r} contains no files but those of the skill and its cases")
-        self._note(folder / file.name for file in found)
-        return found
+            found = read_folder(path, shown=name, is_excluded=is_kept_back, max_bytes=max_bytes)
+            self.read.update(real_name(path / file.name, self.folder) for file in found)
+            return tuple(replace(file, name=str(above / file.name)) for file in found)
+        if self._is_kept_back(path, name):
+            if name in self.left_out:
+                return ()
+            raise Unreadable(f"{name!r} is a case file, and no model may see its answers")
+        self.read.add(real_name(path, self.folder))
+        return (WorkspaceFile.of(name, read_inside(home, path, max_bytes, shown=name)),)
 
     def _find(self, name: str) -> Path:
         """Return the path that a name means; it may not exist."""
@@ -129,24 +99,20 @@ class CaseInputs:
         if not (self.folder / name).exists():
             for above in (self.beside, *self.beside.parents, *self.folder.parents):
                 path = above / name
-                if path.exists() and _enclosing_folder(path, self._homes):
+                if path.exists() and self._home_of(path):
                     return path
         return self.folder / name
 
-    def _is_own(self, path: Path, shown: str) -> bool:
-        """Return whether a file is the skill's own, and remember it."""
+    def _home_of(self, path: Path) -> Path | None:
+        return next((home for home in self._homes if is_inside(path, home)), None)
+
+    def _is_kept_back(self, path: Path, shown: str) -> bool:
+        """Return whether a file holds cases or is the skill's own, which is remembered."""
         real = _real(path)
-        is_own = not self._own.isdisjoint((real, *real.parents))
-        if is_own:
+        if not self._own.isdisjoint((real, *real.parents)):
             self.left_out.add(shown)
-        return is_own
-
-    def _holds_cases(self, path: Path) -> bool:
+            return True
         return reads_as_cases(self.folder, os.path.relpath(path, self.folder), self._hidden)
-
-    def _note(self, files: Iterable[Path]) -> None:
-        """Remember which files of the skill's folder are inputs."""
-        self.read.update(real_name(file, self.folder) for file in files)
 
 
 def without_copies(case: Case, skill_text: str) -> tuple[Case, Sequence[str]]:
@@ -178,7 +144,3 @@ def answers_in(folder: Path, beside: Path, names: Iterable[str]) -> frozenset[st
 def _real(path: Path) -> Path:
     """Return a path without links, in lower case: some file systems ignore case."""
     return Path(os.path.realpath(path).casefold())
-
-
-def _enclosing_folder(path: Path, homes: Iterable[Path]) -> Path | None:
-    return next((home for home in homes if is_inside(path, home)), None)

@@ -21,7 +21,7 @@ from pytest_upskill.cases.source.document import (
     BadFile,
     Document,
     Problem,
-    translate_error,
+    translated,
 )
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.cases.source.json import read_json
@@ -146,9 +146,9 @@ def _validated(kind: TypeAdapter[T], document: Document) -> T:
     try:
         return kind.validate_python(document.value)
     except ValidationError as error:
+        unknown = ": remove it"
         raise BadFile(
-            translate_error(document, details, meant=lambda _: ": remove it", messages=_MESSAGES)
-            for details in error.errors(include_url=False)
+            translated(document, error, meant=lambda _: unknown, messages=_MESSAGES)
         ) from None
 
 

@@ -86,6 +86,7 @@ class Case:
     """The passage of the source that the case was made from; "" if unknown."""
     line: int = 1
     """Line of the case in its file, from 1."""
+    column: int = 1
     skip: str | None = None
     """Why no answer is checked, such as a feature that needs an agent; None if answers are."""
     trigger: Trigger | None = None

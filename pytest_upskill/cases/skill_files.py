@@ -133,7 +133,7 @@ def with_files(skill: Skill) -> Skill:
     """
     try:
         return replace(skill, files=installed_files(skill.folder, skill.hidden_files))
-    except (OSError, ValueError) as error:
+    except Unreadable as error:
         raise InstallError(f"{skill.folder.name}: cannot be installed for an agent: {error}") from (
             None
         )
@@ -147,10 +147,13 @@ def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, .
         hidden: Which of its files are not installed.
 
     Raises:
-        OSError: A file cannot be read.
-        ValueError: The folder is too large, or a name in it is odd.
+        Unreadable: The folder is too large, or a file in it cannot be read or has an odd name.
     """
-    return read_folder(folder, is_excluded=lambda name: not is_installed(folder, name, hidden))
+    return read_folder(
+        folder,
+        shown=hidden.folder.name or folder.name,
+        is_excluded=lambda name: not is_installed(folder, name, hidden),
+    )
 
 
 def _is_of_another_skill(folder: Path, name: str) -> bool:
@@ -267,7 +270,7 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
             )
         try:
             before = _read(Path(temporary), skill)
-        except (BadFile, OSError, ValueError):
+        except (BadFile, OSError, Unreadable):
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, history=history, past_unknown=True)
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):

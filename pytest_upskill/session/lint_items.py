@@ -117,8 +117,7 @@ class LintItem(ItemOutsidePackages):
         folder = skill.folder
         content = read_text(folder / "SKILL.md")
         text = read_skill_text(content, folder=folder.name)
-        # body_at is at the line break before the line that closes the frontmatter.
-        body = text.text[text.body_at + 1 :].partition("\n")[2]
+        body = text.text[text.body_at :].partition("\n")[2]
         if warning := too_long(body):
             line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
             yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {warning}"

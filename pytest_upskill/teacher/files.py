@@ -146,7 +146,8 @@ def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
     """
     text, document, key = _parse(content)
     entries = document.value[key[0]] if key else document.value
-    for index, case in reversed([*enumerate(case_ids(entries))]):
+    ids = case_ids([(each.get("id") or "", each.get("input", ""), each) for each in entries])
+    for index, case in reversed([*enumerate(ids)]):
         if case not in train or "train" in entries[index]:
             continue
         at = document.offsets[(*key, index)].value + 1

@@ -209,7 +209,6 @@ def test_a_workspace_can_be_a_folder_which_is_not_installed_with_the_skill(tmp_p
     (tmp_path / "start/data").mkdir(parents=True)
     (tmp_path / "start/data/in.csv").write_text("1", "utf-8")
     (tmp_path / "start/logo.bin").write_bytes(b"\xff\x00")
-    (tmp_path / "start/link").symlink_to("/etc/passwd")
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts/sum.py").write_text("print(1)", "utf-8")
     (tmp_path / "evals").mkdir()

@@ -108,6 +108,7 @@ def test_everything_a_case_can_say_is_read() -> None:
             models=("haiku",),
             tags=("slow",),
             line=8,
+            column=5,
         ),
     )
 

@@ -16,14 +16,14 @@ from pydantic import ValidationError
 from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, trigger_of
 from pytest_upskill.cases.skill import Case, Trigger, plain_name
-from pytest_upskill.cases.source.case_ids import lenient_ids
+from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import (
     BadFile,
     Document,
     JsonPath,
     Problem,
     shown,
-    translate_error,
+    translated,
 )
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
@@ -170,10 +170,7 @@ def _read(
     try:
         shape = adapter.shape.model_validate({**entry.value, **beside})
     except ValidationError as error:
-        found = [
-            translate_error(document, {**each, "loc": (*entry.path, *each["loc"])}, meant=_no_hint)
-            for each in error.errors(include_url=False)
-        ]
+        found = translated(document, error, at=entry.path)
         name = str(entry.value.get("id") or entry.value.get("name") or "")
         return ReadEntry(entry=entry, draft=Draft(name=name), problems=found)
     unread = [
@@ -186,10 +183,6 @@ def _read(
     except OTHER_KIND:
         what = f"a value is of another kind than in the files of {adapter.tool}"
         return ReadEntry(entry=entry, problems=[document.problem(entry.path, what)])
-
-
-def _no_hint(_path: JsonPath) -> str:
-    return ""
 
 
 def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> FileCases:
@@ -207,13 +200,13 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
     """
     document, entries = reading.document, reading.entries
     flaws, other_flaws = _split_flaws(document, [each.entry for each in entries])
-    ids = lenient_ids([(each.draft.name, each.draft.prompt, _content(each)) for each in entries])
+    ids = case_ids([(each.draft.name, each.draft.prompt, _content(each)) for each in entries])
     cases: list[Case] = []
     owners: list[Owner | None] = []
     problems: list[Problem] = []
     for each, name in zip(entries, ids, strict=True):
         case_owner, why_no_owner = _owner_of(each.draft, owner, find)
-        line = document.line(each.entry.path)
+        line, column = document.line_column(document.offsets[each.entry.path].value)
         found = [*flaws[each.entry.path], *each.problems]
         if not found:
             try:
@@ -221,7 +214,7 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
             except ValueError as error:
                 found.append(document.problem((*each.entry.path, MARK_KEY), str(error)))
             else:
-                case = replace(case, id=name, line=line)
+                case = replace(case, id=name, line=line, column=column)
         if found:
             why = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
             case = Case(id=name, input="", checks=(), skip=f"{_UNREADABLE}: {why}", line=line)

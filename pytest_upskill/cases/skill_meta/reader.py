@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, get_args
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from pytest_upskill.cases.case_inputs import CaseInputs
-from pytest_upskill.cases.skill import Case, GateRule, Trigger, plain_name
-from pytest_upskill.cases.skill_meta import schema
-from pytest_upskill.cases.skill_meta.expected import (
-    Entry,
-    Expected,
-    keys_of,
-)
+from pytest_upskill.cases.skill import Case, GateRule
+from pytest_upskill.cases.skill_meta.expected import Entry, Expected, keys_of
+from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile, SetupEntry
 from pytest_upskill.cases.skill_meta.values import suggestion
 from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.document import (
-    BadFile,
-    Document,
-    JsonPath,
-    Problem,
-    translate_error,
-)
+from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, translated
 from pytest_upskill.cases.source.json import read_json
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.checks.files import Setup, WorkspaceFile
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
-
-
-class _NamedEntry(NamedTuple):
-    """A case as it is in the file, with its id."""
-
-    path: JsonPath
-    value: Mapping[str, Any]
-    case_id: str
 
 
 def read_cases(
@@ -62,19 +45,27 @@ def read_cases(
         BadFile: The file has problems; it lists all of them.
     """
     document = read_json(text)
-    context = {"inputs": inputs, "extensions": extensions}
-    named = _named_entries(document.value)
-    file = _validate(document, named, context)
+    raw = _entries(document.value)
+    problems = [*_repeated(document, raw), *_unclaimed_keys(document, raw, extensions)]
+    value = {"cases": document.value} if isinstance(document.value, list) else document.value
+    context = {"inputs": inputs, "extensions": extensions, "names": names}
+    try:
+        file = CaseFile.model_validate(value, context=context)
+    except ValidationError as error:
+        raise BadFile([*problems, *translated(document, error, meant=suggest_key)]) from None
+    if problems:
+        raise BadFile(problems)
+    entries = file.cases or file.tests
+    ids = case_ids(
+        [
+            (each.id or "", each.input, value)
+            for each, value in zip(entries, raw.values(), strict=True)
+        ]
+    )
     cases: dict[JsonPath, Case] = {}
-    problems: list[Problem] = []
-    for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
-        trigger = None
-        try:
-            trigger = _trigger(entry, names)
-        except ValueError as error:
-            problems.append(document.problem((*path, "expected_skill"), str(error)))
-        line = document.line(path)
-        case = _case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger)
+    for entry, case_id, (path, value) in zip(entries, ids, raw.items(), strict=True):
+        line, column = document.line_column(document.offsets[path].value)
+        case = replace(_case(entry, value, file), id=case_id, line=line, column=column)
         try:
             cases[path] = with_marks(case, entry.statements)
         except ValueError as error:
@@ -85,53 +76,26 @@ def read_cases(
     return tuple(cases.values()), GateRule(**dict(file.gate))
 
 
-def _validate(
-    document: Document, named: Iterable[_NamedEntry], context: Mapping[str, Any]
-) -> schema.CaseFile:
-    """Check a document against the format.
-
-    Raises:
-        BadFile: The file has problems; it lists all of them.
-    """
-    value = {"cases": document.value} if isinstance(document.value, list) else document.value
-    problems = [
-        *_repeated_ids(document, named),
-        *_unclaimed_keys(document, context["extensions"]),
-    ]
-    try:
-        file = schema.CaseFile.model_validate(value, context=context)
-    except ValidationError as error:
-        problems += [
-            translate_error(document, details, meant=suggest_key)
-            for details in error.errors(include_url=False)
-        ]
-        raise BadFile(problems) from None
-    if problems:
-        raise BadFile(problems)
-    return file
-
-
-def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
-    """Return the path and the value of every object that could be a case."""
-    if isinstance(value, list):
-        lists: list[tuple[JsonPath, Any]] = [((), value)]
-    elif isinstance(value, dict):
-        lists = [((key,), value[key]) for key in ("cases", "tests") if key in value]
-    else:
-        lists = []
-    return [
-        ((*path, index), entry)
-        for path, listed in lists
+def _entries(value: Any) -> Mapping[JsonPath, Mapping[str, Any]]:
+    """Return every object that could be a case, by its path."""
+    lists: dict[JsonPath, Any] = {(): value}
+    if isinstance(value, dict):
+        lists = {(key,): value[key] for key in ("cases", "tests") if key in value}
+    return {
+        (*path, index): entry
+        for path, listed in lists.items()
         if isinstance(listed, list)
         for index, entry in enumerate(listed)
         if isinstance(entry, dict)
-    ]
+    }
 
 
-def _unclaimed_keys(document: Document, extensions: Extensions) -> Iterator[Problem]:
+def _unclaimed_keys(
+    document: Document, raw: Mapping[JsonPath, Mapping[str, Any]], extensions: Extensions
+) -> Iterator[Problem]:
     """Find the keys of ``expected`` that are neither built in nor claimed by a plugin."""
-    known = {field.alias or name for name, field in Expected.model_fields.items()}
-    for path, entry in _objects(document.value):
+    known = set(_KNOWN["expected"])
+    for path, entry in raw.items():
         expected = entry.get("expected")
         if not isinstance(expected, dict):
             continue
@@ -144,31 +108,17 @@ def _unclaimed_keys(document: Document, extensions: Extensions) -> Iterator[Prob
                 yield document.problem(place, str(error))
 
 
-def _named_entries(value: Any) -> list[_NamedEntry]:
-    """Return every case that has an id or an input, with its id."""
-    entries = [
-        (path, entry)
-        for path, entry in _objects(value)
-        if isinstance(entry.get("id") or entry.get("input"), str)
-    ]
-    ids = case_ids([entry for _, entry in entries])
-    return [
-        _NamedEntry(path, entry, case_id)
-        for (path, entry), case_id in zip(entries, ids, strict=True)
-    ]
-
-
-def _repeated_ids(document: Document, named: Iterable[_NamedEntry]) -> Iterator[Problem]:
+def _repeated(document: Document, raw: Mapping[JsonPath, Mapping[str, Any]]) -> Iterator[Problem]:
+    """Find ids that are given twice, and cases that are repeated as a whole."""
     first: dict[str, JsonPath] = {}
-    for path, entry, case_id in named:
-        other = first.setdefault(case_id, path)
-        if other == path:
-            continue
+    for path, entry in raw.items():
+        name = entry.get("id")
+        other = first.setdefault(name if isinstance(name, str) and name else repr(entry), path)
         line = document.line(other)
-        if entry.get("id"):
-            what = f"{case_id!r} is also the id of the case in line {line}: choose another"
+        if other != path and name:
+            what = f"{name!r} is also the id of the case in line {line}: choose another"
             yield document.problem((*path, "id"), what)
-        else:
+        elif other != path:
             yield document.problem(path, f"repeats the case in line {line}: remove it")
 
 
@@ -190,76 +140,32 @@ def _repeated_queries(document: Document, cases: Mapping[JsonPath, Case]) -> Ite
         yield document.problem(path, what)
 
 
-def _case(
-    entry: schema.CaseEntry,
-    *,
-    name: str,
-    line: int,
-    file: schema.CaseFile,
-    raw: Mapping[str, Any],
-    trigger: Trigger | None,
-) -> Case:
-    """Make a case of its validated entry.
-
-    Args:
-        entry: The entry.
-        name: Its id.
-        line: Its line in the file, from 1.
-        file: The file, for its defaults.
-        raw: The entry as it is in the file, for the order of its checks.
-        trigger: Which skill an agent should choose.
-    """
+def _case(entry: CaseEntry, raw: Mapping[str, Any], file: CaseFile) -> Case:
+    """Make a case, without its id and place, of its validated entry and the file's defaults."""
+    expected, setup = entry.expected, entry.setup or SetupEntry()
+    context = (entry.context and entry.context.files) or {}
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
     return Case(
-        id=name,
+        id="",
         input=entry.input,
-        checks=tuple(entry.expected.deciding(raw["expected"])) if entry.expected else (),
-        files=(*_context_files(entry), *(entry.files or ())),
+        checks=tuple(expected.deciding(raw["expected"])) if expected else (),
+        files=(
+            *(WorkspaceFile(name=name, text=text) for name, text in context.items()),
+            *(entry.files or ()),
+        ),
         min_pass_rate=rate,
         models=tuple(entry.models) if entry.models else None,
         tags=tuple(entry.tags or ()),
         reference=entry.reference or "",
         train=entry.train,
         quote=(entry.provenance and entry.provenance.quote) or "",
-        line=line,
         skip=_VALIDATOR if entry.validator else None,
-        trigger=trigger,
-        workspace=(*(entry.workspace or ()), *((entry.setup and entry.setup.files) or ())),
-        setup=Setup(
-            git=entry.git or False,
-            commands=tuple(entry.setup.commands) if entry.setup else (),
-        ),
+        trigger=entry.trigger,
+        workspace=(*(entry.workspace or ()), *(setup.files or ())),
+        setup=Setup(git=entry.git or False, commands=tuple(setup.commands)),
         max_turns=entry.max_turns,
-        process=tuple(entry.expected.process()) if entry.expected else (),
+        process=tuple(expected.process()) if expected else (),
     )
-
-
-def _context_files(entry: schema.CaseEntry) -> Iterator[WorkspaceFile]:
-    for name, text in ((entry.context and entry.context.files) or {}).items():
-        yield WorkspaceFile(name=name, text=text)
-
-
-def _trigger(entry: schema.CaseEntry, names: Collection[str]) -> Trigger | None:
-    """Return which skill an agent should choose, None if the case does not say.
-
-    Args:
-        entry: The case.
-        names: All names of the skill that it belongs to.
-
-    Raises:
-        ValueError: ``expected_skill`` contradicts ``should_trigger``.
-    """
-    is_stated = "should_trigger" in entry.model_fields_set
-    if "expected_skill" not in entry.model_fields_set:
-        return Trigger(should=entry.should_trigger) if is_stated else None
-    own = {plain_name(name) for name in names}
-    expected = entry.expected_skill or []
-    others = tuple(name for name in expected if plain_name(name) not in own)
-    should = len(others) < len(expected)
-    if is_stated and should != entry.should_trigger:
-        value = "true" if entry.should_trigger else "false"
-        raise ValueError(f"contradicts 'should_trigger': {value}: remove one of the two")
-    return Trigger(should=should, others=others, nothing=not expected)
 
 
 def _models_in(annotation: object) -> Iterator[type[Entry]]:
@@ -277,8 +183,12 @@ def _models_by_key(model: type[Entry], key: str = "") -> Iterator[tuple[str, typ
             yield from _models_by_key(inner, field.alias or name)
 
 
-_OBJECTS: Mapping[str, type[Entry]] = dict(_models_by_key(schema.CaseFile))
-"""The model of an object, by the key that holds it."""
+def _keys_of(model: type[Entry]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+_KNOWN = {key: _keys_of(model) for key, model in _models_by_key(CaseFile)}
+"""The keys of an object, by the key that holds it."""
 
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     synonym: tuple(keys.split())
@@ -313,7 +223,6 @@ def suggest_key(path: JsonPath) -> str:
     listed = "cases" if isinstance(path[0], int) else ""
     # Below "file" come names of files, each with an object of checks.
     holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
-    fields = _OBJECTS[str(holder)].model_fields
-    known = tuple(field.alias or name for name, field in fields.items())
-    correct_keys = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
-    return suggestion(next((key for key in correct_keys if key in known), str(word)), known)
+    known = _KNOWN[holder]
+    correct_keys = _SYNONYMS.get(word.lower().replace("-", "_"), ())
+    return suggestion(next((key for key in correct_keys if key in known), word), known)

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 
+from pytest_upskill.cases.skill import Trigger, plain_name
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
 from pytest_upskill.cases.skill_meta.values import (
     Id,
@@ -56,6 +64,19 @@ class Provenance(Entry):
 _TRIGGERS = ("should_trigger", "expected_skill")
 
 
+def _trigger(expected: list[str] | None, info: ValidationInfo) -> Any:
+    """Return the trigger of an ``expected_skill``, which must agree with ``should_trigger``."""
+    assert info.context is not None
+    own = {plain_name(name) for name in info.context["names"]}
+    others = tuple(name for name in expected or () if plain_name(name) not in own)
+    should, stated = len(others) < len(expected or ()), info.data.get("should_trigger")
+    if stated not in (None, should):
+        raise ValueError(
+            f"contradicts 'should_trigger': {str(stated).lower()}: remove one of the two"
+        )
+    return Trigger(should=should, others=others, nothing=not expected)
+
+
 class CaseEntry(Entry):
     """A question to a model and the checks that its answer must pass."""
 
@@ -75,7 +96,7 @@ class CaseEntry(Entry):
     """The checks of the answer; may be missing where a trigger is stated."""
     should_trigger: Annotated[bool, Field(default=None)]
     """Whether an agent that sees all skills should choose this one for the input."""
-    expected_skill: Texts | None = None
+    expected_skill: Annotated[Texts | None, AfterValidator(_trigger)] = None
     """Name of the skill that an agent should choose, or several that are right; null for none."""
     context: Context | None = None
     """What is sent along with the input."""
@@ -112,6 +133,16 @@ class CaseEntry(Entry):
     """Skips the case: upskill's validators inspect files, and a single answer leaves none."""
     validator_config: dict[str, Any] | None = None
     """Ignored, as it belongs to `validator`."""
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """Which skill an agent should choose, None if the case does not say."""
+        if "expected_skill" in self.model_fields_set:
+            trigger: Trigger | Any = self.expected_skill  # made by its validator
+            assert isinstance(trigger, Trigger)
+            return trigger
+        is_stated = "should_trigger" in self.model_fields_set
+        return Trigger(should=self.should_trigger) if is_stated else None
 
     @model_validator(mode="after")
     def _check_purpose(self) -> CaseEntry:

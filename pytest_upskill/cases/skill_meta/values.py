@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
-from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, Unreadable, read_text
+from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, read_text
 from pytest_upskill.cases.source.json import read_json
 from pytest_upskill.checks.builds import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
@@ -118,14 +118,14 @@ def _workspace_name_problem(name: str) -> str | None:
 
 def _read_workspace(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str):
-        return _inputs(value, info).workspace(value)
+        return _copies("", value, info)
     return _files_in(value, "an object of names and texts, or the path of a folder", info)
 
 
 def _read_inputs(value: object, info: ValidationInfo) -> object:
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
-        return tuple(file for name in names for file in _read_named(name, info))
+        return tuple(file for name in names for file in _inputs(name, info).files(name))
     return _files_in(value, "paths, or an object of names and texts", info)
 
 
@@ -134,7 +134,7 @@ def _read_bundle(value: object, info: ValidationInfo) -> object:
         return value
     if not isinstance(value, str):
         raise wrong_value(value, "true or the path of a git bundle")
-    files = _read_named(value, info, MAX_BUNDLE_BYTES)
+    files = _inputs(value, info).files(value, MAX_BUNDLE_BYTES)
     if len(files) != 1 or not files[0].content.startswith(b"# v"):
         raise ValueError(f"{value!r} is not a git bundle: write one with git bundle create")
     return files[0]
@@ -153,11 +153,7 @@ def _files_in(value: object, wanted: str, info: ValidationInfo) -> tuple[Workspa
         elif (
             isinstance(given, dict) and [*map(type, given.values())] == [str] and "source" in given
         ):
-            source = given["source"].removeprefix("./").rstrip("/")
-            files += (
-                replace(file, name=name + file.name.removeprefix(source))
-                for file in _read_named(source, info)
-            )
+            files += _copies(name, given["source"], info)
         else:
             what = f'must be text or {{"source": "path"}}, got {shown(given)}'
             raise ValueError(f"{name}: {what}")
@@ -166,14 +162,15 @@ def _files_in(value: object, wanted: str, info: ValidationInfo) -> tuple[Workspa
     return tuple(files)
 
 
-def _read_named(
-    name: str, info: ValidationInfo, max_bytes: int = MAX_BYTES
-) -> tuple[WorkspaceFile, ...]:
-    """Read a file, or all files of a folder, by its path from the skill or the case file."""
-    try:
-        return _inputs(name, info).files(name, max_bytes)
-    except Unreadable as error:
-        raise ValueError(str(error)) from None
+def _copies(name: str, source: str, info: ValidationInfo) -> tuple[WorkspaceFile, ...]:
+    """Return copies of a file, or of all files of a folder, under another name."""
+    source = source.removeprefix("./").rstrip("/")
+    files = _inputs(source, info).files(source)
+    if not files:
+        raise ValueError(f"{source!r} contains no files but those of the skill and its cases")
+    return tuple(
+        replace(file, name=(name + file.name.removeprefix(source)).strip("/")) for file in files
+    )
 
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:

@@ -25,24 +25,6 @@ GATES = frozenset({"gate", "trigger-gate"})
 _WORD = re.compile(r"[^\W_]+")
 
 
-def case_ids(cases: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the id of every case: its ``id``, else a slug of its ``input``.
-
-    A slug that is shortened, shared or reserved gets six hexadecimal digits of a hash over the
-    whole case, so that an id changes only with its own case. Identical cases share an id.
-
-    Args:
-        cases: Entries of a case file, as read from JSON.
-    """
-    slugs = [case.get("id") or _slug(case["input"]) for case in cases]
-    times = Counter(slugs)
-    taken = {slug for slug, count in times.items() if count > 1} | {"", *GATES}
-    return [
-        case.get("id") or _name(slug, case, unique=slug not in taken)
-        for slug, case in zip(slugs, cases, strict=True)
-    ]
-
-
 def id_problem(name: str) -> str | None:
     """Return why pytest cannot use a name as the id of a case, None if it can."""
     if any(part in name for part in ("::", "[", "]")):
@@ -57,11 +39,13 @@ def id_problem(name: str) -> str | None:
     return None
 
 
-def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """Return a unique id for every case, even if the given names are not valid or not unique.
+def case_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+    """Return a unique id for every case: its given name, else a slug of its question.
 
-    A name that pytest cannot use becomes a slug. A shared name gets the hash of its case.
-    Identical cases are numbered from the second one on.
+    A given name that pytest cannot use becomes a slug too. A slug that is shortened, shared or
+    reserved, and a name that is given twice, get six hexadecimal digits of a hash over the whole
+    case, so that an id changes only with its own case. Identical cases are numbered from the second
+    one on.
 
     Args:
         cases: Given name (may be empty), question and whole entry of each case.
@@ -70,11 +54,11 @@ def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str
         given if _is_usable(given) else _slug(given) or _slug(question)
         for given, question, _ in cases
     ]
-    times = Counter(names)
+    times, times_given = Counter(names), Counter(given for given, _, _ in cases)
     ids: dict[str, None] = {}
     for name, (given, _, entry) in zip(names, cases, strict=True):
+        is_final = _is_usable(given) and times_given[given] == 1
         is_unique = times[name] == 1 and name not in {"", *GATES}
-        is_final = is_unique and name == given
         first = name if is_final else _name(name, entry, unique=is_unique)
         numbered = (f"{first}-{number}" for number in count(2))
         ids[next(free for free in chain([first], numbered) if free not in ids)] = None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic_core import ErrorDetails
+from pydantic_core import ValidationError
 
 from pytest_upskill.project.messages import safe_line
 
@@ -172,31 +172,36 @@ MESSAGES: Mapping[str, str] = {
 """Messages by pydantic's type of error, with the fields of its context."""
 
 
-def translate_error(
+def translated(
     document: Document,
-    details: ErrorDetails,
+    error: ValidationError,
     *,
-    meant: Callable[[JsonPath], str],
+    at: JsonPath = (),
+    meant: Callable[[JsonPath], str] = lambda _: "",
     messages: Mapping[str, str] = MESSAGES,
-) -> Problem:
-    """Translate an error of pydantic into a problem with line and column.
+) -> list[Problem]:
+    """Translate the errors of pydantic into problems with line and column.
 
     Args:
-        document: The document that was validated.
-        details: The error.
+        document: The document, of which a value was validated.
+        error: The errors.
+        at: The path of the value.
         meant: Returns what to add to the message about the unknown key at a path.
         messages: As `MESSAGES`.
     """
-    kind, steps = details["type"], details["loc"]
-    path: JsonPath = ()
-    for step in steps:  # some, such as the branch of a union, are not in the file
-        if (*path, step) in document.offsets:
-            path = (*path, step)
-    message = messages.get(kind, "{msg}")
-    what = message.format(got=shown(details["input"]), msg=details["msg"], **details.get("ctx", {}))
-    if kind == "extra_forbidden":
-        return document.problem(path, what + meant(path), key=True)
-    return document.problem(path, what, missing=str(steps[-1]) if kind == "missing" else None)
+    problems = []
+    for details in error.errors(include_url=False):
+        path, kind = at, details["type"]
+        for step in details["loc"]:  # some, such as the branch of a union, are not in the file
+            if (*path, step) in document.offsets:
+                path = (*path, step)
+        got, context = shown(details["input"]), details.get("ctx", {})
+        what = messages.get(kind, "{msg}").format(got=got, msg=details["msg"], **context)
+        is_unknown = kind == "extra_forbidden"
+        missing = str(details["loc"][-1]) if kind == "missing" else None
+        what += meant(path) if is_unknown else ""
+        problems.append(document.problem(path, what, key=is_unknown, missing=missing))
+    return problems
 
 
 def _where(path: JsonPath) -> str:

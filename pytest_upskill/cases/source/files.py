@@ -22,8 +22,8 @@ MAX_BUNDLE_BYTES = 8 << 20
 """Maximum size of a git bundle with the history of a workspace."""
 
 
-class Unreadable(Exception):  # noqa: N818  a reason to leave a file out, not an error of the code
-    """A file that cannot be sent to a model; the message says why."""
+class Unreadable(ValueError):  # noqa: N818  a reason to leave a file out, not an error of the code
+    """A file or folder that cannot be sent to a model; the message says why in one line."""
 
 
 class BinaryError(Unreadable):
@@ -31,20 +31,22 @@ class BinaryError(Unreadable):
 
 
 def read_folder(
-    folder: Path, *, is_excluded: Callable[[str], bool] = lambda _: False
+    folder: Path, *, shown: str, is_excluded: Callable[[str], bool], max_bytes: int = MAX_BYTES
 ) -> tuple[WorkspaceFile, ...]:
     """Read all files of a folder, without following links, sorted by name.
 
     Args:
         folder: The folder.
+        shown: Its name in messages.
         is_excluded: Returns whether to leave out a file or folder of this relative name.
+        max_bytes: Maximum size of all files together.
 
     Raises:
-        ValueError: There are too many files, or they are too large, or one has an odd name; the
-            message is one line.
+        Unreadable: There are too many files, or they are too large, or one cannot be read or has an
+            odd name.
     """
     found: list[WorkspaceFile] = []
-    size = 0
+    left = max_bytes
     pending = [folder]
     while pending:
         for path in sorted(pending.pop().iterdir()):
@@ -55,16 +57,13 @@ def read_folder(
                 pending.append(path)
             elif path.is_file():
                 if not is_safe_name(name):
-                    raise ValueError(
-                        f"{folder.name!r} contains a file whose name cannot be used: {name!r}"
-                    )
-                size += path.stat().st_size
-                if size > MAX_BYTES or len(found) >= MAX_FILES:
-                    raise ValueError(
-                        f"{folder.name!r} contains over {MAX_BYTES >> 20} MiB or "
-                        f"{MAX_FILES:,} files"
-                    )
-                found.append(WorkspaceFile.of(name, read_file(path, MAX_BYTES)))
+                    raise Unreadable(f"{shown!r} contains a file with an unusable name: {name!r}")
+                left -= path.stat().st_size
+                if left < 0 or len(found) >= MAX_FILES:
+                    limits = f"{max_bytes >> 20} MiB or {MAX_FILES:,} files"
+                    raise Unreadable(f"{shown!r} contains over {limits}")
+                content = read_inside(folder, path, max_bytes, shown=name)
+                found.append(WorkspaceFile.of(name, content))
     return tuple(sorted(found, key=lambda file: file.name))
 
 

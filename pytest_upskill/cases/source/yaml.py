@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
 from itertools import accumulate
 from typing import Any
 
@@ -28,7 +28,8 @@ MAX_NUMBER = 1000
 """Maximum number of characters of a number; Python limits the digits of integers."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # about ten times slower without libyaml
-_TYPES = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+NULL = "tag:yaml.org,2002:null"
+_TYPES = (NULL, *(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float")))
 """Tags of values that are not text. As in JSON, a date is text."""
 _MERGE = "tag:yaml.org,2002:merge"
 """The tag of ``<<``: https://yaml.org/type/merge.html."""
@@ -52,16 +53,20 @@ _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 """Nodes of the key and the value of every entry, by key."""
 
 
-def parse_yaml(text: str) -> Document:
+def parse_yaml(text: str, *, types: Collection[str] = _TYPES) -> Document:
     """Read a YAML document into values that JSON can hold, and collect its flaws.
+
+    Args:
+        text: The document.
+        types: Tags of the values that are not read as text.
 
     Raises:
         BadFile: It has a syntax error, too many values, or too many levels.
     """
-    node = compose(text, max_depth=MAX_DEPTH)
+    node = _compose(text)
     if node is None:
         raise BadFile([Problem(line=1, column=1, what="the file is empty")])
-    reader = _Reader()
+    reader = _Reader(types)
     value = reader.value(node)
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     flaws: list[tuple[JsonPath, Problem]] = []
@@ -70,43 +75,34 @@ def parse_yaml(text: str) -> Document:
     return document
 
 
-def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | None:
-    """Return the root node of a YAML document, None if it is empty.
-
-    Args:
-        text: The document.
-        max_depth: Maximum number of nested collections; too many overflow libyaml's stack.
-        first_line: Line of the file in which the document begins, from 1.
-
-    Raises:
-        BadFile: It is not valid YAML, or nested too deeply.
-    """
+def _compose(text: str) -> yaml.Node | None:
+    """Return the root node of a document, None if it is empty; raise BadFile."""
     try:
-        if sum(map(text.count, "[{-?:")) > max_depth:  # each collection contains one of these
-            _check_depth(text, max_depth, first_line)
+        # Each collection contains one of these. Too many nested ones overflow libyaml's stack.
+        if sum(map(text.count, "[{-?:")) > MAX_DEPTH:
+            _check_depth(text)
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise BadFile([_syntax_problem(error, text, first_line)]) from None
+        raise BadFile([_syntax_problem(error, text)]) from None
     except yaml.reader.ReaderError as error:
         what = f"not YAML: control character U+{error.character:04X}: remove it"
-        problem = Problem.in_text(text, text.find(chr(error.character)), what)
-        raise BadFile([replace(problem, line=problem.line + first_line - 1)]) from None
+        raise BadFile([Problem.in_text(text, text.find(chr(error.character)), what)]) from None
 
 
-def _check_depth(text: str, max_depth: int, first_line: int) -> None:
+def _check_depth(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > max_depth:
-            raise BadFile([_problem(event.start_mark, too_deep(max_depth), first_line)])
+        if depth > MAX_DEPTH:
+            raise BadFile([_problem(event.start_mark, too_deep(MAX_DEPTH))])
 
 
-def _problem(mark: Any, what: str, first_line: int = 1) -> Problem:
-    return Problem(line=mark.line + first_line, column=mark.column + 1, what=what)
+def _problem(mark: Any, what: str) -> Problem:
+    return Problem(line=mark.line + 1, column=mark.column + 1, what=what)
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
     """Translate a syntax error of libyaml into a problem with a fix."""
     problem, begin = (error.problem or "").removeprefix("but "), error.context_mark
     mark = error.problem_mark or begin
@@ -114,19 +110,20 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> 
     if begin and problem.endswith("end of stream"):
         mark = begin  # the quote that was never closed
     elif begin and problem.startswith("did not find expected ','"):
-        hint = f"it begins in line {begin.line + first_line}"
+        hint = f"it begins in line {begin.line + 1}"
     elif mark and "cannot start any token" in problem:
         character = text[mark.index : mark.index + 1]
         tab = character == "\t"
         hint = "indent with spaces" if tab else f"quote the value: it has {character!r}"
-    return _problem(mark, f"not YAML: {problem}{f' ({hint})' if hint else ''}", first_line)
+    return _problem(mark, f"not YAML: {problem}{f' ({hint})' if hint else ''}")
 
 
 class _Reader(yaml.constructor.SafeConstructor):
     """Converter of nodes to values, which records the offsets of each value."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Collection[str]) -> None:
         super().__init__()
+        self._types = types
         self.offsets: dict[JsonPath, Offsets] = {}
         self.problems: list[tuple[JsonPath, str]] = []
         self._entries_of: dict[yaml.Node, _Entries] = {}
@@ -158,7 +155,7 @@ class _Reader(yaml.constructor.SafeConstructor):
         }
 
     def _scalar(self, node: yaml.ScalarNode, path: JsonPath) -> Any:
-        if node.tag in _TYPES:
+        if node.tag in self._types:
             try:
                 return self.construct_object(node)
             except (ValueError, LookupError):
@@ -178,7 +175,11 @@ class _Reader(yaml.constructor.SafeConstructor):
                 merged += _to_merge(part)
                 continue
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
-            if what := _bad_key(key_node) or ("duplicate key: remove one" if key in found else ""):
+            if what := _bad_key(key_node):
+                self.problems.append(((*path, key), what))
+            elif key in found:
+                line = found[key][0].start_mark.line + 1
+                what = f"duplicate key (first in line {line}): remove one"
                 self.problems.append(((*path, key), what))
             found[key] = key_node, part
         for other in merged:
