@@ -36,9 +36,6 @@ class Cell:
 def cells() -> Iterator[Cell]:
     """List every setting, the slow ones first so that no process ends alone."""
     rates = list(product(LOOKS, (0.4, 0.5, 0.6)))
-    early = ((20, 5), (10, 10), (20, 3), (10, 5), (3, 5))
-    for (cases, runs), (look, rate), change in product(early, rates, (0.0, 0.2, 0.45)):
-        yield Cell("early verdict", cases, runs, 0, look, rate, change)
     for most, (cases, runs), (look, rate), change in product(
         (100, 30), ((20, 3), (10, 5), (3, 5)), product(LOOKS, (0.5,)), (0.0, 0.1, 0.2)
     ):

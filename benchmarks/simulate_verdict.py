@@ -1,4 +1,4 @@
-"""Measure how often the verdict, the interval, the gate and the early stop are right.
+"""Measure how often the verdict, the interval and the gate are right.
 
 Suites are drawn from known pass rates and judged by ``pytest_upskill.stats``:
 
@@ -22,8 +22,6 @@ from drawn_suites import ONE_BROKEN, Cell, beta, cells, improved, pass_rates, pa
 from pytest_upskill.figures.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
-    early_alpha,
-    early_verdict,
     lift,
     lift_test,
     look_alpha,
@@ -46,9 +44,9 @@ class Shares:
 
     cell: Cell
     significant: float
-    covered: float = 0.0
-    """Of an early stop, by how much the lift is too large."""
-    saved: float = 0.0
+    covered: float
+    further: float
+    """The mean number of looks at advice; of a suite, the share that was left open."""
 
 
 def main() -> None:
@@ -65,7 +63,6 @@ def main() -> None:
         shares = pool.starmap(simulate, jobs, chunksize=1)
     print(f"{suites} suites per cell, seed {args.seed}")
     print_verdicts([each for each in shares if each.cell.kind == "verdict"], suites)
-    print_early_stops([each for each in shares if each.cell.kind == "early verdict"])
     print_advice([each for each in shares if each.cell.kind == "advice"])
     print_gates([each for each in shares if each.cell.kind == "gate"])
     print_suites([each for each in shares if each.cell.kind == "suite"])
@@ -76,13 +73,13 @@ def simulate(cell: Cell, suites: int, seed: int) -> Shares:
     """Draw ``suites`` suites of one cell and judge each."""
     rng = random.Random(f"{seed} {cell}")
     judge = JUDGES[cell.kind]
-    if cell.kind in {"early verdict", "advice"}:
+    if cell.kind == "advice":
         suites = max(1, suites // 8)
     elif cell.kind == "suite":
         suites = max(1, suites // cell.models)
     outcomes = [judge(cell, rng) for _ in range(suites)]
-    found, covered, saved = (fmean(column) for column in zip(*outcomes, strict=True))
-    return Shares(cell=cell, significant=found, covered=covered, saved=saved)
+    found, covered, further = (fmean(column) for column in zip(*outcomes, strict=True))
+    return Shares(cell=cell, significant=found, covered=covered, further=further)
 
 
 def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
@@ -98,28 +95,6 @@ def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     # lift_interval is the set of lifts that pass this; a property test holds it to that.
     covered = error <= Z95 * sqrt(score_variance(cases, truth)) + 1e-12
     return significant(lift_test(cases), look_alpha(1)), covered, 0.0
-
-
-def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, float, float]:
-    """Return whether a look finds an effect, by how much its lift is too large, and what it saves.
-
-    What it saves is the share of the runs.
-    """
-    without = pass_rates(cell, rng)
-    with_ = improved(without, cell, rng)
-    truth = fmean(with_) - fmean(without)
-    hits = [0] * cell.cases
-    misses = [0] * cell.cases
-    cases: list[CaseCounts] = []
-    level, done = look_alpha(1), 0
-    while done < cell.runs and not early_verdict(cases, done, cell.runs, level):
-        done += 1
-        for index in range(cell.cases):
-            hits[index] += rng.random() < with_[index]
-            misses[index] += rng.random() < without[index]
-        cases = [CaseCounts(x1, done, x0, done) for x1, x0 in zip(hits, misses, strict=True)]
-    found = verdict(cases, early_alpha(done, cell.runs, level)) in {"helps", "hurts"}
-    return found, (lift(cases) or 0.0) - truth, 1 - done / cell.runs
 
 
 def judge_advice(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
@@ -205,7 +180,6 @@ def judge_dependent(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
 
 JUDGES: dict[str, Callable[[Cell, random.Random], tuple[bool, float, float]]] = {
     "verdict": judge_verdict,
-    "early verdict": judge_early_verdict,
     "advice": judge_advice,
     "gate": judge_gate,
     "suite": judge_suite,
@@ -227,20 +201,6 @@ def print_verdicts(shares: list[Shares], suites: int) -> None:
         )
 
 
-def print_early_stops(shares: list[Shares]) -> None:
-    """Print type I error, power, saved runs and the bias of the lift per design."""
-    print("\nEarly stop of a verdict, an eighth of the suites per cell")
-    print("cases x runs  type I mean  worst  saved   lift .2 power  saved   bias   lift .45  saved")
-    for design, group in by_design(shares):
-        null = [each.significant for each in group if not each.cell.change]
-        bias = fmean(each.covered for each in group if each.cell.change == 0.2)
-        print(
-            f"{design:12}  {fmean(null):11.1%}  {max(null):5.1%}  {saved(group, 0.0):5.0%}   "
-            f"{power(group, 0.2):13.0%}  {saved(group, 0.2):5.0%}  {bias:+5.1%}   "
-            f"{power(group, 0.45):8.0%}  {saved(group, 0.45):5.0%}"
-        )
-
-
 def print_advice(shares: list[Shares]) -> None:
     """Print how often anybody who adds runs as advised is told of an effect."""
     print("\nRuns added as advised: cases x (runs, most runs), an eighth of the suites per cell")
@@ -250,7 +210,7 @@ def print_advice(shares: list[Shares]) -> None:
         ever = [each.significant for each in null]
         print(
             f"{design:12}  {fmean(ever):41.1%}  {max(ever):5.1%}  "
-            f"{fmean(each.saved for each in null):5.2f}  {power(group, 0.1):4.0%}  "
+            f"{fmean(each.further for each in null):5.2f}  {power(group, 0.1):4.0%}  "
             f"{power(group, 0.2):4.0%}"
         )
 
@@ -273,7 +233,7 @@ def print_suites(shares: list[Shares]) -> None:
     print("models  red mean  worst   open mean  worst")
     for models in sorted({each.cell.models for each in shares}):
         group = [each for each in shares if each.cell.models == models]
-        red, left_open = [each.significant for each in group], [each.saved for each in group]
+        red, left_open = [each.significant for each in group], [each.further for each in group]
         print(
             f"{models:6}  {fmean(red):8.1%}  {max(red):5.1%}   {fmean(left_open):9.1%}  "
             f"{max(left_open):5.1%}"
@@ -305,11 +265,6 @@ def by_design(shares: Iterable[Shares]) -> list[tuple[str, list[Shares]]]:
 def power(group: list[Shares], change: float) -> float:
     """Average the share of significant suites over the cells with this change."""
     return fmean(each.significant for each in group if each.cell.change == change)
-
-
-def saved(group: list[Shares], change: float) -> float:
-    """Average the share of runs saved over the cells with this change."""
-    return fmean(each.saved for each in group if each.cell.change == change)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 A verdict may be looked at again and again. A look that adds runs to recorded ones has a lower level
 than the one before (Lan & DeMets 1983, Biometrika 70:659-663, on spending alpha). An early stop
-spends within the level of its look: a round is one run of every case in both arms, and the levels
-after each round together have the error rate of that look.
+looks after each round, which is one run of every case in both arms, and the levels of its rounds
+together have an error rate an eighth above that of its look.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ NO_EFFECT_ALPHA = 0.05
 """Error rate of ``no effect`` at every look, as looks hardly add to it."""
 
 _ALL_LOOKS = 0.08
-_DELTA = 0.25
+_DELTA = 0.15
 """Shape of the bounds of an early stop: 0 is O'Brien and Fleming's, 0.5 Pocock's."""
+_EARLY_SHARE = 1.125
+"""Error rate of an early stop, as a share of its look's: what repays the power that it costs."""
 _FUTILE = 0.02
 _BISECTIONS = 18
 _INTERVALS = 20
@@ -101,7 +103,7 @@ def early_verdict(
         cases: Counts so far; cases with a missing run in these rounds are left out.
         done: Number of complete rounds.
         planned: Number of planned rounds.
-        alpha: Error rate of all looks together, from 0 to 1.
+        alpha: Error rate of one look after all rounds, from 0 to 1.
     """
     complete = [case for case in cases if case.runs_with == case.runs_without == done]
     if not complete or not 0 < done < planned:
@@ -118,17 +120,20 @@ def early_verdict(
 def early_alpha(done: int, planned: int, alpha: float = 0.05) -> float:
     """Return the significance level of a look after some of the planned rounds, or after the last.
 
-    The bound of |z| after a share t of the rounds is ``c t^-0.25`` (Wang & Tsiatis 1987, Biometrics
-    43:193-199, with Δ = 0.25), where c makes the error rate of all looks alpha.
+    The bound of |z| after a share t of the rounds is ``c t^-0.35`` (Wang & Tsiatis 1987, Biometrics
+    43:193-199, with Δ = 0.15), where c makes the error rate of all looks 1.125 alpha. With alpha
+    itself, an effect that all runs would show would be missed in one or two cells of a hundred. The
+    exact tests keep most of the difference: of the cells without an effect, 4 % are said to have
+    one at alpha = 0.04, 5 % in the worst population (simulated).
 
     Args:
         done: Number of complete rounds, from 1 to ``planned``.
         planned: Number of planned rounds.
-        alpha: Error rate of all looks together, from 0 to 1.
+        alpha: Error rate of one look after all rounds, from 0 to 1.
     """
     if planned == 1:
         return alpha
-    bound = _bound(planned, alpha) * (done / planned) ** (_DELTA - 0.5)
+    bound = _bound(planned, _EARLY_SHARE * alpha) * (done / planned) ** (_DELTA - 0.5)
     return 2 * NormalDist().cdf(-bound)
 
 

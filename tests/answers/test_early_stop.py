@@ -22,7 +22,7 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
 
     result = run(
         f"--upskill-models={model}",
-        "--upskill-runs=10",
+        "--upskill-runs=5",
         "--upskill-early-stop",
         "--junitxml=junit.xml",
         "skills",
@@ -31,17 +31,17 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
     assert result.ret == pytest.ExitCode.OK
     # The first look is at p = .03, the second at .0001: two rounds, five cases, two arms.
     assert len(loopback.requests) == 2 * 2 * len(CASES)
-    result.stdout.fnmatch_lines(["*helps*", "early stop: 80 answers were not requested, as *"])
+    result.stdout.fnmatch_lines(["*helps*", "early stop: 30 answers were not requested, as *"])
     cases = junit.cases_of(Path("junit.xml")).values()
     spared = {junit.properties(case)["upskill.runs.spared"] for case in cases}
-    assert spared == {"8", "80"}
+    assert spared == {"3", "30"}
 
 
 def test_a_case_whose_runs_disagree_is_neither_green_nor_red(run_once: Run, script: Script) -> None:
-    clear = {f"clear{number}": "++++++++++ ----------" for number in range(4)}
-    args = script(**clear, mixed="+-++++++++ ----------", never="---------- ----------")
+    clear = {f"clear{number}": "+++++ -----" for number in range(4)}
+    args = script(**clear, mixed="+-+++ -----", never="----- -----")
 
-    result = run_once(*args, "--upskill-runs=10", "--upskill-early-stop", "-rs")
+    result = run_once(*args, "--upskill-runs=5", "--upskill-early-stop", "-rs")
 
     result.stdout.fnmatch_lines(
         ["*helps, 1 failed*", "SKIPPED * 1 of 2 runs passed, and --upskill-early-stop requested*"]

