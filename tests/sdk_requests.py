@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 
@@ -11,6 +13,8 @@ from pytest_upskill.models import Client, Completion, Model, ProviderError, Requ
 from pytest_upskill.models.clients import make_client
 from pytest_upskill.models.keys import endpoints
 from tests.loopback import Loopback, Reply
+
+T = TypeVar("T")
 
 every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 
@@ -27,10 +31,20 @@ def request_to(
 
 
 def ask(request: Request, *, cancel_after: float | None = None) -> Completion:
-    """Send one request with the keys of this process's environment; cancel it after seconds."""
-    (endpoint,) = endpoints([request.model], os.environ).values()
+    """Send one request; cancel it after seconds."""
+    return asyncio.run(
+        with_client(request.model, lambda client: _ask(client, request, cancel_after))
+    )
+
+
+async def with_client(model: Model, talk: Callable[[Client], Awaitable[T]]) -> T:
+    """Talk to a model's client, which has the keys of this process's environment."""
+    (endpoint,) = endpoints([model], os.environ).values()
     client = make_client(endpoint)
-    return asyncio.run(_ask(client, request, cancel_after))
+    try:
+        return await talk(client)
+    finally:
+        await client.aclose()
 
 
 def fault(loopback: Loopback, provider: str, reply: Reply) -> ProviderError:
@@ -45,7 +59,4 @@ async def _ask(client: Client, request: Request, cancel_after: float | None) -> 
     task = asyncio.ensure_future(client.complete(request))
     if cancel_after is not None:
         asyncio.get_running_loop().call_later(cancel_after, task.cancel)
-    try:
-        return await task
-    finally:
-        await client.aclose()
+    return await task

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_upskill.models.clients import make_client
-from pytest_upskill.models.keys import endpoints
+from pytest_upskill.models import Client
 from tests.loopback import Loopback, Reply
-from tests.sdk_requests import every_sdk, model_at, request_to
+from tests.sdk_requests import every_sdk, model_at, request_to, with_client
 
 
 def ask_in_rounds(loopback: Loopback, provider: str, rounds: Sequence[int]) -> None:
     """Send the requests of each round at once, and the rounds one after the other."""
     asked = request_to(model_at(loopback, provider))
-    (endpoint,) = endpoints([asked.model], os.environ).values()
 
-    async def talk() -> None:
-        client = make_client(endpoint)
+    async def talk(client: Client) -> None:
         for width in rounds:
             await asyncio.gather(*(client.complete(replace(asked, run=n)) for n in range(width)))
-        await client.aclose()
 
-    asyncio.run(talk())
+    asyncio.run(with_client(asked.model, talk))
 
 
 @every_sdk

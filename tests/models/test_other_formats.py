@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
@@ -11,10 +12,18 @@ import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from pytest_upskill.models import Completion, ProviderError, Tool, ToolResult, Turn, parse_model
+from pytest_upskill.models import (
+    Client,
+    Completion,
+    ProviderError,
+    Tool,
+    ToolResult,
+    Turn,
+    parse_model,
+)
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
-from tests.sdk_requests import ask, every_sdk, model_at, request_to
+from tests.sdk_requests import ask, every_sdk, model_at, request_to, with_client
 
 NO_CHAT = "This model is only supported in v1/responses and not in v1/chat/completions."
 _BODY = TypeAdapter(ResponseCreateParamsNonStreaming)
@@ -40,17 +49,30 @@ def respond_only(received: Received) -> Reply:
     )
 
 
+@pytest.mark.parametrize("name", ["o1-pro", "gpt-9"])
 def test_a_model_that_has_no_chat_is_found_by_one_request(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, name: str
 ) -> None:
     write_skill(*budget_cases(10))
     loopback.answer = respond_only
 
-    result = run_once("--upskill-models", f"m=o1-pro@{loopback.openai_url}", "skills")
+    result = run_once("--upskill-models", f"m={name}@{loopback.openai_url}", "skills")
 
     assert result.ret == pytest.ExitCode.OK
     paths = Counter(received.path for received in loopback.requests)
     assert paths == {"/v1/chat/completions": 1, "/v1/responses": 20}
+
+
+def test_a_slow_first_answer_holds_no_other_request_back_for_long(loopback: Loopback) -> None:
+    loopback.answer = lambda _: Reply(delay=1.5)
+    asked = request_to(model_at(loopback, "openai", "gpt-9"))
+
+    async def ask_thrice(client: Client) -> None:
+        await asyncio.gather(*(client.complete(replace(asked, run=run)) for run in range(3)))
+
+    asyncio.run(with_client(asked.model, ask_thrice))
+
+    assert loopback.peak == 3
 
 
 def test_the_answer_in_the_responses_format_is_read_with_its_reasoning(loopback: Loopback) -> None:
