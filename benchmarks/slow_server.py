@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -120,11 +121,12 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(TICK)
         choice = {"message": {"role": "assistant", "content": "37"}, "finish_reason": "stop"}
         reply = json.dumps({"model": "slow", "choices": [choice]}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
+        with suppress(ConnectionError):  # The client may hang up at any time.
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as in the base class
         """Print nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 import threading
 from collections import Counter, deque
@@ -94,6 +95,7 @@ class Loopback:
         self.model_list_requests = 0
         self.peak = 0
         self.connections = 0
+        self._scheme = "http"
         self._open = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -107,11 +109,18 @@ class Loopback:
     @property
     def url(self) -> str:
         """The server's origin, which is the base URL of the Anthropic format."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def openai_url(self) -> str:
         return f"{self.url}/v1"
+
+    def use_tls(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on; a handshake must not keep the server from accepting others."""
+        self._scheme = "https"
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
 
     def respond(self, received: Received) -> Reply:
         """Record a request and choose its reply."""
@@ -177,7 +186,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print the traceback of a mistake in this server, not of a client that hangs up."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             super().handle_error(request, client_address)
 
 

@@ -50,6 +50,18 @@ def test_a_case_whose_runs_disagree_is_neither_green_nor_red(run_once: Run, scri
     assert result.parseoutcomes()["failed"] == 1
 
 
+def test_a_skill_that_helps_is_green_though_a_run_of_a_case_failed_before_it_stopped(
+    run_once: Run, script: Script
+) -> None:
+    clear = {f"clear{number}": "+++++ -----" for number in range(4)}
+    args = script(**clear, mixed="+-+++ -----", other="-+--- -----")
+
+    result = run_once(*args, "--upskill-runs=5", "--upskill-early-stop")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert result.parseoutcomes()["skipped"] == 2
+
+
 def test_a_least_lift_takes_every_round(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:

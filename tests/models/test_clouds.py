@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +41,8 @@ def _no_clouds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
     for name in names:
         monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith(("AZURE_", "IDENTITY_", "MSI_"))]:
+        monkeypatch.delenv(name)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -71,24 +77,48 @@ def test_azure_gets_its_key_or_token_at_the_deployment(
     assert received.body["messages"][-1] == {"role": "user", "content": "Why?"}
 
 
+@pytest.fixture
+def token_server() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Serve tokens as Azure does to the programs that it runs; yield URL and what was asked."""
+    asked: list[tuple[str, str]] = []
+
+    class Tokens(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers["x-identity-header"]))
+            token = {"access_token": "token-of-entra", "token_type": "Bearer", "resource": "r"}
+            body = json.dumps({**token, "expires_on": str(int(time.time()) + 3600)}).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Tokens) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/token", asked
+        server.shutdown()
+
+
 @pytest.mark.needs("module azure.identity")
-def test_azure_without_a_key_gets_the_token_of_the_signed_in_user(
-    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+def test_azure_without_a_key_gets_a_token_of_entra(
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+    token_server: tuple[str, list[tuple[str, str]]],
 ) -> None:
-    asked = []
-
-    def provider(_: object, scope: str) -> Any:
-        asked.append(scope)
-        return lambda: "token-of-the-user"
-
-    monkeypatch.setattr("azure.identity.get_bearer_token_provider", provider)
+    url, asked = token_server
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", loopback.url)
+    monkeypatch.setenv("IDENTITY_ENDPOINT", url)
+    monkeypatch.setenv("IDENTITY_HEADER", "proof")
     assert missing_key(parse_model("azure:my-gpt"), {"AZURE_OPENAI_ENDPOINT": "x"}) == ""
 
     received = answer(loopback, "azure:my-gpt", CHAT)
 
-    assert received.headers["authorization"] == "Bearer token-of-the-user"
-    assert asked == ["https://cognitiveservices.azure.com/.default"]
+    assert received.headers["authorization"] == "Bearer token-of-entra"
+    ((path, proof),) = asked
+    assert "resource=https://cognitiveservices.azure.com" in path
+    assert proof == "proof"
 
 
 @pytest.mark.parametrize("path", ["", "/openai", "/openai/v1"])
