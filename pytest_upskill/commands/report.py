@@ -22,16 +22,14 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
-from pytest_upskill.report.notes import notes, statements_not_graded
+from pytest_upskill.report.notes import about_the_whole, notes
 from pytest_upskill.report.outcome import (
     EXIT_CODES,
     failed_trials,
     outcome,
     unmeasured_trials,
-    why_undecided,
 )
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
-from pytest_upskill.trials.needs import unmeasured_lines
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -134,14 +132,14 @@ def _report_lines(report: Report) -> Iterator[str]:
         if gates:
             yield from (line for line, _ in table(gates, _width(), cases=False))
             yield legend
-    yield from dict.fromkeys(
-        (
-            *notes(report.lifts, verbose=False),
-            *notes(report.triggers, verbose=False),
-            *statements_not_graded(report.lifts),
-            *_warnings(report),
-        )
-    )
+    lines = about_the_whole(report, names_error=False)
+    for gates in (report.lifts, report.triggers):
+        yield from notes(gates, verbose=False, said=lines)
+    yield from lines
+    for session in report.sessions:
+        if session.other_failures:
+            failures = counted(session.other_failures, "failure")
+            yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"
     for nodeid, trial in failed_trials(report):
         error = f"; {trial.errors[0]}" if trial.errors else ""
         yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{error}"
@@ -150,17 +148,6 @@ def _report_lines(report: Report) -> Iterator[str]:
     for gate in report.gates:
         if gate.outcome == "failed":
             yield f"FAILED {gate.nodeid} - {gate.report}"
-
-
-def _warnings(report: Report) -> Iterator[str]:
-    """Yield warnings about incomplete data."""
-    yield from unmeasured_lines(report.unmeasured_skills)
-    yield from why_undecided(report, names_error=False)
-    for session in report.sessions:
-        yield from session.without_trials
-        if session.other_failures:
-            failures = counted(session.other_failures, "failure")
-            yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"
 
 
 def _width() -> int:

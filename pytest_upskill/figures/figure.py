@@ -83,6 +83,7 @@ _LIFT: Sequence[Row[Lift]] = (
         "tokens with the skill by those without",
         lambda lift: lift.token_ratio,
     ),
+    ("ungraded", "count", "statements that no judge graded", lambda lift: lift.cell.ungraded),
     ("runs_needed", "count", "runs that would probably be enough", lambda lift: lift.runs_needed),
     ("at_k", "count", "the k of pass@k and pass^k", lambda lift: lift.cell.at_k or None),
     ("runs.spared", "count", "runs skipped by an early stop", lambda lift: lift.skipped_runs),

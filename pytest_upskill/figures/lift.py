@@ -412,7 +412,17 @@ class Lift:
                 "next: read the answers that fail only with the skill, and correct or remove what "
                 "misled the model"
             )
-        return "next: add to the skill what the cases that fail with it ask for, or change the gate"
+        fails = self.with_skill is None or self.with_skill.pass_rate < 1
+        steps = [
+            "add to the skill what the cases that fail with it ask for"
+            if fails
+            else "add cases that a model fails without the skill"
+        ]
+        if self.verdict == "too few runs":
+            steps.append("measure more runs or cases")
+        if self.uncalibrated:
+            steps.append("label answers (pytest-upskill judge draw)")
+        return f"next: {', '.join(steps)}, or change the gate"
 
     def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
         """Yield the thresholds that the cell misses, or could miss because of open runs."""

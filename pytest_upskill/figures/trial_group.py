@@ -158,6 +158,11 @@ class TrialGroup:
         return sum(len(trial.errors) for trial in self.counted_trials)
 
     @property
+    def ungraded(self) -> int:
+        """Number of statements that there is no judge for."""
+        return sum({trial.case: trial.ungraded for trial in self.trials}.values())
+
+    @property
     def cut_failures(self) -> int:
         """Number of runs that failed with an answer cut at the output limit, in all arms."""
         return sum(trial.cut_failures for trial in self.counted_trials)

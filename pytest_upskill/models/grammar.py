@@ -253,8 +253,8 @@ def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) 
         return _ServedModel(head, tail)
     suggestion = did_you_mean(name.lower(), ["offline", *aliases])
     raise ModelError(
-        f"cannot tell the host of model {name!r}: write host:model or model@base_url, such as "
-        f"ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1{suggestion}"
+        f"cannot tell the host of model {name!r}{suggestion}: write host:model or model@base_url, "
+        "such as ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1"
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, cause_of
@@ -18,7 +19,10 @@ from pytest_upskill.figures.wording import (
     points,
     rate_text,
 )
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import counted, listed
+from pytest_upskill.report.document import Report
+from pytest_upskill.report.outcome import why_undecided
+from pytest_upskill.trials.needs import unmeasured_lines
 
 _MIN_CASES_FOR_NEW_PROMPTS = 10
 """The interval for new prompts is too narrow with fewer."""
@@ -27,47 +31,63 @@ _MAIN_SHARE = 0.5
 """Share of an interval's squared width from which on more labels narrow it most."""
 
 
-def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
+def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -> Iterator[str]:
     """Yield the notes about all cells of one measure.
 
     Args:
         gates: Decision about each cell.
         verbose: Whether to include the secondary figures.
+        said: Other lines about these cells; what they end with is not repeated.
     """
+    names = defaultdict[str, list[str]](list)
     for gate in gates:
-        yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
+        # That of a failed gate is printed with the failures.
+        known = gate.report if gate.outcome == "failed" else ""
+        for note in notes_of(gate, verbose=verbose):
+            if note not in known:
+                names[note].append(gate.cell.name)
+    lines = (f"{listed(cells)}: {note}" for note, cells in names.items())
+    yield from (line for line in lines if not any(other.endswith(line) for other in said))
     lifts = [gate for gate in gates if not gate.cell.chooses]
-    too_few = [gate.lift for gate in lifts if gate.verdict == "too few runs"]
-    if needed := sorted(lift.runs_needed for lift in too_few if lift.runs_needed):
-        chances = sorted(
-            percent(lift.chance_of_enough or 0.0) for lift in too_few if lift.runs_needed
-        )
-        without = sorted(lift.baseline_runs_needed for lift in too_few if lift.baseline_runs_needed)
-        baseline = f" --upskill-baseline-runs {_span(without)}" if without else ""
-        yield (
-            f"too few runs: --upskill-runs {_span(needed)}{baseline} would be enough with a "
-            f"probability of {_span(chances)} %"
-        )
+    yield from _too_few(lifts)
     yield from unusable_judgements(lifts)
     if any(gate.lift.uncalibrated and gate.cell.labels is None for gate in lifts):
         yield (
             "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
             "of --upskill-json for you to label"
         )
-    alike = dict.fromkeys(gate.cell.model for gate in lifts if _would_repeat_answers(gate))
+
+
+def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
+    """Yield what would decide about cells that have too few runs: more of them, or more cases."""
+    alike = dict.fromkeys(gate.cell.model for gate in gates if _would_repeat_answers(gate))
+    vary = [gate for gate in gates if gate.verdict == "too few runs" and gate.lift.runs_needed]
+    lifts = [gate.lift for gate in vary]
+    if needed := sorted(lift.runs_needed for lift in lifts if lift.runs_needed):
+        chances = sorted(percent(lift.chance_of_enough or 0.0) for lift in lifts)
+        without = sorted(lift.baseline_runs_needed for lift in lifts if lift.baseline_runs_needed)
+        baseline = f" --upskill-baseline-runs {_span(without)}" if without else ""
+        models = ", ".join(dict.fromkeys(gate.cell.model for gate in vary))
+        yield (
+            f"too few runs{f' of {models}' if alike else ''}: --upskill-runs {_span(needed)}"
+            f"{baseline} would be enough with a probability of {_span(chances)} %"
+        )
     if alike:
-        answer = "answers" if len(alike) == 1 else "answer"
-        who = f"{', '.join(alike)} {answer}"
-        yield f"too few runs: {who} the same in every run: add cases, not runs"
+        yield (
+            f"too few cases for {', '.join(alike)}: further runs would repeat the answers, so add "
+            "cases"
+        )
 
 
 def short_notes(gates: Iterable[Gate]) -> Iterator[str]:
     """Yield the notes without which the table misleads, for ``-q``."""
+    gates = [*gates]
     for gate in gates:
         lines = [*_open_verdict(gate.lift)]
         if gate.comparison is not None:
             lines += gate.comparison.warnings
         yield from (f"{gate.cell.name}: {line}" for line in lines)
+    yield from statements_not_graded(gates)
 
 
 def _open_verdict(lift: Lift) -> Iterator[str]:
@@ -76,11 +96,20 @@ def _open_verdict(lift: Lift) -> Iterator[str]:
         yield lift.doubt
 
 
+def about_the_whole(report: Report, *, names_error: bool = True) -> list[str]:
+    """Return what was not measured, compared or graded, one line each, without repeats."""
+    lines = (
+        *why_undecided(report, names_error=names_error),
+        *(line for session in report.sessions for line in session.without_trials),
+        *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
+        *statements_not_graded(report.lifts),
+    )
+    return [*dict.fromkeys(lines)]
+
+
 def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
     """Yield how many statements had no judge, and how many no answer can show."""
-    trials = [trial for gate in gates for trial in gate.cell.trials]
-    without_judge = {(trial.skill, trial.case): trial.ungraded for trial in trials}
-    if ungraded := sum(without_judge.values()):
+    if ungraded := sum({gate.cell.path: gate.cell.ungraded for gate in gates}.values()):
         statements = f"{counted(ungraded, 'statement')} {'is' if ungraded == 1 else 'are'}"
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"
     undecidable = {
@@ -109,7 +138,8 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         are = f"{counted(cell.missing, 'run')} {'is' if cell.missing == 1 else 'are'}"
         yield f"{are} missing (no usable reply); the decision would be the same"
     if gate.comparison is not None:
-        yield from gate.comparison.remarks
+        open_sentence = gate.text if gate.outcome == "skipped" else ""
+        yield from (line for line in gate.comparison.remarks if line not in open_sentence)
     if cell.chooses:
         yield from cell.triggers.details(regressed=False)
         return

@@ -120,24 +120,24 @@ class Results:
         if any(update.refused for update in self.baselines):
             fail_unwritten(session)
 
-    def undecided(self, *, quiet: bool) -> Iterator[str]:
-        """Yield why nothing or not everything was measured, and what was not compared.
+    def undecided(self, *, quiet: bool) -> list[str]:
+        """Return why nothing or not everything was measured, and what was not compared.
 
         Args:
             quiet: Whether the notes about the cells are not printed. Then each missing comparison
                 is a line here, as it must not look like one that found no regression.
         """
         if self.report is None or self._was_interrupted:
-            return  # pytest says why
+            return []  # pytest says why
         code = ""
         if outcome(self.report) == "undecided":
             code = f"exit code {NOT_MEASURED}: "
         # pytest prints the errors, with -qq too.
         names_error = self._config.getoption("tbstyle", "auto") == "no"
-        for reason in why_undecided(self.report, names_error=names_error):
-            yield f"{code}{reason}"
+        reasons = [f"{code}{each}" for each in why_undecided(self.report, names_error=names_error)]
         if quiet and uncompared_base(self.report) is None:
-            yield from missing_comparisons(self.report)
+            reasons += missing_comparisons(self.report)
+        return reasons
 
     def _make_report(self, session: pytest.Session) -> Report:
         stopped = (

@@ -16,7 +16,7 @@ from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.case_files import has_shape_of_cases
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.git import GitError, is_changed, skills_deleted, starting_commit
-from pytest_upskill.project.messages import counted, listed, safe_line
+from pytest_upskill.project.messages import closest, counted, did_you_mean, listed, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
 from pytest_upskill.session.items import (
@@ -76,6 +76,24 @@ class Selection:
         elif not collectors and file_path.suffix in CASE_SUFFIXES:
             self._ignored.append(file_path)
         return collectors
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Say what was probably meant by an argument that does not exist."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            raise pytest.UsageError(f"{error}{self._meant()}") from None
+
+    def _meant(self) -> str:
+        start = self._config.invocation_params.dir
+        for argument in self._config.args:
+            path = start / argument.partition("::")[0]
+            if not path.exists():
+                missing = next(each for each in (path, *path.parents) if each.parent.exists())
+                names = (each.name for each in missing.parent.iterdir())
+                return did_you_mean(missing.name, names)
+        return ""
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Count the case files that cannot be read."""
@@ -145,7 +163,13 @@ class Selection:
         if none_ran or self._since() is not None:
             for line in self.without_trials():
                 write(terminalreporter, f"upskill: {line}", yellow=True)
-        if not self._deselected and (folders := self._unvisited_folders()):
+        folders = [] if self._deselected else self._unvisited_folders()
+        if none_ran and not (folders or self._visited or self._lookalikes):
+            where = safe_line(listed(self._config.args))
+            text = f"no skill in {where}, that is, no folder with a SKILL.md: name another folder, "
+            text += "or write a skill with pytest-upskill generate"
+            write(terminalreporter, f"upskill: {text}", yellow=True)
+        if folders:
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
             text = f"pytest does not look for tests in {listed(folders)}, which {have} skills"
             text += f": pass {them} as an argument to run them"
@@ -239,11 +263,17 @@ def lookalikes(ignored: Iterable[Path], start: Path) -> str:
         ignored: Files from which no cases are read.
         start: The folder in which pytest was started.
     """
-    named = [file for file in ignored if _NAMES_OF_CASES.search("/".join(file.parts[-2:]))]
+    named = [
+        file
+        for file in ignored
+        if _NAMES_OF_CASES.search("/".join(file.parts[-2:])) or closest(file.name, [CASE_FILE])
+    ]
     found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
     if not found:
         return ""
     first = os.path.relpath(found[0], start)
+    if closest(found[0].name, [CASE_FILE]):
+        return safe_line(f"{first} looks like a case file: rename it to {CASE_FILE}")
     look = "look" if len(found) > 1 else "looks"
     patterns = dict.fromkeys(f"*{''.join(f.suffixes)}" if f.suffixes[1:] else f.name for f in found)
     return safe_line(

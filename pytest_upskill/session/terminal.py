@@ -76,12 +76,13 @@ class Terminal:
 
     def print_results(self, reporter: pytest.TerminalReporter) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session."""
+        reasons = self._results.undecided(quiet=self._config.get_verbosity() < 0)
         # As with pytest-cov: -q keeps the tables, -qq drops them.
         if self._config.get_verbosity() > QUIETEST:
-            self._figures(reporter)
-            self._triggers(reporter)
+            self._figures(reporter, reasons)
+            self._triggers(reporter, reasons)
         # Also with -qq: nothing else says why a run without failures is not green.
-        for line in self._results.undecided(quiet=self._config.get_verbosity() < 0):
+        for line in reasons:
             write(reporter, line, yellow=True)
         # Also with -q: users must know which files changed.
         for update in self._results.baselines:
@@ -103,7 +104,7 @@ class Terminal:
         for problem in (*cache.problems, *cache.replacement_lines):
             write(reporter, f"cache: {problem}", yellow=True)
 
-    def _figures(self, reporter: pytest.TerminalReporter) -> None:
+    def _figures(self, reporter: pytest.TerminalReporter, reasons: Sequence[str]) -> None:
         gates = [gate for gate in self._results.gates if not gate.cell.chooses]
         if gates:
             three = any(gate.lift.old_skill for gate in gates)
@@ -118,10 +119,10 @@ class Terminal:
         if self._results.gates:
             for line in skip_lines(self._results.records.skip_reasons()):
                 write(reporter, f"skipped: {line}", yellow=True)
-        for note in notes(gates, verbose=self._config.get_verbosity() > 0):
+        for note in notes(gates, verbose=self._config.get_verbosity() > 0, said=reasons):
             write(reporter, note)
 
-    def _triggers(self, reporter: pytest.TerminalReporter) -> None:
+    def _triggers(self, reporter: pytest.TerminalReporter, reasons: Sequence[str]) -> None:
         """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
         gates = [gate for gate in self._results.reported if gate.cell.chooses]
         if gates:
@@ -131,7 +132,7 @@ class Terminal:
         if gates:
             write(reporter, TRIGGER_LEGEND)
         for note in (
-            *notes(gates, verbose=False),
+            *notes(gates, verbose=False, said=reasons),
             *notes_by_words(self._results.gates),
         ):
             write(reporter, note)

@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill import stats
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import NOT_MEASURED, decide_gate, decide_gates
-from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted
@@ -67,6 +67,28 @@ def test_a_red_gate_says_threshold_and_figures_in_one_line(
         "lift +50 points [-56, +95])"
     )
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("counts", "fail_on", "steps"),
+    [
+        ([(0, 1)], "too-few-runs", ["add to the skill what the cases that fail", "more runs"]),
+        ([(1, 1)], "too-few-runs", ["add cases that a model fails without", "more runs"]),
+        ([(5, 5)] * 9, "no-effect", ["add cases that a model fails without the skill, or change"]),
+        ([(0, 5)] * 9, "hurts", ["read the answers that fail only with the skill"]),
+    ],
+)
+def test_a_red_gate_says_what_to_do_next(
+    counts: list[tuple[int, int]], fail_on: FailOn, steps: list[str]
+) -> None:
+    limits = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset({fail_on}))
+
+    gate = decide_gate(counted(counts, of=max(1, counts[0][1])), limits)
+
+    *_, last = gate.details
+    assert gate.outcome == "failed"
+    assert last.startswith("next: ")
+    assert all(step in last for step in steps)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,7 @@ def test_missing_runs_that_could_decide_give_no_verdict_no_decision_and_exit_cod
 
     assert result.ret == NOT_MEASURED
     why = "missing data: 4 missing runs could change the verdict 'helps'"
-    result.stdout.fnmatch_lines(
-        ["  haiku * missing data *", f"csv on haiku: gate not decided: {why}"]
-    )
+    result.stdout.fnmatch_lines(["  haiku * missing data *"])
     result.stdout.fnmatch_lines(
         [f"SKIPPED * skills/csv/skill_meta.json:1: gate not decided: {why}"]
     )

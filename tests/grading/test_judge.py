@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.figures.gate import NOT_MEASURED
+from tests import junit
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Loopback, Received, Reply
 
@@ -132,11 +133,16 @@ def test_without_a_judge_a_statement_neither_holds_nor_fails(
     write_skill(CASE | {"expected": expected}, CASE | {"id": "b"})
     serve(loopback, verdicts())
 
-    result = run_once(*models[:2], "-v", "-rs", "--upskill-md=report.md")
+    files = ("--upskill-md=report.md", "--upskill-html=report.html", "--junitxml=junit.xml")
+    result = run_once(*models[:2], "-v", "-rs", *files)
 
     result.assert_outcomes(passed=3, skipped=2)
-    result.stdout.fnmatch_lines(["judge: 1 statement is ungraded: name a model with *"])
-    assert "judge: 1 statement is ungraded" in Path("report.md").read_text("utf-8")
+    ungraded = "judge: 1 statement is ungraded"
+    result.stdout.fnmatch_lines([f"{ungraded}: name a model with *"])
+    assert all(ungraded in Path(f"report.{kind}").read_text("utf-8") for kind in ("md", "html"))
+    gate = junit.properties(junit.cases_of(Path("junit.xml"))["gate[m]"])
+    assert gate["upskill.ungraded"] == "1"
+    run_once(*models[:2], "-q").stdout.fnmatch_lines([f"{ungraded}: name a model with *"])
     result.stdout.fnmatch_lines(
         ["SKIPPED *: has only statements for a judge: add --upskill-judge MODEL"]
     )

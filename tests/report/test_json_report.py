@@ -66,7 +66,7 @@ def test_figures_stand_beside_the_trials_that_they_are_made_of() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "not a report of format 1: the file: Invalid JSON: *"),
+        ("", "not valid JSON: name a file that --upskill-json wrote"),
         ("{}", "not a report of format 1: format: Field required"),
         (
             '{"format": 2, "sessions": [], "entries": []}',

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_upskill.figures.comparison import Comparison
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.notes import notes
 from tests.reporting import counted
@@ -44,7 +45,33 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
     assert said == ["too few runs: --upskill-runs 11 would be enough with a probability of 4 %"]
-    assert of_copies == ["too few runs: haiku answers the same in every run: add cases, not runs"]
+    assert of_copies == [
+        "too few cases for haiku: further runs would repeat the answers, so add cases"
+    ]
+
+
+def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
+    varies = counted([(1, 0), (1, 1)], of=1)
+    cells = [varies, replace(varies, model="offline", resolved="offline:offline")]
+
+    gates = [Gate(cell=cell, outcome="passed", text="") for cell in cells]
+    said = list(notes(gates, verbose=False))
+
+    assert said == [
+        "too few runs of haiku: --upskill-runs 11 would be enough with a probability of 4 %",
+        "too few cases for offline: further runs would repeat the answers, so add cases",
+    ]
+
+
+def test_a_note_about_several_cells_is_one_line() -> None:
+    past = Comparison(then="baseline", notes=("no baseline: record one",), lacking=True)
+    cells = [replace(counted([(5, 0)] * 4, of=5), skill=name) for name in ("csv", "cat")]
+    gates = [Gate(cell=cell, outcome="passed", text="", comparison=past) for cell in cells]
+
+    line = "csv on haiku, cat on haiku: no baseline: record one"
+    said = [f"nothing was compared: {line}"]
+    assert [each for each in notes(gates, verbose=False) if "baseline" in each] == [line]
+    assert line not in notes(gates, verbose=False, said=said)
 
 
 def test_the_lift_on_new_prompts_is_shown_from_ten_cases_on() -> None:

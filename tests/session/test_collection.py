@@ -332,3 +332,48 @@ def test_the_tests_of_a_package_with_skills_still_set_it_up(
 
     assert result.ret == pytest.ExitCode.OK
     assert "set up" in result.stdout.str()
+
+
+def test_a_folder_without_skills_says_what_is_looked_for(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.mkdir("skills")
+
+    result = run_once("skills", "--upskill-models=offline")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    said = "upskill: no skill in skills, that is, no folder with a SKILL.md: name another folder, *"
+    result.stdout.fnmatch_lines([said])
+
+
+@pytest.mark.usefixtures("skill")
+@pytest.mark.parametrize(
+    ("argument", "meant"),
+    [
+        ("skills/billing/skills_meta.json", "skill_meta.json"),
+        ("skills/biling/skill_meta.json::budget", "billing"),
+        ("skils", "skills"),
+        ("elsewhere", None),
+    ],
+)
+def test_an_argument_that_does_not_exist_is_an_error_with_what_was_meant(
+    argument: str, meant: str | None, run_once: Run
+) -> None:
+    result = run_once(argument, "--upskill-models=offline")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    cure = f" (did you mean '{meant}'?)" if meant else ""
+    assert f"ERROR: file or directory not found: {argument}{cure}" in result.errlines
+
+
+def test_a_case_file_with_a_misspelled_name_is_named(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    file = write_skill(name="other") / "skill_meta.json"
+    file.rename(file.with_name("skills_meta.json"))
+
+    result = run_once("skills", "--upskill-models=offline")
+
+    said = "upskill: skills/other/skills_meta.json looks like a case file: rename it to *"
+    result.stdout.fnmatch_lines([said])

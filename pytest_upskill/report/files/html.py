@@ -19,9 +19,8 @@ from pytest_upskill.project.messages import safe
 from pytest_upskill.report import trajectory
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import phrases
-from pytest_upskill.report.notes import notes_of
-from pytest_upskill.report.outcome import outcome, why_undecided
-from pytest_upskill.trials.needs import unmeasured_lines
+from pytest_upskill.report.notes import about_the_whole, notes_of
+from pytest_upskill.report.outcome import outcome
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 MOST_BYTES = 5_000_000
@@ -72,6 +71,7 @@ def environment() -> Environment:
         "arrow": lambda text: text.replace("->", " \u2192 "),
     }
     made.globals |= {
+        "about_the_whole": about_the_whole,
         "arm_names": ARM_NAMES,
         "cases": cases,
         "counted": Counter,
@@ -83,8 +83,6 @@ def environment() -> Environment:
         "icons": phrases.ICONS,
         "notes_of": notes_of,
         "outcome": outcome,
-        "unmeasured_lines": unmeasured_lines,
-        "why_undecided": why_undecided,
         "phrases": phrases,
         "trajectory": trajectory,
     }

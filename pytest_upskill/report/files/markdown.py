@@ -23,9 +23,8 @@ from pytest_upskill.report.files.phrases import (
     results_in_words,
     scope,
 )
-from pytest_upskill.report.notes import notes, statements_not_graded
-from pytest_upskill.report.outcome import outcome, why_undecided
-from pytest_upskill.trials.needs import unmeasured_lines
+from pytest_upskill.report.notes import about_the_whole, notes
+from pytest_upskill.report.outcome import outcome
 
 COMMENT_LIMIT = 65_536
 """GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
@@ -89,15 +88,9 @@ def _parts(report: Report, most: int) -> Iterator[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    lines = (
-        *why_undecided(report),
-        *(line for session in report.sessions for line in session.without_trials),
-        *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
-        *notes(report.lifts, verbose=False),
-        *notes(report.triggers, verbose=False),
-        *statements_not_graded(report.lifts),
-    )
-    return [*dict.fromkeys(lines)]
+    lines = about_the_whole(report)
+    measures = (report.lifts, report.triggers)
+    return [*lines, *(note for of in measures for note in notes(of, verbose=False, said=lines))]
 
 
 def _list(title: str, lines: Sequence[str], most: int) -> str:
