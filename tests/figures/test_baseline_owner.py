@@ -40,7 +40,8 @@ def test_a_skill_of_the_same_name_elsewhere_neither_uses_nor_overwrites_a_baseli
     updated = run_once("others", *args[1:], UPDATE, LENIENT)
 
     assert compared.ret == NOT_MEASURED
-    compared.stdout.fnmatch_lines(["csv on haiku: no baseline: *"])
+    why = "nothing was compared with the baseline: csv on haiku: no baseline: *"
+    compared.stdout.fnmatch_lines([f"exit code 75: {why}"])
     own = pytester.path.joinpath(BASELINES, "others", "csv", "skill_meta.json", "haiku.json")
     updated.stdout.fnmatch_lines([f"baseline of csv on haiku: {own} written, commit it"])
     assert recorded.read_text("utf-8") == before
@@ -64,4 +65,7 @@ def test_each_case_file_of_a_skill_has_its_own_baseline(
         "skill_meta.json/offline.json",
     }
     assert updated.ret == compared.ret == pytest.ExitCode.OK
-    assert compared.stdout.str().count("1/1 with the skill, baseline 1/1") == 2
+    files = ("evals/evals.json", "skill_meta.json")
+    both = [f"billing (skills/billing/{file}) on offline" for file in files]
+    line = f"{', '.join(both)}: 1/1 with the skill, baseline 1/1, p = 1"
+    assert line in compared.outlines

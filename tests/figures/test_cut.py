@@ -212,7 +212,7 @@ def test_a_gate_that_cut_answers_could_turn_ends_as_not_measured(
 
     assert result.ret == NOT_MEASURED
     why = f"missing data: 4 cut answers ({RAISE}) could decide: lift is under +85 points"
-    result.stdout.fnmatch_lines([f"csv on haiku: gate not decided: {why}"])
+    result.stdout.fnmatch_lines([f"exit code 75: csv on haiku: gate not decided: {why}"])
 
 
 def test_a_choice_that_was_cut_before_it_was_made_is_open() -> None:

@@ -54,8 +54,8 @@ def test_the_summary_has_a_row_for_each_cell(run_once: Run, write_skill: WriteSk
         "  a-model-with-a-long-label",
         "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->128 x2.17",
         (
-            "too few runs: offline, a-model-with-a-long-label answer the same in every run: add "
-            "cases, not runs"
+            "too few cases for offline, a-model-with-a-long-label: further runs would repeat the "
+            "answers, so add cases"
         ),
     ]
 
