@@ -15,7 +15,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,24 +25,20 @@ from pytest_upskill.models import Request
 from pytest_upskill.sandbox.confinement import (
     PYTHON,
     PYTHON_FOLDERS,
-    SYSTEM,
     bubblewrap,
+    mounts,
     open_filter,
     own_user,
     own_user_command,
-    system_mounts,
     tools,
 )
 from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.seccomp import build_denylist
-from pytest_upskill.sandbox.shell import HOME, SCRATCH, WORK
+from pytest_upskill.sandbox.shell import HOME, PLACES, SCRATCH, WORK
 
-_HOME = "/home/agent"
-_WORK = "/workspace"
 WRITABLE: Mapping[str, str] = {
-    HOME: _HOME,
-    WORK: _WORK,
+    **PLACES,
     SCRATCH: "/tmp",  # noqa: S108  in the sandbox
     "shm": "/dev/shm",  # noqa: S108  in the sandbox
 }
@@ -53,7 +49,7 @@ _AGENT, _NODE, _RUN, _PACKAGES = "/opt/agent", "/opt/node", "/run/upskill", "/op
 _USER = 1000
 """The user in a user namespace."""
 _ETC: Mapping[str, str] = {
-    "passwd": f"agent:x:{{user}}:{{user}}::{_HOME}:/bin/sh\n",
+    "passwd": f"agent:x:{{user}}:{{user}}::{PLACES[HOME]}:/bin/sh\n",
     "group": "agent:x:{user}:\n",
     "hosts": "127.0.0.1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -126,51 +122,43 @@ class Box:
         Raises:
             OSError: It cannot be started.
         """
-        info_reader, info_writer = os.pipe()
-        with ExitStack() as descriptors:
-            descriptors.callback(os.close, info_reader)
-            try:
-                process = await self._start(info_writer)
-            finally:
-                os.close(info_writer)
-            assert process.stdout is not None
-            exited = asyncio.ensure_future(process.wait())
-            said = asyncio.ensure_future(_read_error(process.stdout))
-            try:
-                await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
-            finally:
-                _kill(process, _init_process(written_so_far(info_reader)))
-                _, unfinished = await asyncio.wait((exited, said), timeout=_KILL_S)
-                for task in unfinished:
-                    task.cancel()
-                process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
+        process = await self._start()
+        assert process.stdout is not None
+        exited = asyncio.ensure_future(process.wait())
+        said = asyncio.ensure_future(_read_error(process.stdout))
+        try:
+            await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
+        finally:
+            _kill(process)
+            _, unfinished = await asyncio.wait((exited, said), timeout=_KILL_S)
+            for task in unfinished:
+                task.cancel()
+            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
         return "" if said in unfinished else said.result()
 
-    async def _start(self, info_writer: int) -> asyncio.subprocess.Process:
+    async def _start(self) -> asyncio.subprocess.Process:
         with open_filter(build_denylist) as filter_files:
             return await asyncio.create_subprocess_exec(
-                *self._bwrap_command(info_writer, filter_files),
+                *self._bwrap_command(filter_files),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
                 # The environment of bubblewrap itself, which the agent can read in /proc/1.
                 env={"PATH": os.defpath},
-                pass_fds=(info_writer, *filter_files),
+                pass_fds=filter_files,
             )
 
-    def _bwrap_command(self, info_file: int, filter_files: Sequence[int]) -> list[str]:
+    def _bwrap_command(self, filter_files: Sequence[int]) -> list[str]:
         """Return the command that runs the agent in the sandbox.
 
         Args:
-            info_file: File descriptor to which bubblewrap writes the process id of the sandbox's
-                init.
             filter_files: File descriptors of filters of system calls.
         """
         command = [*bubblewrap(own_user=self.has_own_user), "--hostname", "upskill"]
         if not self.has_own_user:
             command += ["--uid", str(_USER), "--gid", str(_USER)]
-        command += ["--info-fd", str(info_file), "--clearenv"]
+        command.append("--clearenv")
         command += [word for file in filter_files for word in ("--seccomp", str(file))]
         command += self._mounts()
         for name, value in self._environment().items():
@@ -180,36 +168,29 @@ class Box:
         relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
         node = [] if self.installed.node is None else [f"{_NODE}/node"]
         program = ("--", *node, str(self._program), *self.launch.arguments)
-        return [*command, "--chdir", _WORK, "--", *as_own_user, *relay, *program]
+        return [*command, "--chdir", PLACES[WORK], "--", *as_own_user, *relay, *program]
 
     def _mounts(self) -> list[str]:
-        root, folder = self.root, self.installed.folder
-        options = [*system_mounts(SYSTEM), "--dev", "/dev"]
-        for name in _ETC:
-            options += ["--ro-bind", str(root / "etc" / name), f"/etc/{name}"]
-        options += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
-        options += ["--ro-bind", str(folder), f"{_AGENT}/{folder.name}"]
-        if self.installed.node is not None:
-            options += ["--ro-bind", str(self.installed.node), f"{_NODE}/node"]
-        for path in (
-            *(each for each in PYTHON_FOLDERS if not each.is_relative_to("/usr")),
-            *tools(),
-        ):
-            options += ["--ro-bind", str(path), str(path)]
-        for package in (root / "lib").iterdir():
-            options += ["--ro-bind", str(package.resolve()), f"{_PACKAGES}/{package.name}"]
-        # All other folders are in memory, and a program that fills them up would fill up the
-        # machine's.
-        for name, place in WRITABLE.items():
-            options += ["--bind", str(root / name), place]
-        return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+        root, folder, node = self.root, self.installed.folder, self.installed.node
+        pythons = (each for each in PYTHON_FOLDERS if not each.is_relative_to("/usr"))
+        shown = {
+            **{f"/etc/{name}": root / "etc" / name for name in _ETC},
+            _RUN: root / "run",
+            f"{_RUN}.py": _RELAY,
+            f"{_AGENT}/{folder.name}": folder,
+            **({f"{_NODE}/node": node} if node else {}),
+            **{str(path): path for path in (*pythons, *tools())},
+            **{f"{_PACKAGES}/{each.name}": each.resolve() for each in (root / "lib").iterdir()},
+        }
+        writable = {place: root / name for name, place in WRITABLE.items()}
+        return [*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]
 
     def _environment(self) -> dict[str, str]:
         system = ("/usr/local/bin", "/usr/bin", "/bin")
         path = (self._program.parent, *system, PYTHON.parent, *(tool.parent for tool in tools()))
         return {
             "PATH": ":".join(map(str, path)),
-            "HOME": _HOME,
+            "HOME": PLACES[HOME],
             "USER": "agent",
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
@@ -224,18 +205,6 @@ class Box:
     def _program(self) -> Path:
         """The path of the program in the sandbox."""
         return Path(_AGENT, self.installed.program.relative_to(self.installed.folder.parent))
-
-
-def _init_process(info: bytes) -> int | None:
-    """Return the process id of the sandbox's init, which ends all others; None if it is unknown.
-
-    Args:
-        info: What bubblewrap has written to its ``info_file``.
-    """
-    try:
-        return int(json.loads(info)["child-pid"])
-    except (ValueError, LookupError, TypeError):
-        return None
 
 
 async def _wait_for_end(
@@ -296,14 +265,6 @@ def _errors_in(event: object, *, is_error: bool) -> Iterator[str]:
             yield from _errors_in(part, is_error=is_text_of_error or key == "error")
 
 
-def written_so_far(readable: int) -> bytes:
-    """Return what has been written to a pipe, without waiting for bubblewrap to write it."""
-    os.set_blocking(readable, False)
-    with suppress(BlockingIOError):
-        return os.read(readable, 1 << 12)
-    return b""
-
-
 def _threads_below(process: int) -> int:
     """Count the threads of all descendants of a process: the kernel does not limit root's."""
     threads = 0
@@ -313,9 +274,12 @@ def _threads_below(process: int) -> int:
     return threads
 
 
-def _kill(process: asyncio.subprocess.Process, init: int | None) -> None:
-    """Kill the init of the sandbox, so that bubblewrap exits after all processes in it."""
-    if process.returncode is not None:
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(init if init is not None else process.pid, signal.SIGKILL)
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill all processes in the sandbox, so that bubblewrap exits after them.
+
+    Without any, bubblewrap has only just started: what it starts ends with it.
+    """
+    if process.returncode is None:
+        for each in [*descendants(process.pid)] or [process.pid]:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)

@@ -141,8 +141,13 @@ class Proxy:
             writer.close()
             return
         self._connections.add(task)
+        request = AgentRequest(reader, writer)
         try:
-            await Connection(reader, writer, self._respond, self._request_lock).serve()
+            if await request.read_head():
+                # From here on, so that only one request of all connections is in memory.
+                async with self._request_lock:
+                    if await request.read_body():
+                        await self._respond(request)
         except (OSError, h11.ProtocolError, asyncio.CancelledError):
             pass  # The agent has exited, or the run has ended.
         finally:
@@ -150,21 +155,21 @@ class Proxy:
             with suppress(OSError):
                 writer.close()
 
-    async def _respond(self, request: AgentRequest, response: AgentResponse) -> None:
+    async def _respond(self, request: AgentRequest) -> None:
         """Check a request of the agent, and forward it unless the run ends before it."""
         route = self._route(request.path)
         if request.method != "POST" or not route:
             status = HTTPStatus.OK if request.method == "HEAD" else HTTPStatus.NOT_FOUND
             # Some programs probe the host with HEAD, and read only the status.
-            await response.error(status, "there is no such route here")
+            await request.fail(status, "there is no such route here")
             return
         try:
             # In threads, because a large request would stop the event loop.
             body = await asyncio.to_thread(_json_object, request.body)
         except (ValueError, TypeError, RecursionError) as error:
-            await response.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
+            await request.fail(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
-        await self._forward(route, body, request.headers, response)
+        await self._forward(route, body, request)
 
     def _route(self, path: str) -> str:
         """Return the part of the host's URL for a path of the agent's; "" if it is not allowed."""
@@ -177,11 +182,7 @@ class Proxy:
         return route + query if verb in _GENERATING else ""
 
     async def _forward(
-        self,
-        route: str,
-        agent_body: Mapping[str, Any],
-        headers: Mapping[str, str],
-        response: AgentResponse,
+        self, route: str, agent_body: Mapping[str, Any], agent: AgentRequest
     ) -> None:
         """Send what is allowed of a request to the host, and tally and settle the exchange."""
         try:
@@ -191,26 +192,26 @@ class Proxy:
             elif limit := self.tally.exceeded_limit():
                 self.end(limit)
             if self.ended.done():
-                await response.error(HTTPStatus.BAD_REQUEST, "the run has ended")
+                await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
                 return
             settle = await self._reserve(max_tokens)
         except RefusedBody as error:
-            await response.error(HTTPStatus.BAD_REQUEST, str(error))
+            await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
             return
         except BudgetError as error:
-            await self._fail(error, response)
+            await self._fail(error, agent)
             return
         self.tally.requests += 1
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
-            built = self._upstream.build(route, content, headers)
-            completion = await self._exchange(built, response)
+            built = self._upstream.build(route, content, agent.headers)
+            completion = await self._exchange(built, agent)
         except ProviderError as error:
             billable = error.billable
-            await self._fail(error, response)
+            await self._fail(error, agent)
         except Exception as error:  # noqa: BLE001  a mistake of ours, which the session reports
-            await self._fail(error, response)
+            await self._fail(error, agent)
         finally:
             self._waited_s += time.monotonic() - self._waiting_since
             self._waiting_since = None
@@ -239,22 +240,22 @@ class Proxy:
             self.tally.note_request([*sent_to_model(body)])
         return body, content, prompt_tokens
 
-    async def _exchange(self, built: httpx2.Request, response: AgentResponse) -> Completion:
+    async def _exchange(self, built: httpx2.Request, agent: AgentRequest) -> Completion:
         """Send a request to the host, and pass the reply to the agent while it arrives."""
 
         async def receive(reply: httpx2.Response) -> Completion:
             content_type = reply.headers.get("content-type", "application/json")
-            is_agent_reading = await _try_send(response.begin(HTTPStatus.OK, content_type))
+            is_agent_reading = await _try_send(agent.begin(HTTPStatus.OK, content_type))
             reader = ReplyReader(self._wire)
             # Read to its end even if the agent has gone: it is paid for.
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
                 if is_agent_reading:
-                    is_agent_reading = await _try_send(response.send(chunk))
+                    is_agent_reading = await _try_send(agent.send(chunk))
             return self._read_reply(self._upstream.redact(reader.body()))
 
         completion = await self._upstream.exchange(self._request, built, receive)
-        await _try_send(response.end())
+        await _try_send(agent.end())
         return completion
 
     def _read_reply(self, body: Mapping[str, Any]) -> Completion:
@@ -274,13 +275,13 @@ class Proxy:
             raise ProviderError(f"{label}: malformed reply ({defect})", status=200) from None
         return replace(completion, served_model=clean(served) if isinstance(served, str) else None)
 
-    async def _fail(self, error: Exception, response: AgentResponse) -> None:
+    async def _fail(self, error: Exception, agent: AgentRequest) -> None:
         """End the run with an error, and tell the agent."""
         if not self.ended.done():
             self.ended.set_exception(error)
             # A run that is cancelled never asks for it.
             self.ended.exception()
-        await _try_send(response.error(HTTPStatus.BAD_REQUEST, str(error)))
+        await _try_send(agent.fail(HTTPStatus.BAD_REQUEST, str(error)))
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
@@ -317,43 +318,56 @@ def _error_text(error: object) -> str:
 
 
 class AgentRequest:
-    """A request of the agent.
+    """A request of the agent, on a connection of its own, and the response to it.
 
-    Args:
-        head: The request line and the headers.
-        body: The body as received; one that is compressed is refused as no JSON.
+    Attributes:
+        method: Its method; "" before it has been read.
+        path: Its path, without a query.
+        headers: Its headers, with names in lower case.
+        body: Its body as received; one that is compressed is refused as no JSON.
     """
 
-    def __init__(self, head: h11.Request, body: bytes) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.method = self.path = ""
+        self.headers: Mapping[str, str] = {}
+        self.body = b""
+        self._reader = reader
+        self._writer = writer
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_CHUNK)
+        self._has_response = False
+
+    async def read_head(self) -> bool:
+        """Read its first part; return False if the agent sends none.
+
+        Raises:
+            OSError, h11.ProtocolError: The agent has gone, or speaks no HTTP.
+        """
+        head = await self._next_event()
+        if not isinstance(head, h11.Request):
+            return False
         self.method = head.method.decode()
         self.path = head.target.decode("ascii", "replace").partition("?")[0]
         self.headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers
+            name.decode("latin-1"): text.decode("latin-1") for name, text in head.headers
         }
-        self.body = body
+        return True
 
-
-class AgentResponse:
-    """The response to one request of the agent.
-
-    Args:
-        parser: The state of the connection.
-        writer: The connection.
-        may_have_body: False for the response to a HEAD request.
-    """
-
-    def __init__(
-        self, parser: h11.Connection, writer: asyncio.StreamWriter, *, may_have_body: bool
-    ) -> None:
-        self._parser = parser
-        self._writer = writer
-        self._may_have_body = may_have_body
-        self._has_begun = False
+    async def read_body(self) -> bool:
+        """Read the rest; return False if it is too large, or the connection ends."""
+        data = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            data += event.data
+            if len(data) > _MAX_BYTES:
+                return False
+        self.body = bytes(data)
+        return isinstance(event, h11.EndOfMessage)
 
     async def begin(self, status: int, content_type: str) -> None:
-        """Send the head of a response whose body follows in chunks."""
-        self._has_begun = True
-        headers = [("content-type", content_type), ("transfer-encoding", "chunked")]
+        """Send the head of the response, whose body follows in chunks."""
+        self._has_response = True
+        headers = [("content-type", content_type), ("connection", "close")]
+        if self.method != "HEAD":
+            headers.append(("transfer-encoding", "chunked"))
         await self._write(h11.Response(status_code=status, headers=headers))
 
     async def send(self, data: bytes) -> None:
@@ -364,81 +378,25 @@ class AgentResponse:
         """End the body."""
         await self._write(h11.EndOfMessage())
 
-    async def error(self, status: int, message: str) -> None:
-        """Send an error that clients of every wire format read, or cut off a begun response."""
-        if self._has_begun:
+    async def fail(self, status: int, message: str) -> None:
+        """Respond with an error that clients of every format read, or cut off a begun response."""
+        if self._has_response:
             self._parser.send_failed()
             return
-        self._has_begun = True
         error = {"type": "invalid_request_error", "message": f"pytest-upskill: {message}"}
-        body = json.dumps({"type": "error", "error": error}).encode()
-        headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
-        await self._write(h11.Response(status_code=status, headers=headers))
-        if self._may_have_body:
-            await self._write(h11.Data(data=body))
-        await self._write(h11.EndOfMessage())
+        await self.begin(status, "application/json")
+        if self.method != "HEAD":
+            await self.send(json.dumps({"type": "error", "error": error}).encode())
+        await self.end()
 
     async def _write(self, event: Any) -> None:
         self._writer.write(self._parser.send(event) or b"")
         await self._writer.drain()
 
-
-class Connection:
-    """One connection of the agent.
-
-    Args:
-        reader: Reads what the agent sends.
-        writer: Writes to the agent.
-        respond: Responds to a request.
-        request_lock: Held while a request is received and answered, so that only one request of
-            all connections is in memory.
-    """
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        respond: Callable[[AgentRequest, AgentResponse], Awaitable[None]],
-        request_lock: asyncio.Lock,
-    ) -> None:
-        self._request_lock = request_lock
-        self._reader = reader
-        self._writer = writer
-        self._respond = respond
-        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_CHUNK)
-
-    async def serve(self) -> None:
-        """Respond to requests until the agent closes the connection.
-
-        Raises:
-            OSError, h11.ProtocolError: The agent has gone, or speaks no HTTP.
-        """
-        while isinstance(event := await self._next_event(), h11.Request):
-            async with self._request_lock:
-                body = await self._read_body()
-                if body is None:
-                    return
-                may_have_body = event.method != b"HEAD"
-                response = AgentResponse(self._parser, self._writer, may_have_body=may_have_body)
-                await self._respond(AgentRequest(event, body), response)
-            if self._parser.our_state is not h11.DONE or self._parser.their_state is not h11.DONE:
-                return
-            self._parser.start_next_cycle()
-
-    async def _read_body(self) -> bytes | None:
-        """Read the body of a request; return None if it is too large or the connection ends."""
-        data = bytearray()
-        while isinstance(event := await self._next_event(), h11.Data):
-            data += event.data
-            if len(data) > _MAX_BYTES:
-                return None
-        return bytes(data) if isinstance(event, h11.EndOfMessage) else None
-
     async def _next_event(self) -> object:
-        """Read the next part of a request, or the end of the connection."""
+        """Read the next part of the request, or the end of the connection."""
         while (event := self._parser.next_event()) is h11.NEED_DATA:
             if self._parser.they_are_waiting_for_100_continue:
-                continue_ = h11.InformationalResponse(status_code=100, headers=[])
-                self._writer.write(self._parser.send(continue_) or b"")
+                await self._write(h11.InformationalResponse(status_code=100, headers=[]))
             self._parser.receive_data(await self._reader.read(_CHUNK))
         return event

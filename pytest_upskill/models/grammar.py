@@ -128,14 +128,20 @@ def _parse_agent(
     default_base_url: str | None,
 ) -> Model:
     """Read the model of an agent, ``AGENT:[host:]model[@base_url]``."""
-    if not model_spec:
-        raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:haiku")
     vendors = [FORMATS[each] for each in AGENTS[agent]]
+    if not model_spec:
+        model_name = "gemini-3.5-flash" if vendors == ["gemini"] else "haiku"
+        raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:{model_name}")
     head = model_spec.partition(":")[0]
     if vendors and _BASE_URL.search(model_spec) and _known_prefix(head, with_url=True) is None:
         # Its server must speak a format of the agent.
-        model_spec = f"{vendors[0]}:{model_spec}"
-    model = parse_model(model_spec, aliases=aliases, default_base_url=default_base_url)
+        name, base_url = _split_base_url(model_spec)
+        first = f"{vendors[0]}:"
+        model = parse_model(f"{first}{name.removeprefix(first)}", aliases=aliases)
+        bare_url, userinfo = split_userinfo(base_url or "")
+        model = replace(model, base_url=bare_url, userinfo=userinfo)
+    else:
+        model = parse_model(model_spec, aliases=aliases, default_base_url=default_base_url)
     if model.agent:
         raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
     of_agent = replace(model, agent=agent, label=label or f"{agent}-{model.label}")
@@ -244,6 +250,8 @@ def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) 
     """
     if name.startswith("claude-"):
         return _ServedModel("anthropic", name)
+    if name.startswith("gemini-"):
+        return _ServedModel("gemini", name)
     if default_base_url is not None:
         return _ServedModel("openai", name, default_base_url)
     if _OPENAI_NAME.match(name) and "/" not in name:

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +84,13 @@ class Start:
 
 @contextlib.contextmanager
 def confined(
-    level: Level, home: Workspace, readable: Sequence[Path], seconds: float, *, own_user: bool
+    level: Level,
+    home: Workspace,
+    readable: Sequence[Path],
+    seconds: float,
+    *,
+    own_user: bool,
+    places: Mapping[str, str],
 ) -> Iterator[Start]:
     """Prepare the start of a program.
 
@@ -94,6 +100,7 @@ def confined(
         readable: Folders that it may read besides the system's.
         seconds: Wall time after which the launcher kills the program; ignored for ``bwrap``.
         own_user: Whether the program is run by the command from `own_user_command`.
+        places: Where it sees folders below the root of the workspace too, at the level ``bwrap``.
 
     Yields:
         The command, whose file descriptors are closed at the end.
@@ -103,7 +110,7 @@ def confined(
         yield Start(_launcher(level, home, readable, (str(seconds), str(capabilities))))
         return
     with open_filter(_namespace_filter) as filters:
-        command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable)]
+        command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable, places)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
         yield Start((*command, *options, "--"), filters)
 
@@ -132,35 +139,47 @@ def bubblewrap(*, own_user: bool) -> list[str]:
     return [*command, *(word for name in OWN_USER_CAPABILITY_NAMES for word in ("--cap-add", name))]
 
 
-def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
+def _mounts(root: Path, readable: Sequence[Path], places: Mapping[str, str]) -> list[str]:
     """Return options that show a program what it needs; only ``tmp`` is writable."""
-    command = [*system_mounts(SYSTEM)]
-    for path in filter(Path.exists, readable):
-        command += ["--ro-bind", str(path), str(path)]
-    writable = str(root / "tmp")
-    for device in ("/dev/null", *DEVICES):
-        command += ["--dev-bind-try", device, device]
-    command += ["--ro-bind", str(root), str(root)]
-    # All other folders are in memory, where no limit of files counts.
-    command += ["--bind", writable, writable, "--remount-ro", "/"]
+    devices = [("--dev-bind-try", device, device) for device in ("/dev/null", *DEVICES)]
+    shown = {str(path): path for path in (*filter(Path.exists, readable), root)}
+    writable = {str(root / "tmp"): root / "tmp"}
+    writable |= {place: root / folder for folder, place in places.items()}
+    command = mounts(shown, writable, [word for words in devices for word in words])
     return [*command, "--chdir", str(root / "cwd")]
 
 
-def system_mounts(folders: Iterable[str]) -> Iterator[str]:
-    """Yield bubblewrap's options that show folders of the system, read-only, and its own ``/proc``.
+def mounts(
+    shown: Mapping[str, Path], writable: Mapping[str, Path], devices: Iterable[str]
+) -> list[str]:
+    """Return bubblewrap's options that show a program the system, and what it needs besides.
+
+    Args:
+        shown: What it may read: the place where it sees each file or folder.
+        writable: What it may write, likewise.
+        devices: Options that show it devices.
+    """
+    command = [*_system_mounts(), *devices]
+    for place, path in shown.items():
+        command += ["--ro-bind", str(path), place]
+    for place, path in writable.items():
+        command += ["--bind", str(path), place]
+    # All other folders are in memory, where no limit of files counts.
+    return [*command, "--remount-ro", "/"]
+
+
+def _system_mounts() -> Iterator[str]:
+    """Yield options that show the folders of the system, read-only, and an own ``/proc``.
 
     Without that, root's programs could change the settings of the kernel in ``/proc/sys``, as user
     0 of the machine even where a user namespace calls them user 1000.
-
-    Args:
-        folders: The folders, such as `SYSTEM`; those that do not exist are left out.
     """
     # Shows only processes of the sandbox; the loader needs it to find libraries near a program.
     yield from ("--proc", "/proc")
     if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
         yield from ("--ro-bind", "/dev/null", "/proc/keys")
     yield from ("--remount-ro", "/proc")
-    for folder in filter(os.path.exists, folders):
+    for folder in filter(os.path.exists, SYSTEM):
         if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
             yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
         else:

@@ -18,9 +18,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from pytest_upskill.sandbox.confinement import can_change_user, confined, own_user_command
@@ -112,6 +113,7 @@ class Sandbox:
         path: Sequence[Path] = (),
         limits: Limits = _DEFAULT_LIMITS,
         files: Sequence[int] = (),
+        places: Mapping[str, str] = MappingProxyType({}),
     ) -> Outcome:
         """Run a program in a workspace until it ends or reaches a limit.
 
@@ -122,6 +124,8 @@ class Sandbox:
             path: Folders to put on ``PATH`` before the system's.
             limits: Its resource limits.
             files: File descriptors that it inherits.
+            places: Where it sees folders below the root of the workspace too, at the level
+                ``bwrap``.
 
         Raises:
             SandboxError: The program cannot be started.
@@ -130,7 +134,9 @@ class Sandbox:
             Path(program[0]).stat()
             seconds = limits.wall_s + _GRACE_S
             as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []
-            with confined(self.level, home, readable, seconds, own_user=self.own_user) as start:
+            with confined(
+                self.level, home, readable, seconds, own_user=self.own_user, places=places
+            ) as start:
                 process = subprocess.Popen(  # noqa: S603 - it is confined
                     [*start.command, *as_own_user, *self._limited(limits), *program],
                     cwd=home.root / "cwd",

@@ -20,6 +20,9 @@ from pytest_upskill.sandbox.workspace import Workspace
 WORK, HOME, SCRATCH = "tmp/agent-workspace", "tmp/agent-home", "tmp/agent-scratch"
 """The folders that commands may write, below the root of the sandbox's workspace."""
 
+PLACES: Mapping[str, str] = MappingProxyType({WORK: "/workspace", HOME: "/home/agent"})
+"""Where commands, and programs of agents, see them in bubblewrap: the same on every machine."""
+
 SHELL_LIMITS = Limits(memory_bytes=16 << 30)
 """Limits of one command. They count address space, of which Node alone reserves over 4 GiB."""
 
@@ -28,7 +31,7 @@ _PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygme
 
 # Git ends where it may not look for the system's settings, as at the level landlock.
 _ENTER = """
-HOME=$TMPDIR/agent-home; cd "$TMPDIR/agent-workspace" || exit 125
+HOME=$1; cd "$2" || exit 125; shift 2
 export HOME PYTHONPATH="${TMPDIR%/tmp}/lib" PYTHONDONTWRITEBYTECODE=1 GIT_CONFIG_NOSYSTEM=1
 export TMPDIR="$TMPDIR/agent-scratch"
 """
@@ -65,14 +68,17 @@ class Shell:
         return self.home.root / WORK
 
     def run(self, script: str, *arguments: str, limits: Limits = SHELL_LIMITS) -> Outcome:
-        """Run a script of the plain shell; in its output, the workspace is ``.``.
+        """Run a script of the plain shell; in its output, no folder has the name of this run.
 
         Raises:
             SandboxError: The shell cannot be started.
         """
         found = tools()
+        folders = [PLACES[HOME], PLACES[WORK]]
+        if self._sandbox.level != "bwrap":
+            folders = [str(self.home.root / folder) for folder in (HOME, WORK)]
         outcome = self._sandbox.run(
-            ["/bin/sh", "-c", _ENTER + script, "sh", *arguments],
+            ["/bin/sh", "-c", _ENTER + script, "sh", *folders, *arguments],
             self.home,
             readable=(*PYTHON_FOLDERS, *self._pytest, *found),
             path=(
@@ -80,6 +86,7 @@ class Shell:
                 *(PYTHON.parent, *(tool.parent for tool in found)),
             ),
             limits=limits,
+            places=PLACES,
         )
         output = outcome.output.replace(WORK, ".").replace(HOME, "~").replace(SCRATCH, "$TMPDIR")
         return replace(outcome, output=output)

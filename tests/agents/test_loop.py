@@ -111,7 +111,7 @@ def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone() -> None:
         (call("list_files", path="."), "./data/in.txt\n"),
         (call("list_files", path=""), "./data/in.txt\n"),
         (call("write_file", path="a/b.txt", content="x" * 300_000), "Written."),
-        (call("bash", command="pwd; exit 3"), ".\n\n[exit status 3]"),
+        (call("bash", command="cd data; ls; exit 3"), "in.txt\n\n[exit status 3]"),
         (call("bash", command="cd && ls -a .agents/skills"), "sums\n"),
         (call("bash", command="seq 8000"), " characters left out ..."),
         (call("bash"), "'command' is missing or is not a text: write the call again."),
@@ -174,7 +174,9 @@ def test_an_agent_that_looks_elsewhere_has_not_loaded_the_skill(sandbox: Sandbox
 @pytest.mark.parametrize("name", ["../../../../../escaped", "/escaped", "a b", ".."])
 def test_a_skill_with_an_odd_name_is_installed_inside_the_home(name: str) -> None:
     client = ScriptedClient(
-        call("skill", name=name), call("bash", command="ls -d ~/.agents/skills/*/SKILL.md"), "Done."
+        call("skill", name=name),
+        call("bash", command="cd ~; ls -d .agents/skills/*/SKILL.md"),
+        "Done.",
     )
     text = SKILL.replace("name: sums", f"name: {name}")
     task = replace(WITH, skill_name=name, skill=(WorkspaceFile(name="SKILL.md", text=text),))
@@ -183,7 +185,7 @@ def test_a_skill_with_an_odd_name_is_installed_inside_the_home(name: str) -> Non
 
     loaded, listed = results(client)
     folder = loaded.rpartition("Folder of this skill: ")[2]
-    assert listed.startswith(f"{folder}/SKILL.md\n")
+    assert f"~/{listed}".startswith(f"{folder}/SKILL.md\n")
     assert f"<location>{folder}/SKILL.md</location>" in client.requests[0].skill
     assert run is not None
     assert run.loaded

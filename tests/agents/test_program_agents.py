@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,30 @@ def test_an_agent_is_measured_like_any_model_and_replayed_without_program_and_ke
     assert (result.ret, again.ret) == (0, 0)
     assert len(loopback.requests) == asked
     assert "0->100%" in again.stdout.str()
+
+
+@pytest.mark.parametrize("agent", ["loop", "claude-code"])
+def test_setup_agent_and_checks_see_the_workspace_and_the_home_in_one_place(
+    agent: str, run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+) -> None:
+    places = 'echo "$PWD $HOME"'
+    write_skill(
+        {
+            "id": "sum",
+            "input": "Say where you are.",
+            "setup": {"commands": [f"{places} > setup.txt"]},
+            "expected": {"command": f"{places} | diff - setup.txt && diff setup.txt agent.txt"},
+        }
+    )
+    follow(
+        loopback, [("Bash" if agent != "loop" else "bash", {"command": f"{places} > agent.txt"})]
+    )
+    model = claude.replace("claude-code:", f"{agent}:anthropic:")
+
+    run_once("skills", f"--upskill-models=a={model}", "-rA").assert_outcomes(passed=3)
+
+    (file, *_) = Path(".upskill").rglob("agent-runs/*/*.json")
+    assert "/workspace /home/agent" in file.read_text("utf-8")
 
 
 def test_a_run_whose_skill_was_broken_is_missing_data_and_not_recorded(

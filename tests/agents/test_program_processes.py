@@ -17,7 +17,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from pytest_upskill.agents.box import written_so_far
 from pytest_upskill.agents.program_client import _reserve_nothing
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.gemini_cli import GeminiCli
@@ -250,15 +249,6 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         return proxy.tally.completion().cost_usd
 
     assert asyncio.run(hang()) == 0.25
-
-
-def test_a_sandbox_that_has_written_nothing_yet_is_not_waited_for() -> None:
-    readable, written = os.pipe()
-
-    assert written_so_far(readable) == b""
-
-    os.close(readable)
-    os.close(written)
 
 
 @pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent", "countTokens"])

@@ -41,7 +41,7 @@ SKILL = (
     WorkspaceFile(name="scripts/total.py", text="import sys\nprint(sum(map(int, sys.argv[1:])))\n"),
 )
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d\S*|\d{10,}")
-SMALL = ("claude-code:haiku", "codex:gpt-5-codex", "pi:haiku", "gemini-cli:gemini:gemini-3.5-flash")
+SMALL = ("claude-code:haiku", "codex:gpt-5-codex", "pi:haiku", "gemini-cli:gemini-3.5-flash")
 ALL = (*SMALL, "pi:gpt-5", "opencode:haiku", "opencode:gpt-5", "copilot:haiku", "copilot:gpt-5")
 TRIES_ALL = "UPSKILL_TESTS_ALL_AGENTS" in os.environ
 

@@ -50,6 +50,14 @@ LOCAL = "http://localhost:8080/v1"
         ("m=a=b@http://h/v1", "openai", "a=b", "http://h/v1"),
         (f"generic:haiku@{LOCAL}", "openai", "haiku", LOCAL),
         (f"haiku@{LOCAL}", "openai", "haiku", LOCAL),
+        ("gemini-3.5-flash", "gemini", "gemini-3.5-flash", None),
+        ("gemini-cli:gemini-3.5-flash", "gemini", "gemini-3.5-flash", None),
+        ("gemini-cli:gemini:gemini-3.5-flash", "gemini", "gemini-3.5-flash", None),
+        (f"gemini-cli:gemini:x@{LOCAL}", "gemini", "x", LOCAL),
+        (f"gemini-cli:x@{LOCAL}", "gemini", "x", LOCAL),
+        (f"claude-code:haiku@{LOCAL}", "anthropic", "claude-haiku-5-5", LOCAL),
+        (f"pi:openai:glm@{LOCAL}", "openai", "glm", LOCAL),
+        (f"loop:mistral:7b@{LOCAL}", "openai", "mistral:7b", LOCAL),
     ],
 )
 def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | None) -> None:
@@ -84,6 +92,9 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("m@http://h/?a=1", "bad model 'm@http://h/?***': the base URL has a query or a fragment"),
         ("unsloth/GLM:Q4", "cannot tell the host of model 'unsloth/GLM:Q4': write "),
         ("ft:gpt-4o:acme::abc", "cannot tell the host of model 'ft:gpt-4o:acme::abc': write "),
+        ("gemini-cli:", "write gemini-cli:MODEL, such as gemini-cli:gemini-3.5-flash"),
+        ("gemini-cli:haiku", "gemini-cli speaks the wire format of gemini only, and 'anthropic:"),
+        ("pi:loop:haiku", "pi:loop: an agent uses a model, not another agent"),
     ],
 )
 def test_a_model_that_cannot_be_read_is_refused_in_one_line(text: str, problem: str) -> None:
