@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.reading import FileCases, Owner, read_cases
+from pytest_upskill.cases.adapters.to_cases import FileCases, Owner, read_cases
 from pytest_upskill.cases.skill import Case, plain_name
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.files import WorkspaceFile

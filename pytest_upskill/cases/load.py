@@ -26,7 +26,7 @@ from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
 
 if TYPE_CHECKING:
-    from pytest_upskill.cases.adapters.reading import Owner
+    from pytest_upskill.cases.adapters.to_cases import Owner
 
 MAX_CASES = 1000
 """Maximum number of cases in a file."""
@@ -192,7 +192,8 @@ class _Loader:
         """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
         from pytest_upskill.cases.adapters import registry
-        from pytest_upskill.cases.adapters.reading import compared_files, read_cases
+        from pytest_upskill.cases.adapters.reading import compared_files
+        from pytest_upskill.cases.adapters.to_cases import read_cases
 
         if self._path.suffix not in CASE_SUFFIXES:
             what = f"cases are read from {', '.join(sorted(CASE_SUFFIXES))} only"
@@ -244,7 +245,7 @@ class _Loader:
         return None if folder is None else self._owner(folder)
 
     def _owner(self, folder: Path) -> Owner:
-        from pytest_upskill.cases.adapters.reading import Owner
+        from pytest_upskill.cases.adapters.to_cases import Owner
 
         names = {self._text_of(folder).name, folder.name}
         inputs = self._parts_of(folder).inputs

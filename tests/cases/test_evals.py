@@ -243,7 +243,7 @@ def test_a_case_that_names_a_skill_is_for_that_skill() -> None:
         "other": ("tsv", None),
         "none": ("csv", "skill: no skill near this file is called 'xml'"),
         "two": ("csv", "skill: it needs 2 skills at once, but each skill runs alone"),
-        "odd": ("csv", "skill: must be the name of a skill"),
+        "odd": ("csv", "cannot be read: [5].skill: must be the name of a skill"),
     }
 
 

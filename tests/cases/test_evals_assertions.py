@@ -9,7 +9,6 @@ import pytest
 from pytest_upskill.cases.adapters.choice import UNCLEAR
 from pytest_upskill.checks.files import InFile
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.structure import JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 from tests.evals import read_one
 
@@ -44,8 +43,6 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "matches", "pattern": "(?<!h)i"}, Regex(pattern="(?<!h)i")),
         ({"type": "not_contains_pattern", "pattern": "h."}, NotRegex(pattern="h.")),
         ({"type": "regex", "pattern": "h.", "negate": True}, NotRegex(pattern="h.")),
-        ({"type": "json_schema", "schema": {"type": "object"}},
-         JsonSchema(schema={"type": "object"})),
         ({"type": "quality", "text": "Says hi"}, Judge(statement="Says hi")),
         ({"statement": "Says hi"}, Judge(statement="Says hi")),
         ({"type": "output_contains", "check": "Says hi"}, Judge(statement="Says hi")),
@@ -115,16 +112,12 @@ def test_each_of_several_texts_must_hold() -> None:
         ({"type": "command", "run": "make"}, "assertions: command: a single answer runs nothing"),
         ({"type": "activation", "text": "It asks before it activates"},
          f"assertions: activation: {UNCLEAR}"),
-        ({"type": "skill_invocation", "config": {"required_skills": ["csv", "tsv"]}},
-         f"assertions: skill_invocation: {UNCLEAR}"),
         ({"type": "max_tokens", "value": 9},
          "assertions: max_tokens: a budget is not a check of the answer"),
         ({"type": "sentiment", "score": 9},
          "assertions: sentiment: unknown type of assertion"),
         ({"type": "sentiment", "value": "glad"},
          "assertions: sentiment: unknown type of assertion"),
-        ({"type": "json_schema", "schema": {}, "negate": True},
-         "assertions: not_json_schema: unknown type of assertion"),
         ({"type": "contains", "haystack": "hi"},
          "assertions: contains: no known key says what to look for"),
         ({"id": "greets-by-name", "words": ["hi"]},
@@ -139,8 +132,6 @@ def test_each_of_several_texts_must_hold() -> None:
         ({"type": "regex", "pattern": r"\p{L}"},
          (r"assertions: pattern '\\p{L}' is not a Python regular expression: bad escape \p at "
          r"character 1")),
-        ({"type": "json_schema", "schema": "s.json"},
-         "assertions: json_schema: the schema must be part of the assertion"),
     ],
 )  # fmt: skip
 def test_an_assertion_that_nothing_can_decide_skips_a_case_without_another(

@@ -47,7 +47,7 @@ def test_an_unknown_key_that_looks_like_an_expectation_is_reported_once() -> Non
         ([{"prompt": "a", "assertions": [{"name": ""}]}],
          "f:5:4: [0].assertions[0]: is empty: add 'text'"),
         ([{"prompt": "a", "assertions": [{"type": "contains", "value": ""}]}],
-         "f:5:4: [0].assertions[0]: has no text to look for: add 'value'"),
+         "f:5:4: [0].assertions[0]: has no text to look for: add one"),
         ('[{"prompt": "a", "prompt": "b"}]', "f:1:18: [0].prompt: duplicate key: remove one"),
     ],
 )  # fmt: skip

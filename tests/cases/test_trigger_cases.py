@@ -52,26 +52,6 @@ def test_keys_of_other_tools_say_which_skill_to_take(entry: Any, trigger: Trigge
 
 
 @pytest.mark.parametrize(
-    ("assertion", "trigger"),
-    [
-        ({"type": "skill_triggered"}, TAKE),
-        ({"type": "skill-triggered", "value": False}, LEAVE),
-        ({"type": "skill_not_triggered", "text": "Not for this"}, LEAVE),
-        ({"type": "skill_triggered", "skill": "csv", "value": "no"}, LEAVE),
-        ({"type": "skill-used", "value": "csv"}, TAKE),
-        ({"type": "skill-used", "value": "tsv"}, Trigger(should=False, others=("tsv",))),
-        ({"type": "not-skill-used", "value": "csv"}, LEAVE),
-        ({"type": "activation", "expected": True, "text": "It is chosen"}, TAKE),
-        ({"type": "skill_invocation", "config": {"required_skills": ["csv"]}}, TAKE),
-    ],
-)
-def test_an_assertion_can_say_which_skill_to_take(assertion: Any, trigger: Trigger) -> None:
-    case = read_one(assertions=["Says hi", assertion])
-
-    assert (case.trigger, case.skip, len(case.checks)) == (trigger, None, 1)
-
-
-@pytest.mark.parametrize(
     ("entry", "trigger"),
     [
         ({"type": "should-trigger"}, TAKE),
@@ -85,12 +65,11 @@ def test_the_type_of_a_case_can_say_whether_to_take_it(entry: Any, trigger: Trig
     assert read_one(assertions=["Says hi"], **entry).trigger == trigger
 
 
-def test_assertions_that_contradict_each_other_skip_the_case() -> None:
-    yes, no = ({"type": "skill_triggered", "value": value} for value in (True, False))
+def test_keys_that_contradict_each_other_skip_the_case() -> None:
+    case = read_one(should_trigger=True, expected_activation=False)
 
-    for case in (read_one(assertions=[yes, no]), read_one(assertions=[no], should_trigger=True)):
-        assert case.trigger is None
-        assert case.skip == CONTRADICTION
+    assert case.trigger is None
+    assert case.skip == CONTRADICTION
 
 
 @pytest.mark.parametrize("entry", [{"should_trigger": True}, {"expected_skill": None}])

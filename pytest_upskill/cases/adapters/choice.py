@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_upskill.cases.skill import Trigger, plain_name
 
 CONTRADICTION = "it says both that the skill should be chosen and that it should not"
 
-UNCLEAR = "it does not say clearly which skill an agent should choose"
+UNCLEAR = "say by should_trigger or expected_skill which skill an agent should choose"
 
-_CHOSEN = (
-    r"(?:skill_)?(?:trigger|activat|invok|load|us|fir|select|choos|pick|tak|rout|call|match)"
-    r"(?:e[ds]?|r?ed|s|ing|ion)?(?:_skill|_it|_this)?|chosen"
+_WORDS = re.compile(
+    r"(?:(?:should|must|do|does|is|expected?)_)*(?P<no>(?:not|never|no|dont|don_t|doesn_t)_)?"
+    r"(?:(?:be|to)_)*"
+    r"(?:(?P<yes>true|yes|should|(?:true_)?positive|in_scope"
+    r"|(?:skill_)?(?:trigger|activat|invok|load|us|fir|select|choos|tak|rout)"
+    r"(?:e[ds]?|r?ed|s|ing|ion)?(?:_skill|_it)?)"
+    r"|false|negative|(?:true_|hard_)negative|false_positive|near_(?:neighbou?r|miss)|adjacent"
+    r"|out_of_scope|anti|decoy|distractor|skip(?:ped)?|ignored?|reject(?:ed)?)"
 )
-_POSITIVE = re.compile(rf"true|yes|should|(?:true_)?positive|in_scope|must_trigger|{_CHOSEN}")
-_NEGATIVE = re.compile(
-    r"false|(?:true_|hard_)?negative|false_positive|near_(?:neighbou?r|miss)|adjacent|out_of_scope"
-    r"|anti|decoy|distractor|skip(?:ped)?|ignored?|avoid(?:ed)?|declined?|abstain(?:ed)?|reject(?:ed)?"
-)
+"""Words for the choice of this skill; those without ``yes`` mean another or none."""
+
 _NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|")
-"""Words for the choice of this skill, of another or none, and of none."""
-
-_NOT = re.compile(
-    r"(?:(?:should|must|do|does|is|be|to|will|shall|expect(?:ed)?)_)*"
-    r"(?P<no>not_|never_|no_|don_?t_|doesn_?t_|shouldn_?t_|non_)?"
-    r"(?:(?:be|to)_)?(?P<rest>.*)"
-)
 
 _BLANKS_OF_SENTENCE = 4
 """Fewest blanks of a text that is a sentence, not a name."""
@@ -78,12 +72,8 @@ def polarity(word: str) -> bool | None:
         return None
     if plain == "no":
         return False
-    parts = _NOT.fullmatch(plain)
-    for pattern, meaning in ((_POSITIVE, True), (_NEGATIVE, False)):
-        if pattern.fullmatch(plain):
-            return meaning
-        if parts and pattern.fullmatch(parts["rest"]):
-            return meaning != bool(parts["no"])
+    if found := _WORDS.fullmatch(plain):
+        return bool(found["yes"]) != bool(found["no"])
     raise Unclear(f"{word[:40]!r} does not say whether the skill should be chosen")
 
 
@@ -110,25 +100,21 @@ def choice_of(value: object) -> Choice:
     return Choice(expected=tuple(names))
 
 
-_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<{0}>[\w:-]+)[`'\"]? )?skill"
-_TAKEN = (
-    r"(?:triggers?|triggered|activates?|activated|fires?|"
-    r"(?:is |gets )?(?:invoked|loaded|used|selected|chosen))"
-)
+_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]+)[`'\"]? )?skill"
+_MODAL = r"(?:should|must|shall|will|does|do|is|was) "
+_NOT = r"(?P<no>(?:not|never) )"
+_TAKEN = r"(?:triggers?|activates?|fires?|triggered|activated|invoked|loaded|used|selected|chosen)"
 _WHERE = (
-    r"(?: (?:here|automatically|correctly|at all|"
-    r"(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
+    r"(?: (?:here|automatically"
+    r"|(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
 )
 _WHY = r"(?P<why>\s*(?:[-\u2014\u2013:;,(]| because | since | as ).*)?"
 _SENTENCES = tuple(
     re.compile(pattern + _WHERE + _WHY, re.IGNORECASE | re.DOTALL)
     for pattern in (
-        _SKILL.format("name")
-        + r" (?:(?:should|must|shall|will|does|is|was|did) )?(?P<no>(?:not|never) )?(?:be )?"
-        + _TAKEN,
-        r"(?:(?:should|must|do|does) )?(?P<no>not )?(?:trigger|activate|invoke|load|use)s? "
-        + _SKILL.format("name"),
-        r"(?P<bare>[\w:-]+) (?:is|was|should|must|does) (?P<no>not )(?:be )?" + _TAKEN,
+        rf"{_SKILL} (?:{_MODAL})?{_NOT}?(?:be |gets )?{_TAKEN}",
+        rf"(?:{_MODAL})?{_NOT}?(?:trigger|activate|invoke|load|use)s? {_SKILL}",
+        rf"(?P<bare>[\w:-]+) {_MODAL}{_NOT}(?:be )?{_TAKEN}",
     )
 )
 """Sentences that are only about whether a skill is chosen; a denial may say why."""
@@ -212,58 +198,3 @@ def is_sentence(text: str) -> bool:
 def normalize(kind: str) -> str:
     """Normalize a type or a word: lower-case words with underscores between them."""
     return re.sub(r"[^a-z0-9]+", "_", kind.strip().lower()).strip("_")
-
-
-_TYPE_KEYS = ("type", "kind")
-"""Keys whose value can say that an object is about the choice of a skill."""
-
-_CHOICE_TYPE = re.compile(
-    r"(?:should_)?(?:trigger|activate)|activation|triggers|triggered|activated"
-    r"|skill_(?:activated|activation|invoked|invocation|loaded|selected|triggered|trigger|used)"
-)
-"""Types of assertions that can mean nothing but the choice of a skill, without ``not``."""
-
-_TYPES_WITH_VALUE = frozenset({"trigger", "activation", "skill_trigger", "skill_activation"})
-"""Those that only say something with a value."""
-
-_VALUE_KEYS = ("skill", "skill_name", "expected_skill", "required_skills", "value", "expected")
-"""Keys of an assertion about the choice: the name of a skill, or true or false."""
-
-_ASSERTION_KEYS = frozenset(
-    {*_TYPE_KEYS, *_VALUE_KEYS, "id", "name", "text", "description", "negate", "weight", "config"}
-)
-"""All keys of an assertion that is only about the choice; with another, it could mean more."""
-
-
-def choice_stated_by(assertion: Mapping[str, Any]) -> Choice | None:
-    """Return what an assertion says about the choice of a skill.
-
-    Returns:
-        None if the assertion is about something else, or could mean more than that.
-    """
-    words = type_of(assertion).split("_")
-    kind = "_".join(word for word in words if word != "not")
-    config = assertion.get("config")
-    given = {**assertion, **config} if isinstance(config, dict) else assertion
-    if not _CHOICE_TYPE.fullmatch(kind) or not _ASSERTION_KEYS.issuperset(given):
-        return None
-    values = [given[key] for key in _VALUE_KEYS if given.get(key) is not None]
-    if kind in _TYPES_WITH_VALUE and not values:
-        return None
-    stated = Choice()
-    for value in values:
-        stated |= choice_of(value)
-    if len(set(stated.expected)) > 1 or len(stated.should) > 1:
-        return None
-    is_negated = ("not" in words) != bool(assertion.get("negate"))
-    is_expected = (False in stated.should) == is_negated
-    if not stated.expected:
-        return Choice(should=frozenset({is_expected}))
-    names = stated.expected[:1]
-    return Choice(expected=names) if is_expected else Choice(forbidden=names)
-
-
-def type_of(value: Mapping[str, Any]) -> str:
-    """Return the normalized type of a case or an assertion, "" if it has none."""
-    kinds = (value.get(key) for key in _TYPE_KEYS)
-    return normalize(next((kind for kind in kinds if isinstance(kind, str)), ""))

@@ -8,32 +8,14 @@ The keys of the others were collected from files in public repositories, which m
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import model_validator
-
-from pytest_upskill.cases.adapters import trigger_lists
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, keys
-from pytest_upskill.cases.adapters.assertions import as_list, part_of, statements
+from pytest_upskill.cases.adapters import keys, trigger_lists
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
+from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, choice_of, normalize
-from pytest_upskill.cases.adapters.fields import (
-    Assertions,
-    CalledTools,
-    Files,
-    Lacks,
-    LeftFiles,
-    MaxTurns,
-    NeedsAgent,
-    NotStated,
-    OpenedFiles,
-    RanScript,
-    RejectedTools,
-    Searched,
-    Setup,
-    Stated,
-    Workspace,
-    read_files,
-)
+from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight
 from pytest_upskill.cases.source.document import shown
 
 _LISTS = ("evals", "cases", "tests", "evaluations", "output_evals", "scenarios", "test_cases")
@@ -46,14 +28,12 @@ def _context(value: object) -> Draft:
     """Read what stands before the question: text, or an object with files."""
     if isinstance(value, str):
         return Draft(context=value.strip())
-    if isinstance(value, dict):
-        unknown = next((key for key, part in value.items() if part and key != "files"), None)
-        if unknown is None:
-            return read_files(value.get("files"))
-        return Draft(lacks=(f"{unknown} is not sent: write it as text, or as 'files'",))
-    if value:
-        return Draft(lacks=(f"{shown(value)} is not sent: write it as text, or as 'files'",))
-    return NOTHING
+    if not value:
+        return NOTHING
+    given = value if isinstance(value, dict) else {shown(value): value}
+    if unknown := next((key for key, part in given.items() if part and key != "files"), None):
+        raise Flaw(f"{unknown} is not sent: write it as text, or as 'files'", Weight.LACKS)
+    return keys.read_files(given.get("files"))
 
 
 def _trajectory(value: object) -> Draft:
@@ -61,133 +41,98 @@ def _trajectory(value: object) -> Draft:
     return Draft(choice=choice_of(chosen)) if isinstance(chosen, bool) else NOTHING
 
 
-_Kind = Annotated[
-    Draft,
-    Reads(
-        lambda value: trigger_lists.kind(value, only=_ABOUT_CHOICE),
-        "`false_positive`, `near-miss` …",
-    ),
-]
-_ABOUT_CHOICE = re.compile(
-    r"false_positive.*|near_.*|distractor|decoy|anti_.*|.*(trigger|activat|invok).*"
-)
-"""Words for kinds of cases; others, such as ``negative``, may be about the answer."""
-
-_NOT_DONE = NotStated("The answer does not do this: ")
-
-
 def _answer(value: object) -> Draft:
     """Read assertions, or a text: the answer in words, or a word such as ``no-use``."""
-    if isinstance(value, str):
-        if _CHOSEN.fullmatch(normalize(value)):
-            return Draft(choice=choice_of(value))
-        text = statements(value, prefix=FITS)
-        return Draft(reference=text.checks)
-    return sum(map(part_of, as_list(value)), NOTHING)
+    if not isinstance(value, str):
+        return ASSERTIONS.read(value)
+    if _CHOSEN.fullmatch(normalize(value)):
+        return Draft(choice=choice_of(value))
+    return Draft(reference=tuple(stated([value], FITS)))
 
 
+_ANSWER = Reader(
+    "assertions; or the answer in words, which counts if there are no assertions", _answer
+)
 _CHOSEN = re.compile(
     r"([a-z]+_){0,3}(trigger|activat|invok)(e|ed|s|ion)?(_skill)?|(no_|not_)?used?"
 )
 """Words about the choice of a skill that can hardly be an answer."""
 
-ExpectedAnswer = Annotated[Draft, Reads(_answer, "assertions; or the answer in words, which counts "
-                                        "if there are no assertions")]  # fmt: skip
+_ABOUT_CHOICE = r"false_positive.*|near_.*|distractor|decoy|anti_.*|.*(trigger|activat|invok).*"
+"""Words for kinds of cases; others, such as ``negative``, may be about the answer."""
+
+_SHAPE = Shape(
+    {
+        **trigger_lists.QUERY,
+        "expected expect": _ANSWER,
+        "type kind category": trigger_lists.kind("`false_positive` …", only=_ABOUT_CHOICE),
+        "label polarity": trigger_lists.kind("the choice, where no other key says it"),
+        "assertions assert expectations expected_behavior expected_behaviors checks acceptance"
+        " acceptance_criteria rubric criteria must must_have": ASSERTIONS,
+        "expected_output": _ANSWER,
+        "must_include": worded("The answer includes this: "),
+        "must_not_include": worded("The answer does not include this: ", negate=True),
+        "expected_output_characteristics": worded("The answer has this: "),
+        "must_do": worded("The answer does this: "),
+        "must_avoid": worded("The answer avoids this: ", negate=True),
+        "must_not must_not_have must_not_do failure_conditions anti_expectations fail": worded(
+            "The answer does not do this: ", negate=True
+        ),
+        "must_contain expected_output_contains": searched("contains"),
+        "must_not_contain": searched("not_contains"),
+        "required_regex": searched("regex"),
+        "forbidden_regex": searched("not_regex"),
+        "ground_truth": worded("The answer agrees with this reference: "),
+        "context": Reader("text before the question, or files", _context),
+        "files": keys.FILES,
+        "workspace|fixture|fixtures": keys.WORKSPACE,
+        "setup": keys.SETUP,
+        "max_turns": keys.MAX_TURNS,
+        "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
+        "expected_script": keys.RAN_SCRIPT,
+        "expected_references": keys.OPENED_FILES,
+        "expected_test": keys.needs_agent("runs no scripts"),
+        "graders|validators|deterministic_assertions": keys.needs_agent(
+            "leaves nothing for commands to look at"
+        ),
+        "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
+        "reject_tools": keys.REJECTED_TOOLS,
+        "tool_assertions": keys.needs_agent("calls no tools"),
+        "tools": keys.lacks("tools"),
+        "cmd": keys.lacks("commands"),
+        "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.lacks(
+            "further turns"
+        ),
+        "environment": keys.lacks("workspace"),
+        "trajectory": Reader("`skill_triggered`", _trajectory),
+    }
+)
 
 
-class EvalCase(trigger_lists.Query):
-    """A question with what an answer must be, or with which skill should be chosen."""
-
-    type: _Kind = NOTHING
-    kind: _Kind = NOTHING
-    category: _Kind = NOTHING
-    assertions: Assertions = ()
-    assert_: Assertions = ()
-    expectations: Assertions = ()
-    expected_behavior: Assertions = ()
-    expected_behaviors: Assertions = ()
-    checks: Assertions = ()
-    acceptance: Assertions = ()
-    acceptance_criteria: Assertions = ()
-    rubric: Assertions = ()
-    criteria: Assertions = ()
-    must: Assertions = ()
-    must_have: Assertions = ()
-    expected_output: ExpectedAnswer = NOTHING
-    expected: ExpectedAnswer = NOTHING
-    expect: ExpectedAnswer = NOTHING
-    must_include: Annotated[Draft, Stated("The answer includes this: ")] = NOTHING
-    must_not_include: Annotated[Draft, NotStated("The answer does not include this: ")] = NOTHING
-    expected_output_characteristics: Annotated[Draft, Stated("The answer has this: ")] = NOTHING
-    must_do: Annotated[Draft, Stated("The answer does this: ")] = NOTHING
-    must_avoid: Annotated[Draft, NotStated("The answer avoids this: ")] = NOTHING
-    must_not: Annotated[Draft, _NOT_DONE] = NOTHING
-    must_not_have: Annotated[Draft, _NOT_DONE] = NOTHING
-    must_not_do: Annotated[Draft, _NOT_DONE] = NOTHING
-    failure_conditions: Annotated[Draft, _NOT_DONE] = NOTHING
-    anti_expectations: Annotated[Draft, _NOT_DONE] = NOTHING
-    fail: Annotated[Draft, _NOT_DONE] = NOTHING
-    must_contain: Annotated[tuple[Draft, ...], Searched("contains")] = ()
-    expected_output_contains: Annotated[tuple[Draft, ...], Searched("contains")] = ()
-    must_not_contain: Annotated[tuple[Draft, ...], Searched("not_contains")] = ()
-    required_regex: Annotated[tuple[Draft, ...], Searched("regex")] = ()
-    forbidden_regex: Annotated[tuple[Draft, ...], Searched("not_regex")] = ()
-    ground_truth: Annotated[Draft, Stated("The answer agrees with this reference: ")] = NOTHING
-    context: Annotated[Draft, Reads(_context, "text before the question, or files")] = NOTHING
-    files: Files = NOTHING
-    workspace: Workspace = keys("workspace", "fixture", "fixtures")
-    setup: Setup = NOTHING
-    max_turns: MaxTurns = NOTHING
-    expected_files: LeftFiles = keys("expected_files", "expected_artifacts", "required_artifacts",
-                                     "output_files")  # fmt: skip
-    expected_script: RanScript = NOTHING
-    expected_references: OpenedFiles = NOTHING
-    expected_test: Annotated[Draft, NeedsAgent("runs no scripts")] = NOTHING
-    graders: Annotated[Draft, NeedsAgent("leaves nothing for commands to look at")] = keys(
-        "graders", "validators", "deterministic_assertions"
-    )
-    expected_tools: CalledTools = keys("expected_tools", "expected_tool", "expect_tools")
-    reject_tools: RejectedTools = NOTHING
-    tool_assertions: Annotated[Draft, NeedsAgent("calls no tools")] = NOTHING
-    tools: Annotated[Draft, Lacks("tools")] = NOTHING
-    cmd: Annotated[Draft, Lacks("commands")] = NOTHING
-    turns: Annotated[Draft, Lacks("further turns")] = keys(
-        "turns", "messages", "conversation", "query_flow", "prompt_sequence", "steps", "history"
-    )
-    environment: Annotated[Draft, Lacks("workspace")] = NOTHING
-    trajectory: Annotated[Draft, Reads(_trajectory, "`skill_triggered`")] = NOTHING
-
-    @model_validator(mode="before")
-    @classmethod
-    def _merge_prompt(cls, value: Any) -> Any:
-        """Merge the keys of a prompt that is an object into its case."""
-        key = next((key for key in trigger_lists.PROMPTS if key in value), None)
-        if key is None or not isinstance(value[key], dict):
-            return value
-        return {**value[key], **{other: value[other] for other in value if other != key}}
-
-
-def find(value: Any) -> list[Entry]:
+def _find(value: Any) -> list[Entry]:
     """Return the cases of every part of a document, or the document if it is a case."""
     if isinstance(value, list):
-        return [Entry((index,), case) for index, case in enumerate(value)]
-    if not isinstance(value, dict):
-        return []
-    entries = []
-    for key, part in value.items():
+        return [Entry(path, _flat(case)) for path, case in listed(value)]
+    entries: list[Entry] = []
+    for key, part in value.items() if isinstance(value, dict) else ():
         if found := trigger_lists.sets_in(key, part):
             entries += found
-        elif isinstance(part, list) and (key in _CASES or _all_ask(part)):
-            entries += [Entry((key, index), case) for index, case in enumerate(part)]
-    return entries or ([Entry((), value)] if _asks(value) else [])
-
-
-def _all_ask(value: list[Any]) -> bool:
-    return bool(value) and all(map(_asks, value))
+        elif isinstance(part, list) and (key in _CASES or (part and all(map(_asks, part)))):
+            entries += [Entry(path, _flat(case)) for path, case in listed(value, key)]
+    return entries or ([Entry((), _flat(value))] if _asks(value) else [])
 
 
 def _asks(value: object) -> bool:
     return isinstance(value, dict) and any(key in value for key in trigger_lists.PROMPTS[:-1])
+
+
+def _flat(case: Any) -> Any:
+    """Return a case whose prompt is an object with the keys of that object as its own."""
+    given: Mapping[str, Any] = case if isinstance(case, dict) else {}
+    key = next((key for key in trigger_lists.PROMPTS if key in given), None)
+    if key is None or not isinstance(given[key], dict):
+        return case
+    return {**given[key], **{other: given[other] for other in given if other != key}}
 
 
 ADAPTER = Adapter(
@@ -200,20 +145,7 @@ ADAPTER = Adapter(
         "*{routing,activation}*.{json,jsonl,yaml,yml}",
         "{evaluations,evals/cases}/*.{json,jsonl,yaml,yml}",
     ),
-    find=find,
-    shape=EvalCase,
+    find=_find,
+    shape=_SHAPE,
     skill=trigger_lists.skill_at_top,
-    example="""\
-{
-  "skill_name": "csv",
-  "evals": [
-    {
-      "id": 1,
-      "prompt": "Which columns are empty?",
-      "files": ["evals/files/x.csv"],
-      "assertions": ["Names the column price."]
-    }
-  ]
-}
-""",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pytest_upskill.cases.adapters.draft import left_out
 from pytest_upskill.checks.text import pattern_problem
 
 _TOKEN = re.compile(
@@ -41,7 +42,7 @@ def python_pattern(pattern: str, flags: str = "") -> str:
         flags: JavaScript's flags.
 
     Raises:
-        ValueError: Python cannot express it; the message says why.
+        Flaw: Python cannot express it.
     """
     inline = _FLAGS.match(pattern)
     given = flags + (inline[1] if inline else "")
@@ -49,7 +50,7 @@ def python_pattern(pattern: str, flags: str = "") -> str:
     converted = _converted(pattern[inline.end() if inline else 0 :], multiline="m" in kept)
     full = f"(?{kept}){converted}" if kept else converted
     if problem := pattern_problem(full):
-        raise ValueError(f"pattern {pattern[:40]!r} is not a Python regular expression: {problem}")
+        raise left_out(f"pattern {pattern[:40]!r} is not a Python regular expression: {problem}")
     return full
 
 

@@ -7,106 +7,107 @@ https://code.claude.com/docs/en/plugin-evals.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape
+from pytest_upskill.cases.adapters import keys, make
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
 from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.fields import MaxTurns, Name, Prompt, Tags
-from pytest_upskill.cases.adapters.graders import (
-    RUBRIC,
-    Grader,
-    call_of,
-    called,
-    file_exists,
-    files_gone,
-    in_file,
-    judged,
-    patterns,
-)
+from pytest_upskill.cases.adapters.documents import object_in
+from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
 from pytest_upskill.cases.adapters.patterns import python_pattern
-from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.source.text import parse_markdown
-from pytest_upskill.cases.source.yaml import parse_yaml
+from pytest_upskill.cases.source.document import shown
+from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolOrder
 
 _ABSENT = frozenset({"not_contains", "count:0"})
-_TYPES = "regex, llm, file_exists, tool_used or tool_order"
 
 
-class _PluginGrader(Grader):
-    measured = (
-        "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
-        "left out: graders of one arm, of the trace, `baseline`, `count:N`"
-    )
-    name: str = ""
-    arm: str = ""
-    pattern: Any = None
-    flags: str = ""
-    match: str = "contains"
-    target: Any = "last_message"
-    criteria: Any = None
-    focus: Any = "last_message"
-    tool: str = ""
-    input_match: str = ""
-    min: int | None = None
-    max: int | None = None
-    before: Any = None
-    after: Any = None
-    path: Any = None
-    exists: bool = True
+def _regex(grader: make.Given) -> Sequence[AnyCheck]:
+    match, target = grader.get("match", "contains"), grader.get("target", "last_message")
+    if match not in {"contains", *_ABSENT}:
+        raise left_out(f"{match!r} is not counted")
+    flags = str(grader.get("flags") or "")
+    found = make.patterns(grader.get("pattern"), flags=flags, negate=match in _ABSENT)
+    if isinstance(target, dict):
+        return make.in_file(target.get("path"), found)
+    if target != "last_message":
+        raise left_out(f"its target is {target!r}, not the answer or a file")
+    return found
 
-    def read(self) -> Draft:
-        if self.type == "tool_used" and self.tool == "Skill":
-            return self._skill_used()
-        if self.arm == "with-only":
-            raise ValueError("an indicator of the arm with the plugin, outside the score")
-        match self.type:
-            case "regex":
-                return self._found()
-            case "llm" if self.focus == "last_message":
-                return Draft(checks=judged(self.criteria, prefix=RUBRIC))
-            case "llm":
-                raise ValueError("its judge looks at more than the answer")
-            case "file_exists":
-                return Draft(checks=(file_exists if self.exists else files_gone)(self.path))
-            case "tool_used":
-                least = int(self.max != 0) if self.min is None else self.min
-                used = called((self.tool,), self.input_match, least=least, most=self.max)
-                return Draft(checks=(used,))
-            case "tool_order":
-                return Draft(checks=(ToolOrder(calls=(_call(self.before), _call(self.after))),))
-            case "baseline":
-                raise ValueError("the answer is not compared with another")
-        raise ValueError(f"no such type of grader: write {_TYPES}")
 
-    def _found(self) -> Draft:
-        if self.match not in {"contains", *_ABSENT}:
-            raise ValueError(f"{self.match!r} is not counted")
-        found = patterns(self.pattern, flags=self.flags, negate=self.match in _ABSENT)
-        if isinstance(self.target, dict):
-            return Draft(checks=in_file(self.target.get("path"), found))
-        if self.target != "last_message":
-            raise ValueError(f"its target is {self.target!r}, not the answer or a file")
-        return Draft(checks=found)
+def _llm(grader: make.Given) -> Sequence[AnyCheck]:
+    if grader.get("focus", "last_message") != "last_message":
+        raise left_out("its judge looks at more than the answer")
+    return make.judged(grader.get("criteria"), prefix=make.RUBRIC)
 
-    def _skill_used(self) -> Draft:
-        names = _skills_called(self.input_match)
-        if self.max != 0:
-            return Draft(choice=Choice(expected=names) if names else _SHOULD)
-        return Draft(skills=names[:1], choice=Choice(forbidden=names) if names else _SHOULD_NOT)
+
+def _file_exists(grader: make.Given) -> Sequence[AnyCheck]:
+    return (make.file_exists if grader.get("exists", True) else make.files_gone)(grader.get("path"))
+
+
+def _tool_used(grader: make.Given) -> Draft:
+    tool, pattern = str(grader.get("tool")), str(grader.get("input_match") or "")
+    least, most = (_count(grader.get(key)) for key in ("min", "max"))
+    if tool == "Skill":
+        return _skill_used(pattern, should=most != 0)
+    if least is None:
+        least = int(most != 0)
+    return _counted(
+        make.checking(lambda _: [make.called((tool,), pattern, least=least, most=most)])
+    )(grader)
+
+
+def _skill_used(pattern: str, *, should: bool) -> Draft:
+    names = _skills_called(pattern)
+    if not names:
+        return Draft(choice=Choice(should=frozenset({should})))
+    if should:
+        return Draft(choice=Choice(expected=names))
+    return Draft(skills=names[:1], choice=Choice(forbidden=names))
+
+
+def _count(value: object) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    raise Flaw(f"'min' and 'max' must be whole numbers, got {shown(value)}")
+
+
+def _tool_order(grader: make.Given) -> Sequence[AnyCheck]:
+    return [ToolOrder(calls=(_call(grader.get("before")), _call(grader.get("after"))))]
 
 
 def _call(value: Any) -> CallOf:
     given = value if isinstance(value, dict) else {"tool": value}
-    return call_of((str(given.get("tool")),), str(given.get("input_match") or ""))
+    return make.call_of((str(given.get("tool")),), str(given.get("input_match") or ""))
 
 
-_SHOULD, _SHOULD_NOT = (Choice(should=frozenset({each})) for each in (True, False))
+def _counted(read: Callable[[make.Given], Draft]) -> Callable[[make.Given], Draft]:
+    """Return how graders are read that may be indicators of one arm."""
+
+    def read_both(grader: make.Given) -> Draft:
+        if grader.get("arm") == "with-only":
+            raise left_out("an indicator of the arm with the plugin, outside the score")
+        return read(grader)
+
+    return read_both
+
+
+_GRADERS = make.graders(
+    "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
+    "left out: graders of one arm, of the trace, `baseline`, `count:N`",
+    {
+        "regex": _counted(make.checking(_regex)),
+        "llm": _counted(make.checking(_llm)),
+        "file_exists": _counted(make.checking(_file_exists)),
+        "tool_used": _tool_used,
+        "tool_order": _counted(make.checking(_tool_order)),
+        "baseline": make.unmeasured("the answer is not compared with another"),
+    },
+    is_complete=True,
+)
 
 
 def _skills_called(pattern: str) -> tuple[str, ...]:
@@ -121,33 +122,29 @@ def _skills_called(pattern: str) -> tuple[str, ...]:
     )
 
 
-class _Execution(Shape):
-    prompt: Prompt = NOTHING
-    max_turns: MaxTurns = NOTHING
-
-
 def _context(value: object) -> Draft:
-    given = value if isinstance(value, dict) else {}
-    skips = ["a single answer continues no session"] if given.get("history_file") else []
+    given = an_object(value)
+    if given.get("history_file"):
+        raise Flaw("a single answer continues no session", Weight.SKIPPED)
     script = str(given.get("scaffold_script") or "")
     return Draft(
-        files=tuple(map(str, given.get("add_dirs") or ())),
+        files=tuple(map(str, as_list(given.get("add_dirs")))),
         copies=((script, script),) if script else (),
         commands=(f"bash {quote(script)} && rm {quote(script)}",) if script else (),
-        skips=tuple(skips),
     )
 
 
-class PluginCase(Shape):
-    """A case: the frontmatter and the text of its prompt, its ``case.yaml`` and its graders."""
-
-    name: Name = NOTHING
-    body: Prompt = NOTHING
-    execution: _Execution = _Execution()
-    max_turns: MaxTurns = NOTHING
-    context: Annotated[Draft, Reads(_context, "folders of input files")] = NOTHING
-    graders: tuple[_PluginGrader, ...] = ()
-    tags: Tags = NOTHING
+_SHAPE = Shape(
+    {
+        "name": keys.NAME,
+        "body": keys.PROMPT,
+        "execution": Shape({"prompt": keys.PROMPT, "max_turns": keys.MAX_TURNS}),
+        "max_turns": keys.MAX_TURNS,
+        "context": Reader("folders of input files", _context),
+        "graders": _GRADERS,
+        "tags": keys.TAGS,
+    }
+)
 
 
 _BODIES = {"llm": "criteria", "baseline": "criteria", "regex": "pattern"}
@@ -156,19 +153,15 @@ _BODIES = {"llm": "criteria", "baseline": "criteria", "regex": "pattern"}
 
 def _beside(path: Path) -> Mapping[str, Any]:
     """Return what else the folder of a case has: its name, its ``case.yaml`` and its graders."""
-    given: dict[str, Any] = {"name": path.parent.name}
-    with suppress(BadFile, OSError):
-        case = parse_yaml(read_text(path.with_name("case.yaml"))).value
-        given |= case if isinstance(case, dict) else {}
-    graders = [*given.get("graders", ())]
+    given = {"name": path.parent.name, **object_in(path.with_name("case.yaml"))}
+    found = []
     for file in sorted(path.parent.glob("graders/*.md")):
-        with suppress(BadFile, OSError):
-            value = parse_markdown(read_text(file)).value
-            body, kind = value.pop("body"), value.get("type")
+        grader = dict(object_in(file))
+        body, kind = grader.pop("body"), grader.get("type")
+        if kind:  # else it is another text, such as a README
             stands_for = {_BODIES[kind]: body} if body and kind in _BODIES else {}
-            if kind:
-                graders.append({"name": file.stem, **stands_for, **value})
-    return {**given, "graders": graders}
+            found.append({**stands_for, **grader})
+    return {**given, "graders": [*as_list(given.get("graders")), *found]}
 
 
 def _find(value: Any) -> list[Entry]:
@@ -181,14 +174,7 @@ ADAPTER = Adapter(
     about="https://code.claude.com/docs/en/plugin-evals, Claude Code 2.1.330",
     places=("{*evals,*eval}/**/prompt*.md", "{*evals,*eval}/**/case*.yaml"),
     find=_find,
-    shape=PluginCase,
+    shape=_SHAPE,
     is_folder=True,
     beside=_beside,
-    example="""\
----
-tags: [columns]
-max_turns: 10
----
-Which column has missing values?
-""",
 )

@@ -7,137 +7,170 @@ version 0.123), and configurations beside skills in public repositories.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from typing import Annotated, Any
+from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape, keys
-from pytest_upskill.cases.adapters.choice import Choice, choice_of
-from pytest_upskill.cases.adapters.fields import Name, Prompt, Skill
-from pytest_upskill.cases.adapters.graders import (
-    BUDGET,
-    NOT_CHECKED,
-    RUBRIC,
-    Grader,
-    judged,
-    literals,
-    patterns,
-)
+from pytest_upskill.cases.adapters import keys, make
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
+from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of
+from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.trigger_lists import PROMPTS
+from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.structure import JsonSchema
 
-_LITERAL = re.compile(r"(?P<fold>i)?contains(?:-(?P<which>any|all))?")
-_JUDGED = {
-    "llm-rubric": RUBRIC,
-    "g-eval": RUBRIC,
-    "model-graded-closedqa": RUBRIC,
-    "factuality": "The answer agrees with this reference: ",
-    "model-graded-factuality": "The answer agrees with this reference: ",
-    "answer-relevance": "The answer is relevant to the question: ",
-}
-_BUDGETS = frozenset({"latency", "cost", "perplexity", "perplexity-score", "word-count"})
-_SCRIPTS = frozenset({"javascript", "python", "ruby", "webhook"})
+_REFERENCE = "The answer agrees with this reference: "
 
 
-class Assertion(Grader):
-    """An assertion; a type that begins with ``not-`` is the opposite."""
+def _is_negated(grader: make.Given) -> bool:
+    return bool(grader["type"].startswith("not-"))
 
-    measured = (
-        "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric` and "
-        "the like are for a judge; left out: scripts, costs, similarity, traces"
+
+def _contains(grader: make.Given) -> Sequence[AnyCheck]:
+    kind, value = grader["type"].removeprefix("not-"), grader.get("value")
+    negate, which = _is_negated(grader), kind.partition("-")[2]
+    if negate and which == "all":
+        raise left_out("one missing text is enough, which no check here can say")
+    if which and isinstance(value, str):
+        value = [text.strip() for text in value.split(",")]
+    return make.literals(
+        value, ignore_case=kind.startswith("i"), negate=negate, any_of=which == "any"
     )
-    value: Any = None
-    assert_: tuple[Assertion, ...] = ()
-    threshold: Any = None
-    routes: bool = False
-    """Whether the answer is the name of a skill, as in tests of routing."""
-
-    def read(self) -> Draft:
-        """See `Grader.read`."""
-        negate, kind = self.type.startswith("not-"), self.type.removeprefix("not-")
-        if isinstance(self.value, str) and self.value.startswith("file://"):
-            raise ValueError(f"{self.value} is not read")
-        if kind == "assert-set" and self.threshold is None:
-            return sum((each.draft() for each in self.assert_), NOTHING)
-        if kind == "skill-used":
-            return self._skill_used(negate=negate)
-        if kind == "equals" and self.routes:
-            return Draft(choice=choice_of(self.value))
-        if kind in _JUDGED and not negate:
-            return Draft(checks=judged(self.value, prefix=_JUDGED[kind]))
-        return Draft(checks=self._checks(kind, negate=negate))
-
-    def _checks(self, kind: str, *, negate: bool) -> tuple[AnyCheck, ...]:
-        if found := _LITERAL.fullmatch(kind):
-            if negate and found["which"] == "all":
-                raise ValueError("one missing text is enough, which no check here can say")
-            value = self.value
-            if found["which"] and isinstance(value, str):
-                value = [text.strip() for text in value.split(",")]
-            return literals(
-                value, ignore_case=bool(found["fold"]), negate=negate,
-                any_of=found["which"] == "any",
-            )  # fmt: skip
-        text = re.escape(str(self.value))
-        match kind:
-            case "regex":
-                return patterns(self.value, negate=negate)
-            case "equals" if not isinstance(self.value, dict):
-                return patterns(rf"\A{text}\z", negate=negate)
-            case "starts-with":
-                return patterns(rf"\A{text}", negate=negate)
-            case "ends-with":
-                return patterns(rf"{text}\z", negate=negate)
-            case "is-json" | "contains-json" if not negate:
-                return (JsonSchema(schema=self.value if isinstance(self.value, dict) else {}),)
-        raise ValueError(_why_not(kind))
-
-    def _skill_used(self, *, negate: bool) -> Draft:
-        value = self.value
-        if isinstance(value, dict):
-            negate = negate or value.get("max") == 0
-            value = value.get("name")
-        names = tuple(value) if isinstance(value, list) else (value,)
-        if not all(isinstance(name, str) for name in names):
-            raise ValueError("names no skill")
-        return Draft(choice=Choice(forbidden=names) if negate else Choice(expected=names))
 
 
-def _why_not(kind: str) -> str:
-    if kind in _BUDGETS:
-        return BUDGET
-    if kind in _SCRIPTS:
-        return "its script is not run"
-    return NOT_CHECKED if kind.startswith(("trajectory", "tool", "trace")) else "is not known"
+def _matches(template: str) -> Callable[[make.Given], Sequence[AnyCheck]]:
+    """Return how an assertion is read that is a pattern with its text."""
+
+    def checks_of(grader: make.Given) -> Sequence[AnyCheck]:
+        value = grader.get("value")
+        if not isinstance(value, str | int | float):
+            raise left_out(f"{shown(value)} is not a text")
+        return make.patterns(template.format(re.escape(str(value))), negate=_is_negated(grader))
+
+    return checks_of
+
+
+def _equals(grader: make.Given) -> Draft:
+    if not grader.get("routes"):
+        return make.checking(_matches(r"\A{}\z"))(grader)
+    try:
+        return Draft(choice=choice_of(grader.get("value")))
+    except Unclear as error:
+        raise Flaw(str(error)) from None
+
+
+def _is_json(grader: make.Given) -> Sequence[AnyCheck]:
+    if _is_negated(grader):
+        raise left_out(make.NOT_CHECKED)
+    value = grader.get("value")
+    return [JsonSchema(schema=value if isinstance(value, dict) else {})]
+
+
+def _judged(prefix: str) -> Callable[[make.Given], Sequence[AnyCheck]]:
+    def checks_of(grader: make.Given) -> Sequence[AnyCheck]:
+        if _is_negated(grader):
+            raise left_out("what a judge must deny is not asked")
+        return make.judged(grader.get("value"), prefix=prefix)
+
+    return checks_of
+
+
+def _skill_used(grader: make.Given) -> Draft:
+    value, negate = grader.get("value"), _is_negated(grader)
+    if isinstance(value, dict):
+        negate = negate or value.get("max") == 0
+        value = value.get("name")
+    names = tuple(as_list(value))
+    if not names or not all(isinstance(name, str) for name in names):
+        raise Flaw("names no skill")
+    return Draft(choice=Choice(forbidden=names) if negate else Choice(expected=names))
+
+
+def _set(grader: make.Given) -> Draft:
+    if grader.get("threshold") is not None:
+        raise left_out("a part of its assertions is enough, which no check here can say")
+    return _ASSERTIONS.read(grader.get("assert"))
+
+
+def _of_file(read: Callable[[make.Given], Draft]) -> Callable[[make.Given], Draft]:
+    def read_value(grader: make.Given) -> Draft:
+        value = grader.get("value")
+        if isinstance(value, str) and value.startswith("file://"):
+            raise left_out(f"{value} is not read")
+        return read(grader)
+
+    return read_value
+
+
+_BASE: Mapping[str, Callable[[make.Given], Draft]] = {
+    "contains icontains contains-any icontains-any contains-all icontains-all": make.checking(
+        _contains
+    ),
+    "regex": make.checking(lambda e: make.patterns(e.get("value"), negate=_is_negated(e))),
+    "equals": _equals,
+    "starts-with": make.checking(_matches(r"\A{}")),
+    "ends-with": make.checking(_matches(r"{}\z")),
+    "is-json contains-json": make.checking(_is_json),
+    "llm-rubric g-eval model-graded-closedqa": make.checking(_judged(make.RUBRIC)),
+    "factuality model-graded-factuality": make.checking(_judged(_REFERENCE)),
+    "answer-relevance": make.checking(_judged("The answer is relevant to the question: ")),
+    "skill-used": _skill_used,
+    "latency cost perplexity perplexity-score word-count": make.unmeasured(make.BUDGET),
+    "javascript python ruby webhook": make.unmeasured("its script is not run"),
+    "trajectory:goal-success trajectory:step-count trajectory:tool-args-match"
+    " trajectory:tool-sequence trajectory:tool-used trace-error-spans trace-span-count"
+    " trace-span-duration tool-call-f1 is-valid-function-call is-valid-openai-function-call"
+    " is-valid-openai-tools-call finish-reason guardrails": make.unmeasured(make.NOT_CHECKED),
+    "bleu classifier contains-html contains-sql contains-xml context-faithfulness context-recall"
+    " context-relevance conversation-relevance f-score gleu is-html is-refusal is-sql is-xml"
+    " levenshtein meteor moderation pi rouge-n search-rubric similar similar:cosine similar:dot"
+    " similar:euclidean": make.unmeasured("it is not measured here"),
+}
+"""The types of assertions; each has an opposite that begins with ``not-``."""
+
+_ASSERTIONS = make.graders(
+    "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric` and "
+    "the like are for a judge; left out: scripts, costs, similarity, traces",
+    {
+        **{
+            f"{prefix}{kind}": _of_file(read)
+            for kinds, read in _BASE.items()
+            for kind in kinds.split()
+            for prefix in ("", "not-")
+        },
+        "assert-set": _set,
+        "human max-score select-best": make.unmeasured("it is not measured here"),
+    },
+    is_complete=True,
+)
 
 
 def _unrendered(value: object) -> Draft:
-    return Draft(lacks=(str(value),))
+    raise Flaw(str(value), Weight.LACKS)
 
 
-class Test(Shape):
-    """A test, with its question written out; see `_written_out`."""
-
-    description: Name = keys("description", "id")
-    skill: Skill = NOTHING
-    prompt: Prompt = NOTHING
-    vars: Annotated[Draft, Reads(_unrendered, "values for the prompt")] = NOTHING
-    assert_: tuple[Assertion, ...] = ()
+_SHAPE = Shape(
+    {
+        "description|id": keys.NAME,
+        "skill": keys.SKILL,
+        "prompt": keys.PROMPT,
+        "vars": Reader("values for the prompt", _unrendered),
+        "assert": _ASSERTIONS,
+    }
+)
 
 
 def _find(value: Any) -> list[Entry]:
     """Return the tests of a configuration or of a file of tests, one for each prompt."""
-    config = value if isinstance(value, dict) else {"tests": value}
-    at = ("tests",) if config is value else ()
-    tests = config.get("tests")
+    config = value if isinstance(value, dict) else {}
     return [
-        Entry((*at, index), case)
-        for index, test in enumerate(tests if isinstance(tests, list) else ())
+        Entry(path, case)
+        for path, test in listed(value, *(["tests"] if config else []))
         if isinstance(test, dict) and ("vars" in test or "assert" in test)
         for case in _written_out(test, config)
     ]
@@ -145,19 +178,19 @@ def _find(value: Any) -> list[Entry]:
 
 def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Any]:
     """Yield a test once for each choice among the lists in its variables, without templates."""
-    default = _object(config.get("defaultTest"))
-    metadata = _object(test.get("metadata"))
+    default, metadata = _object(config.get("defaultTest")), _object(test.get("metadata"))
     routes = metadata.get("type") in {"trigger", "routing"}
-    given = {**(default.get("vars") or {}), **(test.get("vars") or {})}
+    given = {**_object(default.get("vars")), **_object(test.get("vars"))}
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     is_one = all(len(values) == 1 for values in lists)
     for values in product(*lists):
         chosen = dict(zip(given, values, strict=True))
-        assertions = [*(test.get("assert") or ()), *(default.get("assert") or ())]
+        assertions = [*as_list(test.get("assert")), *as_list(default.get("assert"))]
+        rendered = [_rendered(each, chosen) for each in assertions]
         case: dict[str, Any] = {
             **{key: test[key] for key in ("description", "id") if key in test and is_one},
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
-            "assert": [{**_rendered(each, chosen), "routes": routes} for each in assertions],
+            "assert": [e | {"routes": routes} if isinstance(e, dict) else e for e in rendered],
         }
         try:
             yield case | {"prompt": _prompt(config, chosen)}
@@ -207,13 +240,5 @@ ADAPTER = Adapter(
     about="https://www.promptfoo.dev/docs/configuration/, version 0.123",
     places=("*promptfoo*.{yaml,yml,json}", "*{tests,cases,routing}*.{yaml,yml}"),
     find=_find,
-    shape=Test,
-    example="""\
-prompts: ["{{question}}"]
-tests:
-  - vars: {question: Which column has missing values?}
-    assert:
-      - {type: icontains, value: price}
-      - {type: llm-rubric, value: Says how many are missing}
-""",
+    shape=_SHAPE,
 )

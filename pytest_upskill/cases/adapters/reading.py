@@ -1,58 +1,22 @@
-"""From a document to its cases: what an adapter reads, with ids, skills, files and problems."""
+"""From a document to what an adapter reads of it, and whether the document is of its tool."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import chain
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
-
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry
-from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, trigger_of
-from pytest_upskill.cases.skill import Case, Trigger, plain_name
-from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.document import (
-    BadFile,
-    Document,
-    JsonPath,
-    Problem,
-    shown,
-    translated,
-)
-from pytest_upskill.cases.source.files import Unreadable
-from pytest_upskill.cases.statements import MARK_KEY, with_marks
-from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.calls import ToolCalled
-from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
-from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import Check
-from pytest_upskill.project.messages import did_you_mean
-
-NAMES_NONE = "names no skill: add 'skill'"
-"""Why a case in a file for several skills cannot run."""
-
-_NO_SKILL = "no skill near this file is called {!r}"
-
-_UNREADABLE = "cannot be read"
-_NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
-_NO_PROMPT = "no prompt: add 'prompt'"
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry
+from pytest_upskill.cases.adapters.draft import Draft, Note, Weight
+from pytest_upskill.cases.source.document import Document, JsonPath, Problem
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
 """How keys of answers, and of files with answers, begin."""
 
 _OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
 """Keys of the skill's own files."""
-
-OTHER_KIND = (AttributeError, LookupError, TypeError, ValueError)
-"""What an adapter may raise for a value of a kind that its tool never writes there."""
-
-_PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
 
 _EXPECTATION = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
@@ -62,34 +26,13 @@ _EXPECTATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """A skill that cases belong to."""
-
-    folder: Path
-    names: Collection[str]
-    """Its own name and the name of its folder."""
-    read_files: Callable[[str], Sequence[WorkspaceFile]]
-    """Reads an input file or the files of a folder; raises Unreadable."""
-
-    def is_called(self, name: str) -> bool:
-        """Return whether a name means this skill, by `plain_name`."""
-        return plain_name(name) in map(plain_name, self.names)
-
-
-FindOwner = Callable[[str], Owner | None]
-"""Returns the skill with a given name, None if there is none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEntry:
     """A case of a document, as its adapter reads it."""
 
     entry: Entry
-    draft: Draft = NOTHING
+    draft: Draft
     unread: Sequence[str] = ()
     """Keys that the shape does not have, and that look like expectations."""
-    problems: Sequence[Problem] = ()
-    """Why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,20 +46,21 @@ class Reading:
     def fits(self, *, is_placed: bool) -> bool:
         """Return whether the file is of the adapter's tool.
 
+        A case with a wrong value is one of it, as long as it has a question and an expectation.
+
         Args:
             is_placed: Whether it is in a place for the tool's files; then less is enough.
         """
         drafts = [each.draft for each in self.entries]
-        asked = [
-            bool(draft.prompt and (draft.expects or (is_placed and draft.lacks)))
+        cases = [
+            bool(draft.prompt and (draft.expects or (is_placed and draft.whys(Weight.LACKS))))
             for draft in drafts
         ]
-        if self.adapter.every:
-            unknown = any(
-                each.unread or each.draft.skips or each.draft.left_out for each in self.entries
-            )
-            return bool(asked) and all(asked) and not unknown
-        return any(asked)
+        if not self.adapter.every:
+            return any(cases)
+        unmeasured = (Weight.LEFT_OUT, Weight.SKIPPED)
+        unknown = any(each.unread or each.draft.whys(*unmeasured) for each in self.entries)
+        return bool(cases) and all(cases) and not unknown
 
     @property
     def skill(self) -> str:
@@ -131,33 +75,59 @@ class Reading:
         expected = [name for draft in drafts if draft.choice for name in draft.choice.expected]
         return list(dict.fromkeys([*named, *expected]))
 
+    def mistakes(self, each: ReadEntry) -> list[Problem]:
+        """Return the mistakes in a case, with their places."""
+        return [self._problem(each, note) for note in each.draft.notes if note.is_mistake]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileCases:
-    """The cases of a case file."""
+    def _problem(self, each: ReadEntry, note: Note) -> Problem:
+        path = each.entry.path
+        for step in note.path:  # some are not in the document, such as keys of files beside it
+            path = (*path, step) if (*path, step) in self.document.offsets else path
+        return self.document.problem(path, note.what)
 
-    cases: Sequence[Case]
-    owners: Sequence[Owner]
-    """The skill of each case; empty if no skill is found for any case."""
-    warnings: Sequence[Problem]
-    """Parts that were not read but could matter."""
+    def left_out(self) -> Mapping[str, Sequence[ReadEntry]]:
+        """Return the cases from which checks are left out, by the reason."""
+        found: dict[str, list[ReadEntry]] = {}
+        for each in self.entries:
+            for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
+                found.setdefault(reason, []).append(each)
+        return found
+
+    def unread(self) -> Iterator[Problem]:
+        """Yield a problem for each unknown key that looks like an expectation, once per key."""
+        first = {key: each for each in reversed(self.entries) for key in each.unread}
+        paths = [(*each.entry.path, key) for key, each in first.items()]
+        for path in (
+            *sorted(paths, key=lambda path: self.document.offsets[path].key),
+            *self._unread_at_top(),
+        ):
+            yield self.document.problem(path, "is not read", key=True)
+
+    def _unread_at_top(self) -> Iterator[JsonPath]:
+        """Yield the keys beside the cases that look like expectations and hold objects or lists."""
+        value = self.document.value
+        paths = {each.entry.path[:1] for each in self.entries}
+        for key, part in value.items() if isinstance(value, dict) and () not in paths else ():
+            holds = part and isinstance(part, dict | list) and (key,) not in paths
+            if holds and ("trigger" in key or _EXPECTATION.search(key)):
+                yield (key,)
 
 
 def read_document(
     adapter: Adapter, document: Document, beside: Mapping[str, Any] = MappingProxyType({})
 ) -> Reading:
-    """Read the entries of a document by the shape of an adapter; problems are collected.
+    """Read the cases of a document by the shape of an adapter; mistakes are collected.
 
     Args:
         adapter: The adapter.
         document: The document.
         beside: Keys that other files add to each case.
     """
-    try:
-        found = [each for each in adapter.find(document.value) if each.path in document.offsets]
-    except OTHER_KIND:
-        found = []
-    entries = [_read(adapter, document, entry, beside) for entry in found]
+    entries = [
+        _read(adapter, document, entry, beside)
+        for entry in adapter.find(document.value)
+        if entry.path in document.offsets
+    ]
     return Reading(adapter=adapter, document=document, entries=entries)
 
 
@@ -165,305 +135,17 @@ def _read(
     adapter: Adapter, document: Document, entry: Entry, beside: Mapping[str, Any]
 ) -> ReadEntry:
     if not isinstance(entry.value, dict):
-        what = f"must be an object, got {shown(entry.value)}"
-        return ReadEntry(entry=entry, problems=[document.problem(entry.path, what)])
-    try:
-        shape = adapter.shape.model_validate({**entry.value, **beside})
-    except ValidationError as error:
-        found = translated(document, error, at=entry.path)
-        name = str(entry.value.get("id") or entry.value.get("name") or "")
-        return ReadEntry(entry=entry, draft=Draft(name=name), problems=found)
+        return ReadEntry(entry=entry, draft=adapter.shape.read(entry.value))
     unread = [
         key
-        for key, value in (shape.model_extra or {}).items()
-        if value and _EXPECTATION.search(key) and (*entry.path, key) in document.offsets
+        for key, value in entry.value.items()
+        if value
+        and key not in adapter.shape.known
+        and _EXPECTATION.search(key)
+        and (*entry.path, key) in document.offsets
     ]
-    try:
-        return ReadEntry(entry=entry, draft=shape.draft(), unread=unread)
-    except OTHER_KIND:
-        what = f"a value is of another kind than in the files of {adapter.tool}"
-        return ReadEntry(entry=entry, problems=[document.problem(entry.path, what)])
-
-
-def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> FileCases:
-    """Make the cases of a case file.
-
-    An entry that cannot be read becomes a skipped case and a warning.
-
-    Args:
-        reading: What its adapter reads.
-        owner: The skill that the file belongs to; None if its cases name their skills.
-        find: Finds the skill that a case names.
-
-    Raises:
-        BadFile: No entry can be read; it lists all problems.
-    """
-    document, entries = reading.document, reading.entries
-    flaws, other_flaws = _split_flaws(document, [each.entry for each in entries])
-    ids = case_ids([(each.draft.name, each.draft.prompt, _content(each)) for each in entries])
-    cases: list[Case] = []
-    owners: list[Owner | None] = []
-    problems: list[Problem] = []
-    for each, name in zip(entries, ids, strict=True):
-        case_owner, why_no_owner = _owner_of(each.draft, owner, find)
-        line, column = document.line_column(document.offsets[each.entry.path].value)
-        found = [*flaws[each.entry.path], *each.problems]
-        if not found:
-            try:
-                case = _case(each, case_owner, find, why_no_owner)
-            except ValueError as error:
-                found.append(document.problem((*each.entry.path, MARK_KEY), str(error)))
-            else:
-                case = replace(case, id=name, line=line, column=column)
-        if found:
-            why = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
-            case = Case(id=name, input="", checks=(), skip=f"{_UNREADABLE}: {why}", line=line)
-            problems += found
-        cases.append(case)
-        owners.append(case_owner)
-    if problems and all(case.skip and case.skip.startswith(_UNREADABLE) for case in cases):
-        raise BadFile(problems)
-    warnings = [
-        *other_flaws,
-        *(replace(each, what=f"{each.what} (the case is skipped)") for each in problems),
-        *_misspelled_keys(reading, cases),
-        *(replace(each, is_hint=True) for each in chain(_unread_keys(reading), _left_out(reading))),
-        *([] if cases else [Problem(what="contains no cases")]),
-    ]
-    any_owner = next(filter(None, owners), None)
-    return FileCases(
-        cases=tuple(cases),
-        owners=tuple(each or any_owner for each in owners) if any_owner else (),
-        warnings=tuple(warnings),
-    )
-
-
-def _content(each: ReadEntry) -> Mapping[str, Any]:
-    value = each.entry.value
-    return value if isinstance(value, dict) else {"": value}
-
-
-def _owner_of(
-    draft: Draft, file_owner: Owner | None, find: FindOwner
-) -> tuple[Owner | None, str | None]:
-    """Return the skill of a case, and why the case cannot run with it; None if it can."""
-    if (count := len(draft.skills)) > 1:
-        return file_owner, f"skill: it needs {count} skills at once, but each skill runs alone"
-    if file_owner and all(map(file_owner.is_called, draft.skills)):
-        return file_owner, None
-    if draft.skills:
-        (name,) = draft.skills
-        owner = find(name)
-        reason = None if owner else f"skill: {_NO_SKILL.format(name)}"
-        return owner or file_owner, reason
-    expected = draft.choice.expected if draft.choice else ()
-    found = next(filter(None, map(find, expected)), None)
-    reason = _NO_SKILL.format(expected[0]) if expected else NAMES_NONE
-    return found, None if found else reason
-
-
-def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: str | None) -> Case:
-    """Make a case, without its id and line, of what its adapter read.
-
-    Raises:
-        ValueError: It marks a statement that it does not have.
-    """
-    draft = each.draft
-    checks = draft.checks or draft.reference
-    case = with_marks(Case(id="", input="", checks=tuple(checks)), each.entry.value.get(MARK_KEY))
-    kept, stated = _without_choice(case.checks, owner, find)
-    skips = [*draft.skips, *draft.lacks, *filter(None, [case.skip])]
-    if draft.left_out and all(map(_is_negative, kept)):
-        kept = []
-        skips += [] if draft.choice else draft.left_out
-    trigger = None
-    implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
-    if choice := draft.choice or stated or implied:
-        try:
-            trigger = _trigger(choice, owner, find)
-        except Unclear as error:
-            skips.append(str(error))
-    if why_no_owner and not (trigger and trigger.nothing):
-        skips, trigger = [why_no_owner], None
-    if not kept and not draft.process and trigger is None:
-        skips.append(_NOTHING_TO_CHECK)
-    if not draft.prompt:
-        skips.append(_NO_PROMPT)
-    files, why_no_files = _input_files(draft, owner)
-    workspace, why_no_workspace = _workspace(draft, owner)
-    skips += [*why_no_files, *why_no_workspace]
-    case = replace(
-        case,
-        input="\n\n".join(filter(None, (draft.context, _prompt(draft, owner)))),
-        checks=tuple(kept),
-        files=files,
-        process=draft.process,
-        workspace=workspace,
-        setup=Setup(git=draft.git, commands=draft.commands),
-        tags=draft.tags,
-        skip=skips[0] if skips else None,
-        trigger=trigger if draft.prompt else None,
-    )
-    # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
-    return replace(case, max_turns=draft.max_turns) if case.agent_key else case
-
-
-def _is_negative(check: AnyCheck) -> bool:
-    inner = check.check if isinstance(check, InFile) else check
-    if isinstance(inner, ToolCalled):
-        return not inner.least
-    return isinstance(inner, Check) and inner.is_negative
-
-
-def _without_choice(
-    checks: Sequence[AnyCheck], owner: Owner | None, find: FindOwner
-) -> tuple[list[AnyCheck], Choice]:
-    """Return checks without the statements that are only about the choice of a skill, and these.
-
-    No answer can show what they state.
-    """
-
-    def is_skill(name: str) -> bool:
-        return (owner is not None and owner.is_called(name)) or find(name) is not None
-
-    kept: list[AnyCheck] = []
-    stated = Choice()
-    for check in checks:
-        choice = choice_in(check.statement, is_skill) if isinstance(check, Judge) else None
-        if choice is None:
-            kept.append(check)
-        else:
-            stated |= choice
-    return kept, stated
-
-
-def _trigger(choice: Choice, owner: Owner | None, find: FindOwner) -> Trigger | None:
-    names = owner.names if owner else ()
-    trigger = trigger_of(choice, names, lambda name: find(name) is not None)
-    if owner is None and trigger == Trigger(should=False):
-        # It names no skill because none should be chosen: it tests any skill of the file.
-        return Trigger(should=False, nothing=True)
-    return trigger
-
-
-def _prompt(draft: Draft, owner: Owner | None) -> str:
-    """Return the prompt, from its file if the case names one."""
-    if owner and _PROMPT_FILE.fullmatch(draft.prompt):
-        with suppress(Unreadable, OSError):
-            (file,) = owner.read_files(draft.prompt)
-            if not file.binary and file.text.strip():
-                return file.text.strip()
-    return draft.prompt
-
-
-def _input_files(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
-    """Return the files of the question, and why the case is skipped if some cannot be read."""
-    files = [*draft.inputs]
-    skips = []
-    for given in draft.files if owner else ():
-        assert owner is not None
-        shown, name = given if isinstance(given, tuple) else ("", given)
-        try:
-            read = owner.read_files(name)
-        except Unreadable as error:
-            skips.append(f"files: {error}")
-            continue
-        files += [replace(file, name=shown) for file in read] if shown and len(read) == 1 else read
-    return tuple({file.name: file for file in files}.values()), skips
-
-
-def _workspace(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
-    """Return what an agent finds besides them, and why some of it cannot be read."""
-    files = [*draft.workspace]
-    for name, source in draft.copies if owner else ():
-        assert owner is not None
-        plain = source.removeprefix("./").rstrip("/")
-        try:
-            found = owner.read_files(plain)
-        except (Unreadable, OSError) as error:
-            return (), [f"workspace: {error}"]
-        if not found:
-            why = "the arm without the skill must not get them: move them out of its folder"
-            return (), [f"workspace: {source!r} has only files of the skill, and {why}"]
-        for file in found:
-            inner = file.name.removeprefix("" if plain == "." else plain).strip("/")
-            place = "/".join(filter(None, (name, inner))) or PurePosixPath(plain).name
-            files.append(replace(file, name=place))
-    return tuple(files), []
-
-
-def _split_flaws(
-    document: Document, entries: Sequence[Entry]
-) -> tuple[Mapping[JsonPath, Sequence[Problem]], Sequence[Problem]]:
-    """Return the flaws inside each case, by the path of the case, and the other flaws.
-
-    Raises:
-        BadFile: A flaw makes the list of cases ambiguous.
-    """
-    in_cases: dict[JsonPath, list[Problem]] = {entry.path: [] for entry in entries}
-    above_cases = {path[:steps] for path in in_cases for steps in range(len(path))}
-    others: list[Problem] = []
-    for path, problem in document.flaws:
-        starts = (path[:steps] for steps in range(len(path) + 1))
-        case = next((start for start in starts if start in in_cases), None)
-        if case is not None:
-            in_cases[case].append(problem)
-        elif path in above_cases:
-            raise BadFile([problem])
-        else:
-            others.append(problem)
-    return in_cases, others
-
-
-def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
-    """Yield a problem for each key that may be why a case lacks its question or its checks."""
-    known = reading.adapter.shape.known_keys()
-    for each, case in zip(reading.entries, cases, strict=True):
-        if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT):
-            for key in each.entry.value:
-                if key not in known and (hint := did_you_mean(key, sorted(known))):
-                    what = f"unknown key{hint} (the case is skipped)"
-                    yield reading.document.problem((*each.entry.path, key), what, key=True)
-
-
-def _unread_keys(reading: Reading) -> Iterator[Problem]:
-    """Yield a problem for each unknown key that looks like an expectation, once per key."""
-    seen: set[str] = set()
-    for each in reading.entries:
-        for key in each.unread:
-            if key not in seen:
-                seen.add(key)
-                path = (*each.entry.path, key)
-                yield reading.document.problem(path, "is not read", key=True)
-    for key in _keys_beside_cases(reading):
-        yield reading.document.problem((key,), "is not read", key=True)
-
-
-def _keys_beside_cases(reading: Reading) -> list[str]:
-    """Return the keys beside the cases that look like expectations and hold objects or lists."""
-    value = reading.document.value
-    paths = {each.entry.path[:1] for each in reading.entries}
-    if not isinstance(value, dict) or () in paths:
-        return []
-    return sorted(
-        key
-        for key, part in value.items()
-        if (key,) not in paths
-        and part
-        and isinstance(part, dict | list)
-        and ("trigger" in key or _EXPECTATION.search(key))
-    )
-
-
-def _left_out(reading: Reading) -> Iterator[Problem]:
-    """Yield a problem for each reason why checks are left out, with the number of their cases."""
-    places: dict[str, list[JsonPath]] = {}
-    for each in reading.entries:
-        for reason in dict.fromkeys(each.draft.left_out):
-            places.setdefault(reason, []).append(each.entry.path)
-    for reason, paths in places.items():
-        cases = f"{len(paths)} case{'s' * (len(paths) > 1)}"
-        yield reading.document.problem(paths[0], f"{reason} (left out of {cases})")
+    draft = adapter.shape.read({**entry.value, **beside})
+    return ReadEntry(entry=entry, draft=draft, unread=unread)
 
 
 def compared_files(document: Document) -> Sequence[str]:

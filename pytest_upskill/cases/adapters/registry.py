@@ -6,7 +6,7 @@ The same answer hides a file from models and agents; see `case_files.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
@@ -25,11 +25,9 @@ from pytest_upskill.cases.adapters import (
     yao,
 )
 from pytest_upskill.cases.adapters.adapter import Adapter, pattern_of
-from pytest_upskill.cases.adapters.reading import OTHER_KIND, Reading, read_document
-from pytest_upskill.cases.source.document import BadFile, Document, Problem
-from pytest_upskill.cases.source.json import parse_json, parse_json_lines
-from pytest_upskill.cases.source.text import parse_csv, parse_markdown
-from pytest_upskill.cases.source.yaml import parse_yaml
+from pytest_upskill.cases.adapters.documents import PARSERS
+from pytest_upskill.cases.adapters.reading import Reading, read_document
+from pytest_upskill.cases.source.document import BadFile, Problem
 
 ADAPTERS: tuple[Adapter, ...] = (
     yao.ADAPTER,
@@ -45,15 +43,6 @@ ADAPTERS: tuple[Adapter, ...] = (
     evals_json.ADAPTER,
 )
 """All adapters; the first that fits reads a file, so special shapes come before general ones."""
-
-PARSERS: Mapping[str, Callable[[str], Document]] = {
-    ".csv": parse_csv,
-    ".json": parse_json,
-    ".jsonl": parse_json_lines,
-    ".md": parse_markdown,
-    ".yaml": parse_yaml,
-    ".yml": parse_yaml,
-}
 
 
 def adapters_at(path: PurePath) -> list[Adapter]:
@@ -99,7 +88,7 @@ def read(
         adapters: The adapters to try after those that have a place for it.
 
     Raises:
-        BadFile: It has a syntax error.
+        BadFile: It has a syntax error, or a file beside it that belongs to its cases.
     """
     parse = PARSERS.get(suffix or path.suffix.lower())
     if parse is None:
@@ -109,19 +98,22 @@ def read(
     certain, name = None, path.as_posix()
     others = (adapter for adapter in adapters if adapter.reads(suffix or path.suffix.lower()))
     for adapter in dict.fromkeys((*placed, *others)):
-        reading = read_document(adapter, document, _beside(adapter, path))
-        if reading.fits(is_placed=adapter in placed):
+        is_placed = adapter in placed
+        reading = read_document(adapter, document, _beside(adapter, path, is_placed=is_placed))
+        if reading.fits(is_placed=is_placed):
             return reading
         if adapter.is_certain_place(name) and (reading.entries or _is_empty(document.value)):
             certain = reading
     return certain
 
 
-def _beside(adapter: Adapter, path: Path) -> Mapping[str, Any]:
-    """Return what other files add to a case; nothing if they are of another kind."""
+def _beside(adapter: Adapter, path: Path, *, is_placed: bool) -> Mapping[str, Any]:
+    """Return what other files add to a case; anywhere else these may be of another kind."""
     try:
         return adapter.beside(path)
-    except OTHER_KIND:
+    except BadFile:
+        if is_placed:
+            raise
         return {}
 
 
@@ -136,7 +128,7 @@ def unfit(path: Path, text: str) -> BadFile:
     placed = adapters_at(path) if parse else ()
     readings = [read_document(adapter, parse(text)) for adapter in placed if parse]
     if found := [
-        each for reading in readings for case in reading.entries for each in case.problems
+        each for reading in readings for case in reading.entries for each in reading.mistakes(case)
     ]:
         return BadFile(dict.fromkeys(found))
     tools = ", ".join(adapter.tool for adapter in ADAPTERS)

@@ -7,56 +7,48 @@ Read: https://docs.tessl.io/improving-your-skills/evaluate-skill-quality-using-s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import (
-    NOTHING,
-    Adapter,
-    Draft,
-    Reads,
-    Shape,
-    keys,
-    single,
-)
-from pytest_upskill.cases.adapters.fields import Name, Prompt
-from pytest_upskill.cases.adapters.graders import judged
-from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.source.json import parse_json
+from pytest_upskill.cases.adapters import keys, make
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
+from pytest_upskill.cases.adapters.documents import object_in
+from pytest_upskill.cases.adapters.draft import Draft, Flaw, as_list
 
 
 def _checklist(value: object) -> Draft:
-    criteria = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    criteria = as_list(value)
+    if not all(isinstance(each, dict) for each in criteria):
+        raise Flaw("must be a list of objects")
     texts = [str(each.get("description") or each.get("name") or "") for each in criteria]
-    return Draft(checks=judged(texts)) if any(texts) else NOTHING
+    return Draft(checks=make.judged(texts) if texts else ())
 
 
-class Scenario(Shape):
-    """A task with the criteria of its checklist."""
+_SHAPE = Shape(
+    {
+        "name": keys.NAME,
+        "body": keys.PROMPT,
+        "checklist": Reader("statements for a judge", _checklist),
+    }
+)
 
-    name: Name = NOTHING
-    prompt: Prompt = keys("body")
-    checklist: Annotated[Draft, Reads(_checklist, "statements for a judge")] = NOTHING
+
+def _find(value: Any) -> list[Entry]:
+    return [Entry((), value)] if isinstance(value, dict) else []
 
 
 def _beside(path: Path) -> Mapping[str, Any]:
     """Return the criteria beside a task."""
-    with suppress(BadFile, OSError):
-        criteria = parse_json(read_text(path.with_name("criteria.json"))).value
-        if isinstance(criteria, dict):
-            return {"name": path.parent.name, "checklist": criteria.get("checklist")}
-    return {}
+    criteria = object_in(path.with_name("criteria.json"))
+    return {"name": path.parent.name, "checklist": criteria.get("checklist")} if criteria else {}
 
 
 ADAPTER = Adapter(
     tool="tessl",
     about="https://docs.tessl.io/improving-your-skills/evaluate-skill-quality-using-scenarios",
     places=("evals/*/task*.md",),
-    find=single,
-    shape=Scenario,
+    find=_find,
+    shape=_SHAPE,
     is_folder=True,
     beside=_beside,
-    example="Which column has missing values?\n",
 )

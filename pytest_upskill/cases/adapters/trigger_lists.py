@@ -7,25 +7,17 @@ were collected from files in public repositories; `choice.py` has the words for 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape, keys
+from pytest_upskill.cases.adapters import keys
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, normalize, polarity
-from pytest_upskill.cases.adapters.fields import (
-    Acceptable,
-    Expected,
-    Forbidden,
-    Name,
-    Prompt,
-    Should,
-    Skill,
-    Tags,
-)
+from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight
 
-PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request", "text")
+PROMPTS = ["prompt", "input", "question", "query", "task", "instruction", "user_request", "text"]
 
-_SKILL = ("skill", "skill_name", "skill_under_test", "target_skill", "target_skills", "skills")
+_SKILL = "skill|skill_name|skill_under_test|target_skill|target_skills|skills"
 
 _SET = re.compile(
     r"(global_)?(should(?:_not)?_(?:trigger|activate|fire|load|use)|positive|negative"
@@ -44,130 +36,109 @@ _PART = re.compile(
 LISTS = ("queries", "trigger_evals", "triggers", "trigger_tests", "trigger_cases", "routing_cases")
 
 
-_ANY = re.compile(".+")
+def kind(meaning: str, *, only: str = ".+") -> Reader:
+    """Return how a word such as ``negative`` is read; any other word is about something else."""
+
+    def read(value: object) -> Draft:
+        if not isinstance(value, str) or not re.fullmatch(only, normalize(value)):
+            return NOTHING
+        try:
+            found = polarity(value)
+        except Unclear:
+            return NOTHING
+        return NOTHING if found is None else Draft(implied=Choice(should=frozenset({found})))
+
+    return Reader(meaning, read)
 
 
-def kind(value: object, only: re.Pattern[str] = _ANY) -> Draft:
-    """Read a word such as ``negative``; any other word is about something else."""
-    if not isinstance(value, str) or not only.fullmatch(normalize(value)):
-        return NOTHING
-    try:
-        meaning = polarity(value)
-    except Unclear:
-        return NOTHING
-    return NOTHING if meaning is None else Draft(implied=Choice(should=frozenset({meaning})))
+def _said(value: object) -> Draft:
+    """Read what is expected; what is more than a choice makes it another kind of file."""
+    found = keys.SHOULD.read(value)
+    if found.notes:
+        raise Flaw(found.notes[0].what, Weight.SKIPPED)
+    return found
 
 
-Kind = Annotated[Draft, Reads(kind, "the choice, where no other key says it")]
+QUERY: Mapping[str, Reader] = {
+    "|".join(PROMPTS): keys.PROMPT,
+    "id name eval_name slug title": keys.NAME,
+    _SKILL: keys.SKILL,
+    "should_trigger|should_activate|should_fire|expected_trigger|expect_activation|expect_trigger"
+    "|should_use|should_invoke|should_load": keys.SHOULD,
+    "expected_skill|expect_skill|expected_skills|expected_activation|expected_triggers"
+    "|preferred_skill|skills_expected_to_activate|expected_primary_skill"
+    "|expected_selected_skill": keys.EXPECTED_SKILL,
+    "acceptable_skills|acceptable_alternates": keys.ACCEPTABLE,
+    "forbidden_skills|must_not_activate": keys.FORBIDDEN,
+    "tags": keys.TAGS,
+}
+"""The keys of a query, with the skill that should be chosen."""
 
-
-class Query(Shape):
-    """A query, with the skill that should be chosen."""
-
-    prompt: Prompt = keys(*PROMPTS)
-    id: Name = NOTHING
-    name: Name = NOTHING
-    eval_name: Name = NOTHING
-    slug: Name = NOTHING
-    title: Name = NOTHING
-    skill: Skill = keys(*_SKILL)
-    should_trigger: Should = keys("should_trigger", "should_activate", "should_fire",
-                                  "expected_trigger", "expect_activation", "expect_trigger",
-                                  "should_use", "should_invoke", "should_load")  # fmt: skip
-    expected_skill: Expected = keys("expected_skill", "expect_skill", "expected_skills",
-                                    "expected_activation", "expected_triggers", "preferred_skill",
-                                    "skills_expected_to_activate", "expected_primary_skill",
-                                    "expected_selected_skill")  # fmt: skip
-    acceptable_skills: Acceptable = keys("acceptable_skills", "acceptable_alternates")
-    forbidden_skills: Forbidden = keys("forbidden_skills", "must_not_activate")
-    expected: Should = NOTHING
-    expect: Should = NOTHING
-    kind: Kind = NOTHING
-    type: Kind = NOTHING
-    category: Kind = NOTHING
-    label: Kind = NOTHING
-    polarity: Kind = NOTHING
-    tags: Tags = NOTHING
+_KIND = kind("the choice, where no other key says it")
+_SHAPE = Shape(
+    {
+        **QUERY,
+        "expected expect": Reader(keys.SHOULD.meaning, _said),
+        "kind type category label polarity": _KIND,
+    }
+)
 
 
 def sets_in(key: str, value: Any) -> list[Entry]:
     """Return the queries of the trigger set of a key, or of the sets in its object."""
-    if _is_set(key, value):
-        return _queries(key, value, ())
-    if not isinstance(value, dict):
-        return []
-    skill = {} if _PART.fullmatch(key) else {"skill": key}
-    return [
-        Entry(at, _with(case, skill))
-        for inner, part in value.items()
-        if _is_set(inner, part)
-        for at, case in _queries(inner, part, (key,))
-    ]
-
-
-def _is_set(key: str, value: object) -> bool:
-    return isinstance(value, list) and _SET.fullmatch(normalize(key)) is not None
-
-
-def _queries(key: str, queries: Sequence[Any], path: tuple[str, ...]) -> list[Entry]:
+    if isinstance(value, dict):
+        skill = {} if _PART.fullmatch(key) else {"skill": key}
+        return [
+            Entry((key, *at), {**skill, **case} if isinstance(case, dict) else case)
+            for inner, part in value.items()
+            if isinstance(part, list)
+            for at, case in sets_in(inner, part)
+        ]
     found = _SET.fullmatch(normalize(key))
-    assert found is not None
+    if not found or not isinstance(value, list):
+        return []
     shared: dict[str, Any] = {"should_trigger": polarity(found[2])}
     if found[1]:
         shared["expected_skill"] = None
-    return [
-        Entry(
-            (*path, key, index),
-            {"query": query, **shared} if isinstance(query, str) else _with(query, shared),
-        )
-        for index, query in enumerate(queries)
-    ]
+    return [Entry((key, index), _with(query, shared)) for index, query in enumerate(value)]
 
 
 def _with(query: Any, shared: Mapping[str, Any]) -> Any:
     """Add what the queries of a set share; such a query may repeat the choice in other words."""
+    if isinstance(query, str):
+        return {"query": query, **shared}
     if not isinstance(query, dict):
         return query
-    own = {key: value for key, value in query.items() if key not in {"expected", "expect"}}
-    return {**own, **shared} if "should_trigger" in shared else {**shared, **own}
+    return {key: query[key] for key in query if key not in {"expected", "expect"}} | dict(shared)
 
 
 def find(value: Any) -> list[Entry]:
     """Return the queries of a list, of a list below a key, or of trigger sets."""
     if isinstance(value, list):
         return [entry for index, case in enumerate(value) for entry in _of_item(index, case)]
-    if not isinstance(value, dict):
-        return []
     entries = []
-    for key, part in value.items():
-        if key in LISTS and isinstance(part, list):
-            entries += [Entry((key, index), case) for index, case in enumerate(part)]
+    for key, part in value.items() if isinstance(value, dict) else ():
+        entries += listed(value, key) if key in LISTS else []
         entries += sets_in(key, part)
     return entries
 
 
 def _of_item(index: int, case: Any) -> list[Entry]:
     """Return an item of a list: a query, or a skill with the queries that should trigger it."""
-    queries = case.get("queries") if isinstance(case, dict) else None
-    if not isinstance(queries, list) or "skill" not in case:
+    queries = listed(case, "queries")
+    if not queries or "skill" not in case:
         return [Entry((index,), case)]
     shared = {"skill": case["skill"], "should_trigger": True}
-    return [
-        Entry((index, "queries", at), {"query": text, **shared}) for at, text in enumerate(queries)
-    ]
+    return [Entry((index, *at), _with(text, shared)) for at, text in queries]
 
 
 def skill_at_top(value: Any) -> str:
     """Return the name of the skill that keys at the top of a file name, "" if there is none."""
-    if not isinstance(value, dict):
-        return ""
-    draft = _Top.model_validate(value).draft()
-    return draft.skills[0] if len(draft.skills) == 1 else ""
+    skills = _TOP.read(value).skills
+    return skills[0] if len(skills) == 1 else ""
 
 
-class _Top(Shape):
-    skill: Skill = keys(*_SKILL)
-
+_TOP = Shape({_SKILL: keys.SKILL})
 
 ADAPTER = Adapter(
     tool="trigger lists",
@@ -177,13 +148,7 @@ ADAPTER = Adapter(
         "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
     ),
     find=find,
-    shape=Query,
+    shape=_SHAPE,
     every=True,
     skill=skill_at_top,
-    example="""\
-[
-  {"query": "Merge these two tables", "should_trigger": true},
-  {"query": "What is the weather?", "should_trigger": false}
-]
-""",
 )

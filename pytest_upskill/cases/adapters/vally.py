@@ -8,171 +8,142 @@ azure-functions-skills.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from shlex import join
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Reads, Shape
+from pytest_upskill.cases.adapters import keys, make
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.fields import Name, NeedsAgent, Prompt
-from pytest_upskill.cases.adapters.graders import (
-    BUDGET,
-    BY_NAME,
-    NOT_CHECKED,
-    RUBRIC,
-    SHELL,
-    Grader,
-    called,
-    file_exists,
-    files_gone,
-    in_file,
-    judged,
-    literals,
-    not_called,
-    patterns,
-    tools_named,
-)
+from pytest_upskill.cases.adapters.draft import NOTHING, Draft, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
+from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.command import RunsCommand
-from pytest_upskill.checks.result import Check
-
-_OF_TEXT = ("contains", "not-contains", "matches", "not-matches")
-_HEALTH = ("completed", "exit-success", "error-count")
-"""Graders of the agent's session: trouble in one is missing data here."""
-_BUDGETS = ("wall-time", "tool-call-count", "token-usage", "turn-count")
-
-_Config = dict[str, Any]
 
 
-class _VallyGrader(Grader):
-    measured = (
-        "graders of the answer, files, commands and calls; `prompt` is for a judge, "
-        "`skill-invocation` a trigger; left out: budgets, arguments by name"
-    )
-    config: _Config = Field(default_factory=dict)
-
-    def read(self) -> Draft:
-        source, _, kind = self.type.partition("-")
-        if source in {"output", "file"} and kind in _OF_TEXT:
-            found = self._of_text(kind)
-            of_file = source == "file"
-            return Draft(checks=in_file(self.config.get("path"), found) if of_file else (*found,))
-        if self.type in _READERS:
-            return _READERS[self.type](self.config)
-        if self.type in _HEALTH:
-            return NOTHING
-        raise ValueError(BUDGET if self.type in _BUDGETS else NOT_CHECKED)
-
-    def _of_text(self, kind: str) -> Sequence[Check]:
-        negate = kind.startswith("not-") != bool(self.config.get("negate"))
-        if kind.endswith("matches"):
-            return patterns(self.config.get("pattern"), negate=negate)
-        text = self.config.get("substring", self.config.get("content"))
-        return literals(text, ignore_case=not self.config.get("case_sensitive"), negate=negate)
+def _of_text(grader: make.Given) -> Sequence[AnyCheck]:
+    given, kind = make.config_of(grader), grader["type"]
+    negate = ("-not-" in kind) != bool(given.get("negate"))
+    if kind.endswith("matches"):
+        found = make.patterns(given.get("pattern"), negate=negate)
+    else:
+        text = given.get("substring", given.get("content"))
+        found = make.literals(text, ignore_case=not given.get("case_sensitive"), negate=negate)
+    return make.in_file(given.get("path"), found) if kind.startswith("file-") else found
 
 
-def _judged(config: _Config) -> Draft:
+def _judged(grader: make.Given) -> Draft:
     # Without a rubric of its own, it has that of the stimulus.
-    rubric = config.get("prompt")
-    return Draft(checks=judged(rubric, prefix=RUBRIC)) if rubric else NOTHING
+    rubric = make.config_of(grader).get("prompt")
+    return Draft(checks=make.judged(rubric, prefix=make.RUBRIC)) if rubric else NOTHING
 
 
-def _invoked(config: _Config) -> Draft:
-    required, disallowed = (tuple(names_in(config.get(key))) for key in ("required", "disallowed"))
+def _invoked(grader: make.Given) -> Draft:
+    given = make.config_of(grader)
+    required, disallowed = (tuple(names_in(given.get(key))) for key in ("required", "disallowed"))
     return Draft(choice=Choice(expected=required, forbidden=disallowed))
 
 
-def _command(config: _Config) -> Draft:
-    command = join(map(str, (config.get("command"), *config.get("args", ()))))
-    return Draft(
-        checks=(RunsCommand(command=command, exit_code=config.get("expected_exit_code", 0)),)
-    )
+def _command(grader: make.Given) -> Sequence[AnyCheck]:
+    given = make.config_of(grader)
+    command = join(map(str, (given.get("command"), *as_list(given.get("args")))))
+    code = given.get("expected_exit_code")
+    return [RunsCommand(command=command, exit_code=code if isinstance(code, int) else 0)]
 
 
-def _called(config: _Config) -> Draft:
-    total = NOTHING
-    for key, make in (("required", called), ("disallowed", not_called)):
-        for each in config.get(key) or ():
-            if {"args", "path"} & each.keys():
-                total += Draft(left_out=(f"tool-calls: {BY_NAME}",))
-                continue
-            names = tools_named(each["name"]) if "name" in each else SHELL
-            total += Draft(checks=(make(names, str(each.get("command", ""))),))
-    return total
+def _called(grader: make.Given) -> Draft:
+    given = make.config_of(grader)
+    required = make.sum_of(partial(_call, make.called), given.get("required"))
+    return required + make.sum_of(partial(_call, make.not_called), given.get("disallowed"))
 
 
-_READERS: Mapping[str, Callable[[_Config], Draft]] = {
-    "file-exists": lambda config: Draft(checks=file_exists(config.get("path"))),
-    "file-not-exists": lambda config: Draft(checks=files_gone(config.get("path"))),
-    "prompt": _judged,
-    "run-command": _command,
-    "shell-command-invoked": _called,
-    "skill-invocation": _invoked,
-    "tool-calls": _called,
-}
+def _call(check: Callable[..., AnyCheck], spec: object) -> Draft:
+    given = an_object(spec)
+    if {"args", "path"} & given.keys():
+        raise left_out(make.BY_NAME)
+    names = make.tools_named(given["name"]) if "name" in given else make.SHELL
+    return Draft(checks=(check(names, str(given.get("command", ""))),))
 
 
-def _rubric(value: object) -> Draft:
-    return Draft(checks=judged(value)) if value else NOTHING
+_GRADERS = make.graders(
+    "graders of the answer, files, commands and calls; `prompt` is for a judge, "
+    "`skill-invocation` a trigger; left out: budgets, arguments by name",
+    {
+        "output-contains output-not-contains output-matches output-not-matches"
+        " file-contains file-not-contains file-matches file-not-matches": make.checking(_of_text),
+        "file-exists": make.checking(
+            lambda grader: make.file_exists(make.config_of(grader).get("path"))
+        ),
+        "file-not-exists": make.checking(
+            lambda grader: make.files_gone(make.config_of(grader).get("path"))
+        ),
+        "prompt": _judged,
+        "run-command": make.checking(_command),
+        "shell-command-invoked tool-calls": _called,
+        "skill-invocation": _invoked,
+        # Of the agent's session: trouble in one is missing data here.
+        "completed exit-success error-count": make.ignored,
+        "wall-time tool-call-count token-usage turn-count": make.unmeasured(make.BUDGET),
+        "pairwise transcript-contains transcript-not-contains transcript-matches"
+        " transcript-not-matches diff-contains diff-not-contains diff-empty": make.unmeasured(
+            make.NOT_CHECKED
+        ),
+    },
+)
 
 
 def _tags(value: object) -> Draft:
     given = value if isinstance(value, dict) else {}
     words = (str(given[key]) for key in ("category", "area", "tier") if key in given)
-    return Draft(skills=(str(given["skill"]),) if given.get("skill") else (), tags=tuple(words))
+    return Draft(tags=tuple(words))
 
 
 def _environment(value: object) -> Draft:
-    given = value if isinstance(value, dict) else {}
-    skills = (plain_name(str(path)) for path in given.get("skills") or ())
+    given = an_object(value)
+    files = map(an_object, as_list(given.get("files")))
     return Draft(
-        skills=tuple(dict.fromkeys(skills)),
-        files=tuple(
-            (str(file.get("dest") or ""), str(file["src"]))
-            for file in given.get("files") or ()
-            if isinstance(file, dict) and "src" in file
-        ),
-        commands=tuple(map(str, given.get("commands") or ())),
+        files=tuple((str(e.get("dest") or ""), str(e["src"])) for e in files if "src" in e),
+        commands=tuple(map(str, as_list(given.get("commands")))),
     )
 
 
-class Stimulus(Shape):
-    """A question with its graders."""
-
-    name: Name = NOTHING
-    prompt: Prompt = NOTHING
-    turns: Annotated[Draft, NeedsAgent("has no further turns")] = NOTHING
-    graders: tuple[_VallyGrader, ...] = ()
-    rubric: Annotated[Draft, Reads(_rubric, "statements for a judge")] = NOTHING
-    tags: Annotated[Draft, Reads(_tags, "`skill`, and words for `-k`")] = NOTHING
-    environment: Annotated[Draft, Reads(_environment, "the skills and files of the case")] = NOTHING
-
-    def draft(self) -> Draft:
-        """Return the case; of several skills in its environment, its tag names the tested one."""
-        draft = super().draft()
-        tested = self.tags.skills or (draft.skills if len(draft.skills) == 1 else ())
-        return replace(draft, skills=tested)
+_SHAPE = Shape(
+    {
+        "name": keys.NAME,
+        "prompt": keys.PROMPT,
+        "turns": keys.needs_agent("has no further turns"),
+        "graders": _GRADERS,
+        "rubric": make.statements("statements for a judge"),
+        "tags": Reader("`skill`, and words for `-k`", _tags),
+        "environment": Reader("the skills and files of the case", _environment),
+        "tested": Reader("", lambda name: Draft(skills=(name,))),
+    }
+)
 
 
 def _find(value: Any) -> list[Entry]:
     """Return the stimuli, each with the environment and the tags of the whole file."""
-    stimuli = value.get("stimuli") if isinstance(value, dict) else None
-    shared = {key: value[key] for key in ("environment", "tags") if stimuli and key in value}
     return [
-        Entry(("stimuli", index), _merged(shared, stimulus))
-        for index, stimulus in enumerate(stimuli if isinstance(stimuli, list) else ())
+        Entry(path, _with_suite(stimulus, value) if isinstance(stimulus, dict) else stimulus)
+        for path, stimulus in listed(value, "stimuli")
     ]
 
 
-def _merged(shared: Mapping[str, Any], stimulus: Any) -> Any:
-    if not isinstance(stimulus, dict):
-        return stimulus
-    return {
-        **stimulus,
-        **{key: {**part, **(stimulus.get(key) or {})} for key, part in shared.items()},
+def _with_suite(stimulus: Mapping[str, Any], suite: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stimulus with what its file says for all, and with the name of its skill."""
+    shared = {
+        key: {**suite[key], **given}
+        for key in ("environment", "tags")
+        if isinstance(suite.get(key), dict) and isinstance(given := stimulus.get(key) or {}, dict)
     }
+    case = {**stimulus, **shared}
+    tags, environment = case.get("tags"), case.get("environment")
+    tested = tags.get("skill") if isinstance(tags, dict) else None
+    paths = as_list(environment.get("skills")) if isinstance(environment, dict) else []
+    names = dict.fromkeys(plain_name(str(path)) for path in paths)
+    # Of several skills in its environment, its tag names the tested one.
+    name = str(tested) if tested else next(iter(names)) if len(names) == 1 else ""
+    return case | ({"tested": name} if name else {})
 
 
 ADAPTER = Adapter(
@@ -180,15 +151,5 @@ ADAPTER = Adapter(
     about="https://microsoft.github.io/vally/reference/eval-spec/, version 0.13",
     places=("*eval*.{yaml,yml}", "stimuli/*.{yaml,yml}"),
     find=_find,
-    shape=Stimulus,
-    example="""\
-stimuli:
-  - name: names-the-column
-    prompt: Which column has missing values?
-    graders:
-      - type: output-matches
-        config: {pattern: "(?i)price"}
-      - type: skill-invocation
-        config: {required: [csv]}
-""",
+    shape=_SHAPE,
 )

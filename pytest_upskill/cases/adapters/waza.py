@@ -8,199 +8,173 @@ dskst/ddd-skills, mizchi/skills, akunzai/agent-skills and AzureCosmosDB/cosmosdb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
-from pytest_upskill.cases.adapters.adapter import (
-    NOTHING,
-    Adapter,
-    Draft,
-    Entry,
-    Reads,
-    Shape,
-    keys,
-)
+from pytest_upskill.cases.adapters import keys, make
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
 from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.fields import Name, Prompt, Should, Skill, Tags
-from pytest_upskill.cases.adapters.graders import (
-    BUDGET,
-    BY_NAME,
-    NOT_CHECKED,
-    RUBRIC,
-    Grader,
-    called,
-    file_exists,
-    files_gone,
-    in_file,
-    judged,
-    literals,
-    not_called,
-    patterns,
-    tools_named,
+from pytest_upskill.cases.adapters.documents import object_in
+from pytest_upskill.cases.adapters.draft import (
+    NOTHING,
+    Draft,
+    Note,
+    Weight,
+    an_object,
+    as_list,
+    left_out,
 )
-from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.source.yaml import parse_yaml
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import NotRegex, Regex
 
 _LENGTH = re.compile(r"\s*len\(output(?:\.strip\(\))?\) ([<>]) (\d+)\s*")
-_NOT_EVALUATED = {
-    "code": "its expressions are not evaluated",
-    "program": "its program is not run",
-    "json_schema": "its schema is in another file",
-}
 
 
-class _WazaGrader(Grader):
-    measured = (
-        "`text`, `keyword`, `file`, `behavior`, `tool_constraint`, `skill_invocation`, `prompt`, "
-        "and `code` about lengths; left out: other `code`, `program`, budgets"
+def _of_text(grader: make.Given) -> Iterator[AnyCheck]:
+    for key, value in make.config_of(grader).items():
+        negate = "not_" in key
+        if value and key.removeprefix("not_") in {"contains", "contains_cs", "keywords"}:
+            yield from make.literals(value, ignore_case=not key.endswith("_cs"), negate=negate)
+        elif value and key in {"regex_match", "regex_not_match"}:
+            yield from make.patterns(value, negate=negate)
+
+
+def _lengths(grader: make.Given) -> Iterator[AnyCheck]:
+    """Yield the checks of assertions that are all about the length of the answer."""
+    given = as_list(make.config_of(grader).get("assertions"))
+    found = [_LENGTH.fullmatch(str(each)) for each in given]
+    if not found or not all(found):
+        raise left_out("its expressions are not evaluated")
+    for each in filter(None, found):
+        size = int(each[2])
+        if each[1] == ">":
+            yield Regex(pattern=rf"(?s)\A.{{{size + 1}}}")
+        else:
+            yield NotRegex(pattern=rf"(?s)\A.{{{size}}}")
+
+
+def _of_prompt(grader: make.Given) -> tuple[AnyCheck, ...]:
+    given = make.config_of(grader)
+    rubric = given.get("prompt") or given.get("rubric") or grader.get("rubric")
+    return make.judged(rubric, prefix=make.RUBRIC)
+
+
+def _of_files(grader: make.Given) -> Iterator[AnyCheck]:
+    given = make.config_of(grader)
+    if names := given.get("must_exist"):
+        yield from make.file_exists(names)
+    if names := given.get("must_not_exist"):
+        yield from make.files_gone(names)
+    for each in map(an_object, as_list(given.get("content_patterns"))):
+        for key, negate in (("must_match", False), ("must_not_match", True)):
+            if each.get(key):
+                yield from make.in_file(each.get("path"), make.patterns(each[key], negate=negate))
+
+
+def _skills(grader: make.Given) -> Draft:
+    return Draft(
+        choice=Choice(expected=tuple(names_in(make.config_of(grader).get("required_skills"))))
     )
-    config: dict[str, Any] = Field(default_factory=dict)
-    rubric: str = ""
-
-    def read(self) -> Draft:
-        match self.type:
-            case "text" | "regex" | "keyword":
-                return Draft(checks=tuple(self._of_text()))
-            case "code" if lengths := self._lengths():
-                return Draft(checks=lengths)
-            case "prompt" | "llm":
-                rubric = self.config.get("prompt") or self.config.get("rubric") or self.rubric
-                return Draft(checks=judged(rubric, prefix=RUBRIC))
-            case "trigger":  # of the words of the prompt, not of an agent's choice
-                return NOTHING
-        return self._of_agent()
-
-    def _of_agent(self) -> Draft:
-        match self.type:
-            case "file":
-                return Draft(checks=tuple(self._of_files()))
-            case "skill_invocation":
-                return Draft(
-                    choice=Choice(expected=tuple(names_in(self.config.get("required_skills"))))
-                )
-            case "behavior":
-                return Draft(checks=tuple(self._behavior()), left_out=self._budgets())
-            case "tool_constraint":
-                return self._constraint()
-        raise ValueError(_NOT_EVALUATED.get(self.type, NOT_CHECKED))
-
-    def _of_text(self) -> list[AnyCheck]:
-        found: list[AnyCheck] = []
-        for key, value in self.config.items():
-            negate = "not_" in key
-            if value and key.removeprefix("not_") in {"contains", "contains_cs", "keywords"}:
-                found += literals(value, ignore_case=not key.endswith("_cs"), negate=negate)
-            elif value and key in {"regex_match", "regex_not_match"}:
-                found += patterns(value, negate=negate)
-        return found
-
-    def _lengths(self) -> tuple[AnyCheck, ...]:
-        """Return the checks of assertions that are all about the length of the answer."""
-        found = [_LENGTH.fullmatch(str(each)) for each in self.config.get("assertions", ())]
-        sizes = [(each[1], int(each[2])) for each in found if each]
-        if len(sizes) < len(found):
-            return ()
-        return tuple(
-            Regex(pattern=rf"(?s)\A.{{{size + 1}}}")
-            if sign == ">"
-            else NotRegex(pattern=rf"(?s)\A.{{{size}}}")
-            for sign, size in sizes
-        )
-
-    def _of_files(self) -> list[AnyCheck]:
-        found: list[AnyCheck] = []
-        if names := self.config.get("must_exist"):
-            found += file_exists(names)
-        if names := self.config.get("must_not_exist"):
-            found += files_gone(names)
-        for each in self.config.get("content_patterns") or ():
-            for key, negate in (("must_match", False), ("must_not_match", True)):
-                if each.get(key):
-                    found += in_file(each.get("path"), patterns(each[key], negate=negate))
-        return found
-
-    def _behavior(self) -> Iterator[AnyCheck]:
-        for name in self.config.get("required_tools") or ():
-            yield called((str(name),))
-        for name in self.config.get("forbidden_tools") or ():
-            yield not_called((str(name),))
-
-    def _budgets(self) -> tuple[str, ...]:
-        budgets = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
-        return tuple(f"{key}: {BUDGET}" for key in budgets if self.config.get(key))
-
-    def _constraint(self) -> Draft:
-        total = Draft(left_out=self._budgets())
-        for key, make in (("expect_tools", called), ("reject_tools", not_called)):
-            for each in self.config.get(key) or ():
-                spec = each if isinstance(each, dict) else {"tool": str(each)}
-                if {"skill_pattern", "path_pattern"} & spec.keys():
-                    total += Draft(left_out=(f"{self.type}: {BY_NAME}",))
-                    continue
-                command = spec.get("command_pattern")
-                names = tools_named(spec.get("tool", ""))
-                total += Draft(checks=(make(names, f"(?i){command}" if command else ""),))
-        return total
 
 
-def Literals(*, negate: bool = False, any_of: bool = False) -> Reads:  # noqa: N802  like a type
-    """Mark a field of texts to search for, ignoring case."""
+def _behavior(grader: make.Given) -> Draft:
+    given = make.config_of(grader)
+    wanted = [make.called((str(name),)) for name in as_list(given.get("required_tools"))]
+    unwanted = [make.not_called((str(name),)) for name in as_list(given.get("forbidden_tools"))]
+    return _budgets(given) + Draft(checks=(*wanted, *unwanted))
+
+
+def _budgets(given: make.Given) -> Draft:
+    keys = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
+    notes = (Note(f"{key}: {make.BUDGET}", Weight.LEFT_OUT) for key in keys if given.get(key))
+    return Draft(notes=tuple(notes))
+
+
+def _constraint(grader: make.Given) -> Draft:
+    given = make.config_of(grader)
+    wanted = make.sum_of(partial(_call, make.called), given.get("expect_tools"))
+    return (
+        _budgets(given)
+        + wanted
+        + make.sum_of(partial(_call, make.not_called), given.get("reject_tools"))
+    )
+
+
+def _call(check: Callable[..., AnyCheck], spec: object) -> Draft:
+    given = {"tool": spec} if isinstance(spec, str) else an_object(spec)
+    if {"skill_pattern", "path_pattern"} & given.keys():
+        raise left_out(make.BY_NAME)
+    command = given.get("command_pattern")
+    names = make.tools_named(given.get("tool"))
+    return Draft(checks=(check(names, f"(?i){command}" if command else ""),))
+
+
+_GRADERS = make.graders(
+    "`text`, `keyword`, `file`, `behavior`, `tool_constraint`, `skill_invocation`, `prompt`, "
+    "and `code` about lengths; left out: other `code`, `program`, budgets",
+    {
+        "text regex keyword": make.checking(_of_text),
+        "code": make.checking(_lengths),
+        "prompt llm": make.checking(_of_prompt),
+        "file": make.checking(_of_files),
+        "trigger": make.ignored,  # of the words of the prompt, not of an agent's choice
+        "skill_invocation": _skills,
+        "behavior": _behavior,
+        "tool_constraint": _constraint,
+        "program": make.unmeasured("its program is not run"),
+        "json_schema": make.unmeasured("its schema is in another file"),
+        "action_sequence diff": make.unmeasured(make.NOT_CHECKED),
+    },
+)
+
+
+def _texts(which: str, *, negate: bool = False, any_of: bool = False) -> Reader:
+    """Return how texts are read that are searched for, ignoring case."""
 
     def read(value: object) -> Draft:
-        if not value:
-            return NOTHING
-        return Draft(checks=literals(value, ignore_case=True, negate=negate, any_of=any_of))
+        return (
+            Draft(checks=make.literals(value, negate=negate, any_of=any_of)) if value else NOTHING
+        )
 
-    which = "none" if negate else "one" if any_of else "all"
-    return Reads(read, f"texts, of which {which} must be in the answer")
+    return Reader(f"texts, of which {which} must be in the answer", read)
 
 
 def _files(value: object) -> Draft:
     inputs, names = [], []
-    for file in value if isinstance(value, list) else ():
-        if isinstance(file, dict) and "path" in file:
-            name = str(file["path"])
-            if isinstance(file.get("content"), str):
-                inputs.append(WorkspaceFile(name=name, text=file["content"]))
-            else:
-                names.append((name, f"fixtures/{name}"))
+    for file in map(an_object, as_list(value)):
+        name = str(file.get("path") or "")
+        if isinstance(file.get("content"), str):
+            inputs.append(WorkspaceFile(name=name, text=file["content"]))
+        elif name:
+            names.append((name, f"fixtures/{name}"))
     return Draft(inputs=tuple(inputs), files=tuple(names))
 
 
-class _Inputs(Shape):
-    prompt: Prompt = NOTHING
-    files: Annotated[Draft, Reads(_files, "files of `fixtures`, or with their text")] = NOTHING
-
-
-class _Expected(Shape):
-    should_trigger: Should = NOTHING
-    output_contains: Annotated[Draft, Literals()] = NOTHING
-    output_not_contains: Annotated[Draft, Literals(negate=True)] = NOTHING
-    output_contains_any: Annotated[Draft, Literals(any_of=True)] = NOTHING
-
-
-class _Suite(Shape):
-    skill: Skill = NOTHING
-    graders: tuple[_WazaGrader, ...] = ()
-
-
-class Task(Shape):
-    """A task, with its suite."""
-
-    id: Name = keys("id", "name")
-    inputs: _Inputs
-    expected: _Expected = _Expected()
-    graders: tuple[_WazaGrader, ...] = ()
-    suite: _Suite = _Suite()
-    tags: Tags = NOTHING
+_SHAPE = Shape(
+    {
+        "id|name": keys.NAME,
+        "inputs": Shape(
+            {
+                "prompt": keys.PROMPT,
+                "files": Reader("files of `fixtures`, or with their text", _files),
+            }
+        ),
+        "expected": Shape(
+            {
+                "should_trigger": keys.SHOULD,
+                "output_contains": _texts("all"),
+                "output_not_contains": _texts("none", negate=True),
+                "output_contains_any": _texts("one", any_of=True),
+            }
+        ),
+        "graders": _GRADERS,
+        "suite": Shape({"skill": keys.SKILL, "graders": _GRADERS}),
+        "tags": keys.TAGS,
+    }
+)
 
 
 def _find(value: Any) -> list[Entry]:
@@ -210,11 +184,7 @@ def _find(value: Any) -> list[Entry]:
 
 def _beside(path: Path) -> Mapping[str, Any]:
     """Return the suite of a task: the ``eval.yaml`` beside its folder."""
-    with suppress(BadFile, OSError):
-        suite = parse_yaml(read_text(path.parent.parent / "eval.yaml")).value
-        if isinstance(suite, dict):
-            return {"suite": {key: suite[key] for key in ("skill", "graders") if key in suite}}
-    return {}
+    return {"suite": object_in(path.parent.parent / "eval.yaml")}
 
 
 ADAPTER = Adapter(
@@ -222,19 +192,6 @@ ADAPTER = Adapter(
     about="https://github.com/microsoft/waza, version 0.40",
     places=("{tasks,holdouts}/**/*.{yaml,yml}",),
     find=_find,
-    shape=Task,
+    shape=_SHAPE,
     beside=_beside,
-    example="""\
-id: names-the-column
-name: Names the column
-inputs:
-  prompt: Which column has missing values?
-expected:
-  should_trigger: true
-  output_contains: [price]
-graders:
-  - type: text
-    name: gives_a_count
-    config: {regex_match: ['\\\\d+ rows']}
-""",
 )

@@ -6,60 +6,53 @@ https://github.com/yaojingang/yao-meta-skill at c37915e (July 2026), and skills 
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import BeforeValidator, Field
-
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Entry, Shape, keys
-from pytest_upskill.cases.adapters.assertions import as_list
-from pytest_upskill.cases.adapters.fields import Expected, Name, Prompt, Should
-from pytest_upskill.cases.adapters.graders import judged, literals
+from pytest_upskill.cases.adapters import keys, make
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Shape, listed, reader_of_each
+from pytest_upskill.cases.adapters.assertions import items_of
+from pytest_upskill.cases.adapters.draft import Draft, an_object
 
 _SETS = {"should_trigger": True, "should_not_trigger": False, "near_neighbor": False}
 _OUTPUTS = frozenset({"baseline_output", "with_skill_output"})
 
 
-class Assertion(Shape):
-    """Texts that an answer must have or must not have; without any, a statement."""
-
-    description: str = ""
-    required: list[str] = Field(default_factory=list)
-    forbidden: list[str] = Field(default_factory=list)
-
-    def draft(self) -> Draft:
-        """Return the checks; upper and lower case are the same."""
-        sides = ((self.required, False), (self.forbidden, True))
-        found = [literals(texts, ignore_case=True, negate=no) for texts, no in sides if texts]
-        return Draft(checks=sum(found, ()) or judged(self.description))
+def _assertion(value: Any) -> Draft:
+    """Read texts that an answer must have or must not have; without any, a statement."""
+    given: Mapping[str, Any] = (
+        {"description": value} if isinstance(value, str) else an_object(value)
+    )
+    sides = ((given.get("required"), False), (given.get("forbidden"), True))
+    found = [make.literals(texts, negate=negate) for texts, negate in sides if texts]
+    return Draft(checks=sum(found, ()) or make.judged(given.get("description")))
 
 
-def _as_objects(value: object) -> list[object]:
-    return [{"description": each} if isinstance(each, str) else each for each in as_list(value)]
-
-
-class YaoCase(Shape):
-    """A query, or a question of the output lab."""
-
-    prompt: Prompt = keys("text", "prompt")
-    id: Name = NOTHING
-    should_trigger: Should = NOTHING
-    expected_skill: Expected = NOTHING
-    assertions: Annotated[tuple[Assertion, ...], BeforeValidator(_as_objects)] = ()
+_SHAPE = Shape(
+    {
+        "text|prompt": keys.PROMPT,
+        "id": keys.NAME,
+        "should_trigger": keys.SHOULD,
+        "expected_skill": keys.EXPECTED_SKILL,
+        "assertions": reader_of_each(
+            "texts, `required` or `forbidden`; or statements for a judge", _assertion, items_of
+        ),
+    }
+)
 
 
 def _find(value: Any) -> list[Entry]:
     """Return the queries of the three sets, or the questions with outputs to compare."""
     if isinstance(value, dict) and _SETS.keys() & value.keys():
         return [
-            Entry((key, index), _query(query, should=should))
+            Entry(path, _query(query, should=should))
             for key, should in _SETS.items()
-            for index, query in enumerate(value.get(key) or ())
+            for path, query in listed(value, key)
         ]
-    cases, at = (value.get("cases"), ("cases",)) if isinstance(value, dict) else (value, ())
     return [
-        Entry((*at, index), case)
-        for index, case in enumerate(cases if isinstance(cases, list) else ())
-        if isinstance(case, dict) and not _OUTPUTS.isdisjoint(case)
+        each
+        for each in listed(value, *(["cases"] if isinstance(value, dict) else []))
+        if isinstance(each.value, dict) and not _OUTPUTS.isdisjoint(each.value)
     ]
 
 
@@ -83,13 +76,6 @@ ADAPTER = Adapter(
         "evals/output/cases*.jsonl",
     ),
     find=_find,
-    shape=YaoCase,
+    shape=_SHAPE,
     every=True,
-    example="""\
-{
-  "should_trigger": [{"text": "Which columns are empty?", "family": "columns"}],
-  "should_not_trigger": [{"text": "What is the weather?"}],
-  "near_neighbor": [{"text": "Draw a chart of the prices", "expected": "charts"}]
-}
-""",
 )

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.adapter import NOTHING, Adapter, Draft, Shape, listed
-from pytest_upskill.cases.adapters.assertions import check
-from pytest_upskill.cases.adapters.fields import Name, Prompt
+from pytest_upskill.cases.adapters import keys, make, registry
+from pytest_upskill.cases.adapters.adapter import Adapter, Reader, Shape, listed
+from pytest_upskill.cases.adapters.draft import Draft
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill_files import with_files
 from tests.cases.adapters.conftest import QUESTION, SKILL, Measured
-
-
-class Riddle(Shape):
-    ask: Prompt = NOTHING
-    name: Name = NOTHING
-    solution: Any = None
-
-    def draft(self) -> Draft:
-        return super().draft() + check("contains", self.solution)
-
 
 RIDDLES = Adapter(
     tool="riddles",
     about="nowhere",
     places=("riddles/*.yaml",),
-    find=listed("riddles"),
-    shape=Riddle,
-    example="riddles: [{ask: Who?, solution: me}]",
+    find=lambda value: listed(value, "riddles"),
+    shape=Shape(
+        {
+            "ask": keys.PROMPT,
+            "name": keys.NAME,
+            "solution": Reader("the answer", lambda text: Draft(checks=make.literals(text))),
+        }
+    ),
 )
 FILE = f"riddles: [{{ask: '{QUESTION}', name: missing, solution: '37'}}]"
 
@@ -51,7 +44,7 @@ def test_its_mistakes_have_a_place(tmp_path: Path) -> None:
     skill, file = tmp_path / "csv" / "SKILL.md", tmp_path / "csv" / "riddles" / "a.yaml"
     file.parent.mkdir(parents=True)
     skill.write_text(SKILL, "utf-8")
-    file.write_text("riddles:\n- {ask: [], solution: b}", "utf-8")
+    file.write_text("riddles:\n- {ask: 3, solution: b}", "utf-8")
 
     with pytest.raises(SkillError, match=r"a\.yaml:2:9: riddles\[0\]\.ask: must be non-empty text"):
         load_skills(file)

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters.adapter import Adapter
-from pytest_upskill.cases.adapters.reading import read_cases, read_document
-from pytest_upskill.cases.adapters.registry import ADAPTERS, PARSERS
+from pytest_upskill.cases.adapters.documents import PARSERS
+from pytest_upskill.cases.adapters.reading import read_document
+from pytest_upskill.cases.adapters.registry import ADAPTERS
+from pytest_upskill.cases.adapters.to_cases import read_cases
 from pytest_upskill.cases.source.document import BadFile
+from tests.cases.adapters.examples import example_of, suffix_of
 from tests.evals import skill
 
 OWNER = skill("csv", lambda _: ())
@@ -36,9 +39,8 @@ def with_odd_parts(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.tool)
 def test_no_value_breaks_an_adapter(adapter: Adapter) -> None:
-    is_table = "," in adapter.example.partition("\n")[0]
-    suffix = {"{": ".json", "[": ".json", "-": ".md"}.get(adapter.example[0], ".yaml")
-    example = PARSERS[".csv" if is_table and suffix == ".yaml" else suffix](adapter.example).value
+    text = example_of(adapter)
+    example = PARSERS[suffix_of(text)](text).value
     for document in with_odd_parts(example):
         reading = read_document(
             adapter, PARSERS[".json"](json.dumps(document)), adapter.beside(Path("a"))

@@ -1,0 +1,192 @@
+"""How the values of keys are read that several tools have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from pytest_upskill.cases.adapters.adapter import Reader
+from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of, names_in
+from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Note, Weight, as_list
+from pytest_upskill.cases.source.document import shown
+from pytest_upskill.checks.calls import CallOf, ToolCalled
+from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
+
+TURNS = range(1, 201)
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a text that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _prompt(value: object) -> Draft:
+    if isinstance(value, list) and value:
+        raise Flaw("a single answer has no further turns", Weight.LACKS)
+    if value in (None, ""):
+        return NOTHING
+    if not is_text(value):
+        what = f"must be non-empty text, got {shown(value)}"
+        return Draft(prompt=shown(value), notes=(Note(what, Weight.NO_QUESTION),))
+    return Draft(prompt=str(value))
+
+
+def _name(value: object) -> Draft:
+    given = isinstance(value, str | int) and not isinstance(value, bool)
+    return Draft(name=str(value)) if given else NOTHING
+
+
+def _skills(value: object) -> Draft:
+    names = tuple(dict.fromkeys(names_in(value)))
+    if value and not names:
+        raise Flaw("must be the name of a skill")
+    return Draft(skills=names)
+
+
+def _choice(value: object) -> Draft:
+    try:
+        return Draft(choice=choice_of(value))
+    except Unclear as error:
+        is_sentence = isinstance(value, str | list)
+        raise Flaw(str(error), Weight.SKIPPED if is_sentence else Weight.MISTAKE) from None
+
+
+def _should(value: object) -> Draft:
+    # A key may be empty in every case of a file; alone it says that no skill should be chosen.
+    if value in (None, "", []):
+        return Draft(implied=Choice(nothing=True))
+    return _choice(value)
+
+
+def read_files(value: object) -> Draft:
+    """Read input files: names; objects with the text of a file; or an object of names and texts."""
+    names = tuple(name for name in as_list(value) if is_text(name))
+    return Draft(inputs=tuple(_inline(value)), files=names)
+
+
+def read_workspace(value: object) -> Draft:
+    """Read what an agent finds: names and texts, sources to copy, or the name of a folder."""
+    if not value:
+        return NOTHING
+    copies = (("", value),) if isinstance(value, str) else tuple(_copies(value))
+    inline = tuple(_inline(value))
+    count = len(value) if isinstance(value, dict | list) else 1
+    if len(inline) + len(copies) < count:
+        raise Flaw("its files cannot be read", Weight.LACKS)
+    return Draft(workspace=inline, copies=copies)
+
+
+def _inline(value: object) -> Iterator[WorkspaceFile]:
+    """Yield the files whose text is in the case."""
+    pairs = list(value.items()) if isinstance(value, dict) else []
+    for file in value if isinstance(value, list) else ():
+        if isinstance(file, dict):
+            pairs.append((str(file.get("path") or file.get("name") or "file"), file.get("content")))
+    for name, text in pairs:
+        if isinstance(text, str) and is_safe_name(name):
+            yield WorkspaceFile(name=name, text=text)
+
+
+def _copies(value: object) -> Iterator[tuple[str, str]]:
+    """Yield files to copy: their names in the workspace, and where they are."""
+    for file in value if isinstance(value, list) else ():
+        if isinstance(file, str):
+            yield PurePosixPath(file).name, file
+        elif isinstance(file, dict) and isinstance(file.get("source"), str):
+            name = str(file.get("path") or file.get("dest") or PurePosixPath(file["source"]).name)
+            if is_safe_name(name):
+                yield name, file["source"]
+
+
+def _setup(value: object) -> Draft:
+    if not isinstance(value, dict):
+        value = {"commands": value}
+    given = as_list(value.get("commands") or value.get("run"))
+    commands = [each.get("run") if isinstance(each, dict) else each for each in given if each]
+    unknown = next((key for key in value if key not in _SETUP and value[key]), None)
+    if unknown or not all(map(is_text, commands)):
+        raise Flaw(f"{unknown or 'commands'} is not known", Weight.LACKS)
+    beside = Draft(copies=(("", "."),)) if value.get("copy_test_files") else NOTHING
+    done = Draft(commands=tuple(map(str, commands)), git=bool(value.get("git")))
+    return beside + read_workspace(value.get("files")) + done
+
+
+_SETUP = frozenset({"commands", "copy_test_files", "files", "git", "run"})
+
+
+def _turns(value: object) -> Draft:
+    return Draft(max_turns=value) if type(value) is int and value in TURNS else NOTHING
+
+
+def _paths(value: object, why: str) -> tuple[str, ...]:
+    """Return the names of files in a text or a list."""
+    names = [each.get("path") if isinstance(each, dict) else each for each in as_list(value)]
+    plain = tuple(name.removeprefix("./") for name in names if isinstance(name, str))
+    if value and (len(plain) < len(names) or not all(map(is_safe_name, plain))):
+        raise Flaw(why, Weight.SKIPPED)
+    return plain if value else ()
+
+
+def _left(value: object) -> Draft:
+    paths = _paths(value, "a single answer leaves no files")
+    return Draft(checks=tuple(FileExists(file=file) for file in paths))
+
+
+def _process(name: Literal["read_file", "ran_script"], why: str) -> Callable[[Any], Draft]:
+    return lambda value: Draft(
+        process=tuple(ProcessCheck(name=name, file=file) for file in _paths(value, why))
+    )
+
+
+def _tools(least: int, most: int | None) -> Callable[[object], Draft]:
+    def read(value: object) -> Draft:
+        names = as_list(value)
+        if not all(map(is_text, names)):
+            raise Flaw("a single answer calls no tools", Weight.SKIPPED)
+        calls = (CallOf(names=(str(name),)) for name in names)
+        return Draft(checks=tuple(ToolCalled(calls=(e,), least=least, most=most) for e in calls))
+
+    return read
+
+
+PROMPT = Reader("the question", _prompt)
+NAME = Reader("the name of the case", _name)
+SKILL = Reader("the skill that the case runs with", _skills)
+TAGS = Reader("words for `-k`", lambda value: Draft(tags=tuple(filter(is_text, as_list(value)))))
+SHOULD = Reader("whether an agent should choose the skill, or which one", _should)
+EXPECTED_SKILL = Reader("the skill that an agent should choose; null for none", _choice)
+ACCEPTABLE = Reader(
+    "skills that are right too", lambda e: Draft(choice=Choice(acceptable=tuple(names_in(e))))
+)
+FORBIDDEN = Reader(
+    "skills that it should not choose", lambda e: Draft(choice=Choice(forbidden=tuple(names_in(e))))
+)
+FILES = Reader("files that are given with the question", read_files)
+WORKSPACE = Reader("files that an agent finds: texts, or a folder", read_workspace)
+SETUP = Reader("files, and commands before an agent starts", _setup)
+MAX_TURNS = Reader("most turns of an agent", _turns)
+LEFT_FILES = Reader("files that an agent should leave", _left)
+CALLED_TOOLS = Reader("tools that an agent should call", _tools(1, None))
+REJECTED_TOOLS = Reader("tools that an agent should not call", _tools(0, 0))
+RAN_SCRIPT = Reader(
+    "scripts it should run", _process("ran_script", "a single answer runs no scripts")
+)
+OPENED_FILES = Reader(
+    "files it should read", _process("read_file", "a single answer opens no files")
+)
+
+
+def needs_agent(why: str, *, weight: Weight = Weight.SKIPPED) -> Reader:
+    """Return how a key is read whose case no single answer can meet: it is skipped."""
+    reason = f"a single answer {why}"
+
+    def read(value: object) -> Draft:
+        return Draft(notes=(Note(reason, weight),)) if value else NOTHING
+
+    return Reader(f"skipped: {reason}", read)
+
+
+def lacks(what: str) -> Reader:
+    """Return how a key is read of what the author's tool gives: its case is skipped."""
+    return needs_agent(f"has no {what}", weight=Weight.LACKS)

@@ -1,0 +1,233 @@
+"""The checks that adapters make: of texts, files and calls, and statements for a judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
+from typing import Any
+
+from pytest_upskill.cases.adapters.adapter import Reader, reader_of_each
+from pytest_upskill.cases.adapters.draft import (
+    NOTHING,
+    Draft,
+    Flaw,
+    an_object,
+    as_list,
+    left_out,
+    merged,
+)
+from pytest_upskill.cases.adapters.patterns import python_pattern
+from pytest_upskill.cases.source.document import shown
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.calls import CallOf, ToolCalled
+from pytest_upskill.checks.command import RunsCommand
+from pytest_upskill.checks.files import FileExists, InFile, is_safe_name
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
+from pytest_upskill.project.messages import did_you_mean
+
+NOT_CHECKED = "what an agent does on its way is not checked"
+
+BUDGET = "a budget is not a check of the answer"
+
+BY_NAME = "an argument is not searched for by its name"
+
+SHELL = ("bash",)
+"""The shell of any agent."""
+
+RUBRIC = "The answer passes this rubric: "
+
+Given = Mapping[str, Any]
+"""An object of a case file."""
+
+_NAMES = re.compile(r"(?:\(\?i\))?(\^?)\(?(?:\?:)?([\w:|-]+)\)?(\$?)")
+_ALIASES = {
+    "create": ("write", "write_file"),
+    "create_file": ("write", "write_file"),
+    "view": ("read", "read_file"),
+    "task": ("agent",),
+    "powershell": SHELL,
+    "pwsh": SHELL,
+}
+"""Names of the same tools in other agents, by name in Copilot."""
+
+_LEADING_FLAGS = re.compile(r"^\(\?([a-z]+)\)(.*)", re.DOTALL)
+
+
+def graders(
+    meaning: str, types: Mapping[str, Callable[[Given], Draft]], *, is_complete: bool = False
+) -> Reader:
+    """Return how a list of graders is read, each an object with a ``type``.
+
+    Args:
+        meaning: Which graders are read, and which are left out, for the documentation.
+        types: Maps types, with blanks between them, to functions that read such a grader.
+        is_complete: Whether the tool has no other types; else one that resembles none of these is
+            left out.
+    """
+    known = {kind: read for names, read in types.items() for kind in names.split()}
+
+    def part_of(value: Any) -> Draft:
+        kind = an_object(value).get("type")
+        if not isinstance(kind, str):
+            raise Flaw(f"has no type: add 'type', such as {next(iter(known))!r}")
+        if kind in known:
+            draft = Reader("", known[kind]).read(value)
+            notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
+            return replace(draft, notes=tuple(notes))
+        hint = did_you_mean(kind, sorted(known))
+        if is_complete or hint:
+            raise Flaw(f"unknown type {shown(kind)}{hint or ': write one of the tool'}")
+        raise left_out(f"{kind}: {NOT_CHECKED}")
+
+    return reader_of_each(meaning, part_of, as_list)
+
+
+def unmeasured(why: str) -> Callable[[Given], Draft]:
+    """Return how graders are read that nothing here can decide."""
+
+    def read(_grader: Given) -> Draft:
+        raise left_out(why)
+
+    return read
+
+
+def sum_of(read: Callable[[Any], Draft], values: object) -> Draft:
+    """Return the sum of the parts in a list, of which some may be left out."""
+    return merged(map(Reader("", read).read, as_list(values)))
+
+
+def ignored(_grader: Given) -> Draft:
+    """Read a grader that says nothing about an answer."""
+    return NOTHING
+
+
+def checking(checks_of: Callable[[Given], Iterable[AnyCheck]]) -> Callable[[Given], Draft]:
+    """Return how graders are read whose checks a function makes."""
+    return lambda grader: Draft(checks=tuple(checks_of(grader)))
+
+
+def config_of(grader: Given) -> Given:
+    """Return the object with the parameters of a grader."""
+    return an_object(grader.get("config"))
+
+
+def texts_in(value: object) -> list[str]:
+    """Return the texts in a value, which is one or a list."""
+    listed = as_list(value)
+    texts = [str(text) for text in listed if isinstance(text, str | int | float) and text != ""]
+    if not texts or len(texts) < len(listed):
+        raise Flaw("has no text to look for: add one")
+    return texts
+
+
+def literals(
+    value: object, *, ignore_case: bool = True, negate: bool = False, any_of: bool = False
+) -> tuple[Check, ...]:
+    """Make checks that all texts are in the answer, that one is, or that none is."""
+    texts = texts_in(value)
+    if not ignore_case:
+        escaped = [re.escape(text) for text in texts]
+        return patterns("|".join(escaped) if any_of and not negate else escaped, negate=negate)
+    if any_of and not negate:
+        return (ContainsAny(texts=tuple(texts)),)
+    return tuple(NotContains(text=text) if negate else Contains(text=text) for text in texts)
+
+
+def patterns(
+    value: object,
+    *,
+    flags: str = "",
+    negate: bool = False,
+    any_of: bool = False,
+    convert: Callable[[str, str], str] = python_pattern,
+) -> tuple[Check, ...]:
+    """Make checks that patterns are all found, that one is, or that none is.
+
+    Args:
+        value: A pattern or several.
+        flags: JavaScript's flags.
+        negate: Whether none may be found.
+        any_of: Whether one is enough.
+        convert: Returns the pattern of Python for one of them; they are JavaScript's or Go's.
+    """
+    found = [convert(text, flags) for text in texts_in(value)]
+    if any_of and not negate:
+        parts = [_LEADING_FLAGS.fullmatch(each) for each in found]
+        scoped = (
+            f"(?{p[1]}:{p[2]})" if p else f"(?:{e})" for p, e in zip(parts, found, strict=True)
+        )
+        found = ["|".join(scoped)]
+    return tuple(NotRegex(pattern=each) if negate else Regex(pattern=each) for each in found)
+
+
+def judged(texts: object, *, prefix: str = "") -> tuple[Judge, ...]:
+    """Make statements for a judge of texts."""
+    return tuple(Judge(statement=prefix + text.strip()) for text in texts_in(texts))
+
+
+def statements(meaning: str, prefix: str = "") -> Reader:
+    """Return how texts are read that are statements for a judge; there may be none."""
+    return Reader(
+        meaning, lambda value: Draft(checks=judged(value, prefix=prefix)) if value else NOTHING
+    )
+
+
+def in_file(file: object, checks: Sequence[AnyCheck]) -> tuple[AnyCheck, ...]:
+    """Make checks of the answer checks of a file that an agent leaves."""
+    name = file_name(file)
+    return tuple(InFile(file=name, check=e) if isinstance(e, Check) else e for e in checks)
+
+
+def file_exists(files: object) -> tuple[FileExists, ...]:
+    """Make checks that an agent leaves files."""
+    return tuple(FileExists(file=file_name(name)) for name in texts_in(files))
+
+
+def files_gone(files: object) -> tuple[RunsCommand, ...]:
+    """Make checks that an agent leaves no files of some names."""
+    found = (file_name(name).removeprefix("**/").replace("[", "\\[") for name in texts_in(files))
+    return tuple(
+        RunsCommand(command=f'test -z "$(find . -type f -path {quote("./" + n)})"') for n in found
+    )
+
+
+def file_name(file: Any) -> str:
+    """Return the name of a file in the workspace, in which ``*`` is a wildcard."""
+    name = str(file).removeprefix("./")
+    if not is_safe_name(name):
+        raise left_out(f"{file!r} is not a path in the workspace")
+    return name
+
+
+def called(
+    names: Sequence[str], pattern: str = "", *, least: int = 1, most: int | None = None
+) -> ToolCalled:
+    """Make a check of how often a tool is called with what matches a pattern."""
+    return ToolCalled(calls=(call_of(names, pattern),), least=least, most=most)
+
+
+def not_called(names: Sequence[str], pattern: str = "") -> ToolCalled:
+    """Make a check that a tool is not called with what matches a pattern."""
+    return called(names, pattern, least=0, most=0)
+
+
+def call_of(names: Sequence[str], pattern: str = "") -> CallOf:
+    """Return which calls are meant by names of tools and a pattern of JavaScript or Go."""
+    if '"' in pattern:
+        raise left_out("its pattern is of a call as JSON, and each argument is searched alone")
+    return CallOf(names=tuple(names), pattern=python_pattern(pattern) if pattern else "")
+
+
+def tools_named(pattern: object) -> tuple[str, ...]:
+    """Return the names of the tools that a pattern of Copilot's tools means, in any agent."""
+    found = _NAMES.fullmatch(pattern) if isinstance(pattern, str) else None
+    if not found:
+        raise left_out(f"{pattern!r} is no choice of names of tools")
+    names = found[2].split("|")
+    same = [other for name in names for other in _ALIASES.get(name.casefold(), ())]
+    parts = [f"{'' if found[1] else '*'}{n}{'' if found[3] else '*'}" for n in names]
+    return tuple(dict.fromkeys((*names, *same, *parts)))
