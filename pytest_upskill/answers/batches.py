@@ -20,12 +20,13 @@ from typing import Annotated
 from uuid import uuid4
 
 from pydantic import Field, TypeAdapter, ValidationError
+from tenacity import stop_after_attempt
 
 from pytest_upskill.answers.budget import Budget, Reservation
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight, duration
 from pytest_upskill.answers.recording import address, identity
-from pytest_upskill.answers.retry import backoff
+from pytest_upskill.answers.retry import repeating
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.request import BatchApi, BatchStatus
 from pytest_upskill.project.files import read_state, write_file
@@ -41,6 +42,8 @@ _QUIET_S = 1.0
 _MOST_REQUESTS = 500
 """Number of requests in a batch, whose results are read at once."""
 _FIRST_POLL_S, _LONGEST_POLL_S = 1.0, 30.0
+_SUBMISSIONS = 6
+"""Maximum number of attempts to submit a batch."""
 _FORGOTTEN_S = 3 * 86_400.0
 """Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
 
@@ -274,7 +277,12 @@ class BatchClient:
         )
         file = self._notes.write(None, note)
         try:
-            batch = await self._submit(requests)
+            # Only what cannot have been submitted is submitted again.
+            submission = repeating(
+                stop=stop_after_attempt(_SUBMISSIONS),
+                may_help=lambda error: error.retryable and not error.billable,
+            )
+            batch: str = await submission(self._api.submit, requests)
         except ProviderError as error:
             if not error.billable:
                 self._notes.delete(file)
@@ -288,35 +296,17 @@ class BatchClient:
         results = await self._wait(batch, requests, note.began)
         return results, file
 
-    async def _submit(self, requests: Mapping[str, Request]) -> str:
-        """Submit a batch; only what cannot have been submitted is submitted again."""
-        for failures in range(1, 6):
-            try:
-                return await self._api.submit(requests)
-            except ProviderError as error:
-                if error.billable or not error.retryable:
-                    raise
-                await asyncio.sleep(backoff(failures, error))
-        return await self._api.submit(requests)
-
     async def _wait(
         self, batch: str, requests: Mapping[str, Request], began: float
     ) -> Mapping[str, Completion | ProviderError]:
         """Wait until a batch has ended, and return what became of its requests."""
-        request, failures, pause = next(iter(requests.values())), 0, _FIRST_POLL_S
+        request, pause = next(iter(requests.values())), _FIRST_POLL_S
         try:
             while True:
-                try:
-                    status = await self._api.status(batch, request)
-                    if status.ended:
-                        return await self._api.results(batch, requests)
-                    self._show(batch, status, len(requests), began)
-                    failures = 0
-                except ProviderError as error:
-                    if not error.retryable:
-                        raise
-                    failures += 1
-                    pause = max(pause, backoff(failures, error))
+                status: BatchStatus = await repeating()(self._api.status, batch, request)
+                if status.ended:
+                    return await repeating()(self._api.results, batch, requests)
+                self._show(batch, status, len(requests), began)
                 await asyncio.sleep(pause)
                 pause = min(1.5 * pause, _LONGEST_POLL_S)
         finally:
@@ -328,22 +318,17 @@ class BatchClient:
 
     async def _settle(self, item: _Item, outcome: Completion | Exception) -> None:
         """Count the cost of a request, and pass on its outcome."""
-        completion = outcome if isinstance(outcome, Completion) else None
-        billable = completion is not None
-        if isinstance(outcome, ProviderError):
-            billable = outcome.billable
-        if completion is not None:
-            completion = self._at_half_price(item.request.model, completion)
-        known = completion if completion is not None and completion.cost_usd is not None else None
-        await self._budget.settle(item.reservation, known, billable)
+        completion, billable = None, isinstance(outcome, ProviderError) and outcome.billable
+        if isinstance(outcome, Completion):
+            completion, billable = self._at_half_price(item.request.model, outcome), True
+        await self._budget.settle(item.reservation, completion, billable)
         await self._budget.release(item.reservation)
         if item.outcome.done():
             return
-        if completion is not None:
-            item.outcome.set_result(completion)
-        else:
-            assert isinstance(outcome, Exception)
+        if isinstance(outcome, Exception):
             item.outcome.set_exception(outcome)
+        elif completion is not None:
+            item.outcome.set_result(completion)
 
     async def _collect_left(self, file: Path, note: LeftBatch, model: Model) -> None:
         """Collect a batch of an earlier session, once it has ended, or cancel it."""

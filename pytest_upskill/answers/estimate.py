@@ -30,15 +30,6 @@ from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
 
 
-class Likely(NamedTuple):
-    """What requests are likely to cost and to take."""
-
-    usd: float | None
-    """Dollars; None if a price is unknown."""
-    seconds: float
-    """Seconds of all requests, one after the other."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate:
     """The answers to request from one model, and what they cost."""
@@ -50,7 +41,10 @@ class ModelEstimate:
     max_output_tokens: int
     max_usd: float | None
     """Maximum cost in dollars; None if the price of the model is unknown."""
-    likely: Likely
+    likely_usd: float | None
+    """What they are likely to cost; None as well."""
+    likely_seconds: float
+    """Seconds that they are likely to take, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,25 +84,24 @@ class CostForecast:
 
 
 class _Missing(NamedTuple):
-    """Equally long answers that are not recorded."""
+    """Requests of equal length whose answers are not recorded."""
 
-    requests: tuple[Request, ...]
-    """The requests for one answer, as many as it can take."""
-    times: int
-    """Number of such answers."""
-    likely: tuple[tuple[Request, float], ...]
-    """Requests that it is likely to take, and how many of each."""
+    request: Request
+    at_most: int
+    """Maximum number of such requests."""
+    likely: float
+    """Likely number of them."""
     typical: _Length
     """The length of such an answer, as long as none is recorded."""
-    is_answer: bool = True
-    """Whether they are answers to trials, and counted as such; those to a probe only cost money."""
+    answers: int = 0
+    """Answers that they are for, unless they only follow others, or probe the model."""
 
 
 class _Length(NamedTuple):
     """Typical numbers of tokens, and seconds."""
 
     input: int | None
-    """None for as many as the request has."""
+    """None for as many as the request has without its turns, which are as long as they may be."""
     output: int
     seconds: float
 
@@ -146,12 +139,15 @@ class Past:
             for key in _keys(fields):
                 self._recorded[key].append(completion)
 
-    def likely(self, request: Request, host: Host, typical: _Length) -> Likely:
-        """Return the likely cost and seconds of a request."""
+    def likely(self, request: Request, host: Host, typical: _Length) -> tuple[float | None, float]:
+        """Return what a request is likely to cost, None if that is unknown, and its seconds."""
+        request = replace(request, turns=())
         keys = _keys(request_fields(request, host.url))
         past = next((found for key in keys if (found := self._recorded.get(key))), [])
         outputs = [each.output_tokens for each in past if each.output_tokens is not None]
         inputs = [each.input_tokens for each in past if each.input_tokens is not None]
+        # Answers of batches have no time.
+        times = [each.latency_s for each in past if each.latency_s]
         output = fmean(outputs) if outputs else typical.output
         tokens = size_of(request) // BYTES_PER_TOKEN
         if request.task is not None:
@@ -163,13 +159,7 @@ class Past:
             cache_read_tokens=_cached_tokens(request) if host.caches_prompts else 0,
         )
         usd = self.prices.cost(request.model, completion)
-        return Likely(usd, _seconds(past, typical))
-
-
-def _seconds(past: Iterable[Completion], typical: _Length) -> float:
-    """Return the mean time of answers; those of batches have none."""
-    times = [each.latency_s for each in past if each.latency_s]
-    return fmean(times) if times else typical.seconds
+        return usd, fmean(times) if times else typical.seconds
 
 
 def _cached_tokens(request: Request) -> int:
@@ -214,7 +204,7 @@ def forecast(
         model: _missing_answers(model, of_model, hosts[model], resources.cache)
         for model, of_model in by_model.items()
     }
-    wanted = sum(item.times for items in missing.values() for item in items)
+    wanted = sum(item.answers for items in missing.values() for item in items)
     past = Past(resources.cache.past if wanted or judge else (), prices)
     estimates = tuple(
         _estimate(model, items, hosts[model], past, batch=batch and hosts[model].has_batches)
@@ -232,7 +222,7 @@ def forecast(
         host = hosts[each.model]
         if each.model.is_language_model and not (batch and host.may_have_batches):
             width = min(concurrency, max(1, each.answers))
-            seconds[host] += each.likely.seconds / width
+            seconds[host] += each.likely_seconds / width
     return CostForecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
@@ -245,7 +235,7 @@ def forecast(
 def _missing_answers(
     model: Model, trials: Sequence[Trial], host: Host, cache: Cache
 ) -> list[_Missing]:
-    """Return the answers to a model's trials that are not recorded."""
+    """Return the requests of a model's trials whose answers are not recorded."""
 
     def is_recorded(request: Request) -> bool:
         return host.records_answers and cache.holds(request, host.url)
@@ -254,39 +244,35 @@ def _missing_answers(
         return cache.load(request, host.url) if host.records_answers else None
 
     missing: list[_Missing] = []
-    choosing = [trial for trial in trials if trial.chooses]
     for trial in trials:
         if trial.chooses:
             missing += _missing_choices(trial, load)
-            continue
-        runs = sum(not is_recorded(request(trial, run)) for run in range(trial.runs))
-        if runs:
-            first = request(trial, run=0)
+        elif runs := sum(not is_recorded(request(trial, run)) for run in range(trial.runs)):
             typical = _RUN if model.agent else _ANSWER
             if model.always_reasons and not model.agent:
                 typical = _REASONED
-            missing.append(_Missing((first,), runs, ((first, 1),), typical))
+            missing.append(_Missing(request(trial, run=0), runs, runs, typical, answers=runs))
+    choosing = [trial for trial in trials if trial.chooses]
     if missing and choosing and model.is_language_model:
         tool_probe = probe(model, choosing[-1].max_tokens)
         if not is_recorded(tool_probe):
             # A model that calls no tool at first is probed once more.
-            missing.append(
-                _Missing((tool_probe,), 2, ((tool_probe, 0.5),), _CHOICE, is_answer=False)
-            )
+            missing.append(_Missing(tool_probe, 2, 1.0, _CHOICE))
     return missing
 
 
 def _missing_choices(trial: Trial, load: Load) -> list[_Missing]:
-    """Return a trigger trial's answers that are not recorded, each with all of its requests."""
+    """Return all requests of a trigger trial's answers that are not recorded."""
     ends = [[*recorded_steps(trial, run, load)][-1] for run in range(trial.runs)]
     runs = sum(completion is None for _, completion in ends)
     if not runs:
         return []
     first, *further = longest_requests(request(trial, run=0))
-    # A real turn is far shorter than the longest.
-    likely = ((first, 1.0), *((replace(each, turns=()), _FURTHER_STEPS) for each in further))
     typical = _RUN if trial.model.agent else _CHOICE
-    return [_Missing((first, *further), runs, likely, typical)]
+    return [
+        _Missing(first, runs, runs, typical, answers=runs),
+        *(_Missing(each, runs, _FURTHER_STEPS * runs, typical) for each in further),
+    ]
 
 
 def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Missing]:
@@ -313,9 +299,9 @@ def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Mi
                 for tokens in (trial.max_tokens, min(_ANSWER.output, trial.max_tokens))
             )
             # An unusable judgement is requested once more.
-            judgements.append(
-                _Missing((longest,), 2 * trial.runs, ((likely, share / 2),), _JUDGEMENT)
-            )
+            most = 2 * trial.runs
+            judgements.append(_Missing(longest, most, 0.0, _JUDGEMENT, answers=most))
+            judgements.append(_Missing(likely, 0, share * trial.runs, _JUDGEMENT))
     return judgements
 
 
@@ -323,28 +309,22 @@ def _estimate(
     model: Model, missing: Sequence[_Missing], host: Host, past: Past, *, batch: bool
 ) -> ModelEstimate:
     """Return the estimate of a model's missing answers."""
-
-    def share_of_price(request: Request) -> float:
-        return PRICE if batch and is_batchable(request) else 1.0
-
-    requests = [(request, item.times) for item in missing for request in item.requests]
-    usd = [
-        times * cost * share_of_price(request)
-        for request, times in requests
-        if (cost := past.prices.max_cost(request)) is not None
-    ]
-    max_usd = sum(usd) if len(usd) == len(requests) else None
-    likely_usd, seconds = 0.0, 0.0
+    usd, likely_usd, seconds, has_price = 0.0, 0.0, 0.0, True
     for item in missing:
-        for likely_request, share in item.likely:
-            each = past.likely(likely_request, host, item.typical)
-            likely_usd += (each.usd or 0.0) * share_of_price(likely_request) * share * item.times
-            seconds += each.seconds * share * item.times
+        share = PRICE if batch and is_batchable(item.request) else 1.0
+        cost = past.prices.max_cost(item.request)
+        has_price &= cost is not None
+        usd += item.at_most * (cost or 0.0) * share
+        each_usd, each_seconds = past.likely(item.request, host, item.typical)
+        likely_usd += item.likely * (each_usd or 0.0) * share
+        seconds += item.likely * each_seconds
+    most = [(item.at_most, item.request) for item in missing]
     return ModelEstimate(
         model=model,
-        answers=sum(item.times for item in missing if item.is_answer),
-        max_input_tokens=sum(times * max_input_tokens(request) for request, times in requests),
-        max_output_tokens=sum(times * max_output_tokens(request) for request, times in requests),
-        max_usd=max_usd,
-        likely=Likely(None if max_usd is None else min(likely_usd, max_usd), seconds),
+        answers=sum(item.answers for item in missing),
+        max_input_tokens=sum(times * max_input_tokens(request) for times, request in most),
+        max_output_tokens=sum(times * max_output_tokens(request) for times, request in most),
+        max_usd=usd if has_price else None,
+        likely_usd=min(likely_usd, usd) if has_price else None,
+        likely_seconds=seconds,
     )

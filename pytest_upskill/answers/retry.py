@@ -33,6 +33,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
@@ -201,6 +202,26 @@ def backoff(failures: int, error: ProviderError, *, jitter: float = 0.0) -> floa
     return max(seconds, min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
 
 
+def repeating(
+    *,
+    may_help: Callable[[ProviderError], bool] = lambda error: error.retryable,
+    **options: Any,
+) -> AsyncRetrying:
+    """Return what calls a function again, after pauses, as long as its errors may be temporary.
+
+    Args:
+        may_help: Whether another call may avoid an error.
+        options: Further options of tenacity, such as when to stop.
+    """
+
+    def is_temporary(error: BaseException) -> bool:
+        return isinstance(error, ProviderError) and may_help(error)
+
+    return AsyncRetrying(
+        retry=retry_if_exception(is_temporary), wait=_pause, reraise=True, **options
+    )
+
+
 class _TimedOut(ProviderError):  # noqa: N818  describes a host, not a failure here
     """A request without a reply within the timeout."""
 
@@ -263,13 +284,10 @@ class Retries:
             BudgetError: The first attempt could exceed the budget.
         """
         attempts = _Attempts(request, self._clock())
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(_may_help),
-            wait=_pause,
+        retrying = repeating(
             stop=partial(self._gives_up, attempts),
             before_sleep=self._show_pause,
             sleep=self._sleep,
-            reraise=True,
         )
         try:
             completion: Completion = await retrying(self._attempt, once, attempts, has_own_timeout)
@@ -368,10 +386,6 @@ def _error_of(state: RetryCallState) -> ProviderError:
     error = state.outcome.exception()
     assert isinstance(error, ProviderError)
     return error
-
-
-def _may_help(error: BaseException) -> bool:
-    return isinstance(error, ProviderError) and error.retryable
 
 
 def _pause(state: RetryCallState) -> float:

@@ -345,7 +345,7 @@ def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
     received = sum(each.max_output_tokens for each in estimates)
     max_usd = _sum_if_known(each.max_usd for each in estimates)
     bounds = f", at most {sent:,} tokens in, {received:,} out, {money(max_usd, at_most=True)}"
-    likely_usd = _sum_if_known(each.likely.usd for each in estimates)
+    likely_usd = _sum_if_known(each.likely_usd for each in estimates)
     return bounds if likely_usd is None else f"{bounds}, likely {money(likely_usd)}"
 
 

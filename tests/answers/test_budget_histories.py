@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from pytest_upskill.answers import batches
+from pytest_upskill.answers import batches, retry
 from pytest_upskill.answers.batches import PRICE, BatchClient, BatchNotes
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.prices import OwnPrice, Prices
@@ -139,7 +139,7 @@ def test_no_session_costs_more_than_its_limit(
 ) -> None:
     for name in ("_QUIET_S", "_FIRST_POLL_S", "_LONGEST_POLL_S"):
         monkeypatch.setattr(batches, name, 0.0005)
-    monkeypatch.setattr(batches, "backoff", lambda *_: 0.0)
+    monkeypatch.setattr(retry, "backoff", lambda *_, **__: 0.0)
     spent: list[float] = []
     for seed in range(block, HISTORIES, 4):
         random = Random(seed)
