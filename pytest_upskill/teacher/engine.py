@@ -66,9 +66,14 @@ class Engine:
         self._money_left = terms.max_cost
 
     @property
-    def cost_usd(self) -> float:
-        """Dollars that answers have cost in this process; replayed answers cost nothing."""
-        return sum(answer.cost_usd or 0.0 for answer in self.workplace.resources.bill.answers)
+    def cost_usd(self) -> float | None:
+        """Dollars that answers have cost in this process, None if no price is known.
+
+        Replayed answers cost nothing.
+        """
+        costs = [answer.cost_usd for answer in self.workplace.resources.bill.answers]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known or not costs else None
 
     @property
     def paid_answers(self) -> int:

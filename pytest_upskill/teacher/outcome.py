@@ -68,7 +68,7 @@ class CommandOutcome:
     """Versions of the skill that were tried: number, refusal or passes on the train cases."""
     figures: Mapping[str, Any] = field(default_factory=dict)
     """Pass rates and lift on the held-out cases by student."""
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     """Dollars that this process paid; replayed answers cost nothing."""
     asked: int = 0
     """Number of answers that this process paid for."""
@@ -214,7 +214,10 @@ def _last_lines(work: Work) -> Iterator[str]:
         yield f"still failing: {', '.join(failing[:_MOST_NAMED])}{more}"
     if outcome.dropped:
         yield f"dropped or left out: {counted(len(outcome.dropped), 'case')}, reasons on the page"
-    yield f"cost: {money(outcome.cost_usd)} for {counted(outcome.asked, 'new answer')}"
+    cost = (
+        money(outcome.cost_usd) if outcome.cost_usd is None else f"cost: {money(outcome.cost_usd)}"
+    )
+    yield f"{cost} for {counted(outcome.asked, 'new answer')}"
     yield f"next: {outcome.next_step or _next_step(outcome)}"
 
 

@@ -131,7 +131,11 @@ def test_a_skill_that_does_not_help_stays_a_draft(
     assert depot.run("generate", TASK, "--from", source, "--yes", "--steps=1") == 1
 
     assert depot.decision()["decision"] == "not shown"
-    assert "next: the draft is beside the page" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "next: the draft is beside the page" in said
+    # Nothing is free because its price is unknown.
+    assert re.search(r"^cost n/a for \d+ new answers$", said, re.MULTILINE)
+    assert depot.decision()["cost_usd"] is None
     assert not (depot.folder / "skills" / "bay-codes").exists()
 
 
