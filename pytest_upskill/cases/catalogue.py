@@ -236,10 +236,7 @@ class Catalogues:
         """Return why a skill cannot be told from another one beside it, None if it can."""
         if skill.name not in self.folder(skill.folder.absolute().parent).shared_names:
             return None
-        return (
-            f"another skill beside it is called {skill.name!r} too, and an agent cannot tell them "
-            "apart: rename one"
-        )
+        return same_name(skill)
 
     def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self._around(skill.folder.absolute())
@@ -262,6 +259,14 @@ class Catalogues:
 _BESIDE = ("*/SKILL.md",)
 _BELOW = ("*/SKILL.md", "*/*/SKILL.md", ".*/skills/*/SKILL.md", "plugins/*/skills/*/SKILL.md")
 """Where the skills of a folder, and those inside a skill, are."""
+
+
+def same_name(skill: Skill) -> str:
+    """Return what is wrong with a skill that has the name of another one beside it."""
+    return (
+        f"another skill beside it is called {skill.name!r} too, and an agent cannot tell them "
+        "apart: rename one"
+    )
 
 
 def listed(skill: Skill | SkillVersion) -> ListedSkill:

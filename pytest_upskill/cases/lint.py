@@ -26,7 +26,7 @@ _CHARS_PER_TOKEN = 4
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
     found = [
-        Problem(line=case.line, where=case.id, what=what)
+        Problem(line=case.line, column=case.column, where=case.id, what=what)
         for case, what in chain(
             _repeated_inputs(skill),
             ((case, what) for case in skill.cases for what in _question(case, skill)),
@@ -116,6 +116,7 @@ def _echoes(case: Case) -> Iterator[Problem]:
     for check in echoed:
         yield Problem(
             line=case.line,
+            column=case.column,
             where=f"{case.id}: {_describe(check)}",
             what="satisfied by the question itself: an answer that repeats it passes",
             is_hint=not tells_nothing,

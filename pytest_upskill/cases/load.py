@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,7 @@ from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
+from pytest_upskill.project.messages import listed
 
 if TYPE_CHECKING:
     from pytest_upskill.cases.adapters.to_cases import Owner
@@ -106,29 +108,30 @@ class _Loader:
         self._texts: dict[Path, SkillText] = {}
         self._parts: dict[Path, _Parts] = {}
         self._compared: Sequence[str] = ()
+        self._broken: dict[Path, list[str]] = {}
+        """The problems of each ``SKILL.md`` that cannot be used."""
         self._problems: list[str] = []
 
     def skills(self) -> list[Skill]:
-        """Read everything; raise SkillError if there is any problem."""
+        """Read everything; raise SkillError if there is any problem, or no usable skill."""
         if self._folder is not None:
             self._text_of(self._folder)
         file = _CaseFile()
-        with self._collect_problems(str(self._shown)):
+        with _collected(self._problems, str(self._shown)):
             file = self._read_case_file()
-        with self._collect_problems(str(self._shown.parent / LABELS_FILE)):
+        with _collected(self._problems, str(self._shown.parent / LABELS_FILE)):
             self._check_labels()
-        if self._problems:
-            raise SkillError("\n".join(self._problems))
-        file = self._without_skill(file)
         groups: dict[Path, list[Case]] = {}
         for folder, case in file.cases:
             groups.setdefault(folder, []).append(case)
         if not groups and self._folder is not None:
             groups[self._folder] = []
+        if self._problems or (groups and self._broken.keys() >= groups.keys()):
+            raise SkillError("\n".join([*chain(*self._broken.values()), *self._problems]))
+        warnings, hints = _by_weight([*file.warnings, *self._left_out(groups)], str(self._shown))
         skills = [self._skill(folder, groups, file.gate) for folder in groups]
         if skills:
             # Only the first skill has the warnings about the cases, so that each appears once.
-            warnings, hints = _by_weight(file.warnings, str(self._shown))
             skills[0] = replace(
                 skills[0],
                 read_as=file.read_as,
@@ -162,6 +165,7 @@ class _Loader:
             hidden_files=replace(hidden, inputs=frozenset(inputs.read)),
             labelled=self._labelled,
             gate=gate,
+            broken="\n".join(self._broken.get(folder, ())),
             warnings=warnings,
             hints=hints,
         )
@@ -215,23 +219,21 @@ class _Loader:
         read_as = "" if is_placed else reading.adapter.tool
         return _CaseFile(cases=cases, warnings=file.warnings, read_as=read_as)
 
-    def _without_skill(self, file: _CaseFile) -> _CaseFile:
-        """Return a file whose cases do not contain the skill, with a warning if some did."""
-        cases = []
-        for folder, case in file.cases:
-            kept, copies = without_copies(case, self._text_of(folder).text)
-            self._parts_of(folder).inputs.left_out.update(copies)
-            cases.append((folder, kept))
-        left_out = sorted(
-            {name for parts in self._parts.values() for name in parts.inputs.left_out}
-        )
-        warnings = [*file.warnings]
+    def _left_out(self, groups: dict[Path, list[Case]]) -> Iterator[Problem]:
+        """Remove copies of the skill from its cases; yield a line if the skill was in some."""
+        left_out: set[str] = set()
+        for folder, cases in groups.items():
+            for index, case in enumerate(cases):
+                cases[index], copies = without_copies(case, self._text_of(folder).text)
+                left_out.update(copies)
+            left_out |= self._parts_of(folder).inputs.left_out
         if left_out:
-            more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
-            names = f"{', '.join(left_out[:_SHOWN])}{more}"
+            from pytest_upskill.cases.adapters.documents import PARSERS
+
+            document = PARSERS[self._path.suffix.lower()](self._read(self._path))
+            names = listed(sorted(left_out), _SHOWN)
             what = f"left out of every arm, as the arm without the skill would get it: {names}"
-            warnings.append(Problem(where="files", what=what))
-        return file._replace(cases=cases, warnings=warnings)
+            yield document.problem(document.mention_of(min(left_out)), what)
 
     def _check_labels(self) -> None:
         if self._labelled:
@@ -275,13 +277,16 @@ class _Loader:
         if folder not in self._texts:
             # Stays if the file cannot be read, so that its problems are collected only once.
             self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
+            problems: list[str] = []
             file = folder / "SKILL.md"
             if file.exists():
-                with self._collect_problems(self._display_name(folder)):
+                with _collected(problems, self._display_name(folder)):
                     self._texts[folder] = read_skill_text(self._read(file), folder=folder.name)
             else:
                 what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
-                self._problems.append(f"{self._shown.parent}: {what}")
+                problems.append(f"{self._shown.parent}: {what}")
+            if problems:
+                self._broken[folder] = problems
         return self._texts[folder]
 
     def _read(self, path: Path) -> str:
@@ -297,13 +302,14 @@ class _Loader:
         to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
         return os.path.normpath(self._shown.parent / to_skill)
 
-    @contextmanager
-    def _collect_problems(self, path: str) -> Iterator[None]:
-        """Collect the problems of a bad file instead of raising."""
-        try:
-            yield
-        except BadFile as error:
-            self._problems += [problem.at(path) for problem in error.problems]
+
+@contextmanager
+def _collected(problems: list[str], path: str) -> Iterator[None]:
+    """Collect the problems of a bad file instead of raising."""
+    try:
+        yield
+    except BadFile as error:
+        problems += [problem.at(path) for problem in error.problems]
 
 
 def _by_weight(problems: Iterable[Problem], path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -104,6 +104,11 @@ class Case:
     """How many statements for a judge it has in the file, with those that are excluded."""
 
     @property
+    def place(self) -> str:
+        """Line and column in the file."""
+        return f"{self.line}:{self.column}"
+
+    @property
     def staged(self) -> tuple[WorkspaceFile, ...]:
         """All files that an agent finds in its workspace before the setup."""
         files = (*placed(self.files, self.input), *self.workspace)
@@ -226,6 +231,8 @@ class Skill:
     """Why there is no earlier version to compare with; "" if there is one."""
     past_unknown: bool = False
     """Whether an earlier version may exist, under another name or in an unreadable file."""
+    broken: str = ""
+    """The problems of its ``SKILL.md``, one per line, if only other skills of the file can run."""
     read_as: str = ""
     """The tool whose format the case file has; "" where the file's place says so."""
     warnings: tuple[str, ...] = ()

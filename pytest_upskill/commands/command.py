@@ -120,7 +120,8 @@ def own_cases(
         except SkillError as error:
             problems += str(error).splitlines()
             continue
-        found += [each for each in skills if each.folder.absolute() == folder.absolute()]
+        own = (each for each in skills if each.folder.absolute() == folder.absolute())
+        found += [each for each in own if not each.broken]
     return found, problems
 
 

@@ -14,6 +14,7 @@ import pytest
 # pytest has no public access to whether it will skip an item.
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
+from pytest_upskill.cases.catalogue import same_name
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.skill_files import InstallError, with_files, with_history
@@ -47,6 +48,9 @@ ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
 It is the method of `FetchedAnswers` in the only process, of `HandedAnswers` in a worker of
 pytest-xdist.
 """
+
+_NAMED = pytest.StashKey[dict[tuple[Path, str], Path]]()
+"""The first skill of a name, by the folder that it is in and its name."""
 
 
 class CaseFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
@@ -244,16 +248,27 @@ class SkillFile(HooksOfParent, pytest.File):
         names = node_id_names(skills, self.config.rootpath)
         for skill, folder in zip(skills, names, strict=True):
             self._warn([*skill.warnings, *skill.hints])
-            catalogues = catalogues_of(self.config)
-            chooses = any(case.trigger for case in skill.cases)
-            if chooses and (ambiguous := catalogues.why_ambiguous(skill)):
-                place = shown(skill.folder / "SKILL.md", self.config)
-                raise self.CollectError(f"{place}: name: {ambiguous}")
+            self._check_name(skill)
             if skill.shares_file:
                 yield SkillCases.from_parent(self, name=folder, skill=skill)
             else:
                 self.extra_keyword_matches.add(skill.name)
                 yield from items_of(self, skill)
+
+    def _check_name(self, skill: Skill) -> None:
+        """Warn if another skill of the run, beside this one, has its name.
+
+        Raises:
+            CollectError: A model is to choose between this skill and one of its name.
+        """
+        place, folder = shown(skill.folder / "SKILL.md", self.config), skill.folder.absolute()
+        if any(case.trigger for case in skill.cases):
+            if ambiguous := catalogues_of(self.config).why_ambiguous(skill):
+                raise self.CollectError(f"{place}: name: {ambiguous}")
+            return
+        named = self.config.stash.setdefault(_NAMED, {})
+        if named.setdefault((folder.parent, skill.name), folder) != folder:
+            self._warn([f"{place}: name: {same_name(skill)}"])
 
     def _warn(self, warnings: Iterable[str]) -> None:
         """Add warnings; raise a collect error if the user's filters turn some into errors."""
@@ -277,6 +292,8 @@ class SkillCases(HooksOfParent, pytest.Collector):
 
     def collect(self) -> Iterator[TrialItem]:
         """Make an item for each trial."""
+        if self.skill.broken:
+            raise self.CollectError(self.skill.broken)
         yield from items_of(self, self.skill)
 
 
@@ -304,7 +321,10 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         if not reason and (settings.baseline_update or not lack)
     )
     for index, (trial, reason, lack) in enumerate(zip(trials, reasons, lacking, strict=True)):
-        required = lack if settings.require_compilers else None
+        place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
+        unusable = lack if settings.require_compilers else None
+        if trial.case.input.startswith(PLACEHOLDER):
+            unusable = "the input is still a placeholder: write a question"
         yield TrialItem.from_parent(
             parent,
             name=trial.name,
@@ -314,15 +334,8 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
             index=index,
             planned_trials=planned[trial.model, trial.chooses],
             why_skipped=reason or (None if settings.require_compilers else lack),
-            why_not_runnable=_unwritten(trial, parent) or required,
+            why_not_runnable=unusable and f"{safe_line(place)}: {unusable}",
         )
-
-
-def _unwritten(trial: Trial, parent: pytest.Collector) -> str | None:
-    if not trial.case.input.startswith(PLACEHOLDER):
-        return None
-    place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.line}"
-    return f"{safe_line(place)}: the input is still a placeholder: write a question"
 
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:

@@ -68,12 +68,15 @@ class LintItem(ItemOutsidePackages):
         grouped = self.config.stash[GROUPED_WARNINGS]
         lines: list[str] = []
         for skill in skills:
-            for line, case, what in self._cases_not_run(skill):
-                grouped.note(f"{path}:{line}", what, case=case)
+            if skill.broken:
+                lines += skill.broken.splitlines()
+                continue
+            for place, case, what in self._cases_not_run(skill):
+                grouped.note(f"{path}:{place}", what, case=case)
             found = findings(skill)
             for each in found:
                 if each.is_hint:
-                    grouped.note(f"{path}:{each.line}", each.what, case=each.where)
+                    grouped.note(f"{path}:{each.line}:{each.column}", each.what, case=each.where)
             lines += [
                 *grouped.note_lines([*skill.hints, *self._text_hints(skill)]),
                 *skill.warnings,
@@ -83,16 +86,16 @@ class LintItem(ItemOutsidePackages):
         if lines:
             raise LintFailed("\n".join(lines))
 
-    def _cases_not_run(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
-        """Yield line, case id and reason for each case that will not run: this may be intended."""
+    def _cases_not_run(self, skill: Skill) -> Iterator[tuple[str, str, str]]:
+        """Yield place, case id and reason for each case that will not run: this may be intended."""
         if self.path.name == "SKILL.md":
-            yield 1, "", f"no cases: write them into {CASE_FILE} beside it"
-        yield from ((case.line, case.id, case.skip) for case in skill.cases if case.skip)
+            yield "1", "", f"no cases: write them into {CASE_FILE} beside it"
+        yield from ((case.place, case.id, case.skip) for case in skill.cases if case.skip)
         if value_of(self.config, "models"):
             labels = [model.label for model in models_of(self.config)]
             for case in skill.cases:
                 if foreign := case.why_not_for(labels):
-                    yield case.line, case.id, foreign
+                    yield case.place, case.id, foreign
 
     def _catalogue_findings(self, skill: Skill) -> Iterator[str]:
         """Warn of a description that agents may not see or choose; yield what decides choices."""
@@ -102,7 +105,7 @@ class LintItem(ItemOutsidePackages):
         catalogue = catalogues.of(skill)
         for case in skill.cases:
             if unlisted := why_unlisted(case, catalogue):
-                yield safe_line(f"{path}:{case.line}: {case.id}: {unlisted}")
+                yield safe_line(f"{path}:{case.place}: {case.id}: {unlisted}")
         if skill.hidden:
             return
         for what in description_findings(listed(skill), catalogue):

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
-from pytest_upskill.cases.case_files import has_shape_of_cases
+from pytest_upskill.cases.case_files import CASE_FOLDERS, has_shape_of_cases
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.git import GitError, is_changed, skills_deleted, starting_commit
 from pytest_upskill.project.messages import closest, counted, did_you_mean, listed, safe_line
@@ -59,8 +60,8 @@ class Selection:
         """Folders that contain a ``SKILL.md``."""
         self._ignored: list[Path] = []
         """Files from which no cases are read, though they have a suffix of case files."""
-        self._lookalikes = ""
-        """A line about those of them that look like cases; empty if none does."""
+        self._lookalikes: list[str] = []
+        """Lines about those of them that look like cases, by what is in them or by their names."""
         self._strangers = ""
         """A line about Python files that were not collected; empty if there are none."""
         self._deselected = False
@@ -136,7 +137,8 @@ class Selection:
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
         if self._ignored:
-            self._lookalikes = lookalikes(self._ignored, self._config.invocation_params.dir)
+            start = self._config.invocation_params.dir
+            self._lookalikes = [*misspelled(self._ignored, start), lookalikes(self._ignored, start)]
         if NOT_COLLECTED in self._config.stash:
             names = self._config.stash[NOT_COLLECTED]
             self._strangers = line_about(names)
@@ -157,7 +159,7 @@ class Selection:
             terminalreporter.line(f"left out {self._left_out}{nothing}")
         if exitstatus in _RUN_REFUSED or self._config.get_verbosity() <= QUIETEST:
             return
-        for line in filter(None, (self._lookalikes, self._strangers)):
+        for line in filter(None, (*self._lookalikes, self._strangers)):
             write(terminalreporter, f"upskill: {line}", yellow=True)
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
         if none_ran or self._since() is not None:
@@ -280,6 +282,27 @@ def lookalikes(ignored: Iterable[Path], start: Path) -> str:
         f"{counted(len(found), 'file')} {look} like cases, such as {first}: to read them, set "
         f"upskill_case_files = {' '.join([*patterns][:3])}"
     )
+
+
+_CLOSE = 0.9
+"""How similar the name of a file must be to that of a case file: ``skill.json`` has 0.8."""
+
+
+def misspelled(ignored: Iterable[Path], start: Path) -> Iterator[str]:
+    """Yield a line about each file whose name is nearly that of a case file of a skill.
+
+    Args:
+        ignored: Files from which no cases are read.
+        start: The folder in which pytest was started.
+    """
+    for file in ignored:
+        beside, among = file.parent, file.parent.parent
+        meant = [CASE_FILE, f"evals{file.suffix}"] if (beside / "SKILL.md").exists() else []
+        if beside.name in CASE_FOLDERS and (among / "SKILL.md").exists():
+            meant = [f"evals{file.suffix}"]
+        if close := get_close_matches(file.name, meant, n=1, cutoff=_CLOSE):
+            path = os.path.relpath(file, start)
+            yield safe_line(f"{path} is not read (did you mean {close[0]!r}?)")
 
 
 def _folders(skill: Skill) -> tuple[Path, ...]:

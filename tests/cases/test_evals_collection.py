@@ -98,3 +98,47 @@ def test_a_sentence_that_ends_with_a_word_about_skills_is_an_answer(
     result = run_once("--upskill-models", "offline", "--co", "skills")
 
     result.stdout.fnmatch_lines(["upskill: 1 case: 1 by a judge"])
+
+
+def test_a_broken_skill_breaks_only_its_own_cases_in_a_file_of_several(
+    run_once: Run, folder: Path
+) -> None:
+    broken = folder.parent / "broken" / "SKILL.md"
+    broken.parent.mkdir()
+    broken.write_text("---\nname: broken\n", "utf-8")
+    cases = [CASE | {"skill": "billing"}, CASE | {"id": 2, "skill": "broken"}]
+    write(folder.parent.parent / "evals" / "evals.json", cases)
+
+    result = run_once("--upskill-models", "offline", "-rA")
+
+    assert result.ret == 1
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "skills/broken/SKILL.md:1:1: the frontmatter has no end: *",
+            "PASSED evals/evals.json::billing::1?offline-with_skill?",
+        ]
+    )
+
+
+def test_a_file_is_refused_if_every_skill_of_its_cases_is_broken(
+    run_once: Run, folder: Path
+) -> None:
+    (folder / "SKILL.md").write_text("---\nname: billing\n", "utf-8")
+    write(folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "billing"}])
+
+    result = run_once("--upskill-models", "offline")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["skills/billing/SKILL.md:1:1: the frontmatter has no end: *"])
+
+
+def test_lint_names_a_broken_skill_of_a_file_of_several(run_once: Run, folder: Path) -> None:
+    (folder.parent / "broken").mkdir()
+    (folder.parent / "broken" / "SKILL.md").write_text("---\nname: broken\n", "utf-8")
+    cases = [CASE | {"skill": "billing"}, CASE | {"id": 2, "skill": "broken"}]
+    write(folder.parent.parent / "evals" / "evals.json", cases)
+
+    result = run_once("--upskill-lint", "-W", "default", "evals")
+
+    result.stdout.fnmatch_lines(["skills/broken/SKILL.md:1:1: the frontmatter has no end: *"])

@@ -257,6 +257,18 @@ def test_each_file_that_cannot_be_read_or_tells_nothing_is_one_red_item(
     result.stdout.fnmatch_lines_random(
         [
             "skills/one/skill_meta.json:1:*.expected.contians: unknown key*",
-            "skills/three/skill_meta.json:1: a: contains 'billing': satisfied by the question *",
+            "skills/three/skill_meta.json:1:12: a: contains 'billing': satisfied by the question *",
         ]
+    )
+
+
+def test_an_expected_skill_that_does_not_exist_is_named_with_its_place(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill({"id": "a", "input": "Send it.", "expected_skill": "parcel"})
+
+    result = run_once("--upskill-lint", "skills")
+
+    result.stdout.fnmatch_lines(
+        ["skills/billing/skill_meta.json:1:12: a: expects 'parcel', which is not in the catalogue*"]
     )

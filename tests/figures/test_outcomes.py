@@ -125,7 +125,7 @@ def test_a_required_compiler_that_is_missing_is_an_error(
     assert loopback.requests == []
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert letters(result) == ["E", "E"]
-    result.stdout.fnmatch_lines(["no gcc or clang on PATH*"])
+    result.stdout.fnmatch_lines(["skills/billing/skill_meta.json:1:12: no gcc or clang on PATH*"])
 
 
 @pytest.mark.needs("gcc")

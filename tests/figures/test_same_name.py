@@ -88,3 +88,16 @@ def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
         ("evals/evals.json::y", 2),
     ]
     one.assert_outcomes(passed=1, skipped=1)
+
+
+def test_two_skills_of_one_name_beside_each_other_are_named(
+    write_skill: WriteSkill, run_once: Run
+) -> None:
+    write_skill()
+    other = write_skill(name="other")
+    (other / "SKILL.md").write_text("---\nname: billing\ndescription: None.\n---\nNothing.\n")
+
+    result = run_once("--upskill-models=offline", "-W", "default", "skills")
+
+    what = "another skill beside it is called 'billing' too, and an agent cannot tell them apart"
+    result.stdout.fnmatch_lines([f"*skills/other/SKILL.md*name: {what}: rename one*"])

@@ -250,6 +250,48 @@ def test_files_that_look_like_cases_are_named_with_what_reads_them(
     result.stdout.fnmatch_lines(["collected 80 items*"])
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("skills_meta.json", "skill_meta.json"),
+        ("skill-meta.json", "skill_meta.json"),
+        ("skillmeta.json", "skill_meta.json"),
+        ("eval.json", "evals.json"),
+        ("evals/eval.json", "evals.json"),
+        ("evals/evalss.yaml", "evals.yaml"),
+    ],
+)
+@pytest.mark.parametrize("how", ["--upskill-models=offline", "--upskill-lint"])
+def test_a_case_file_with_a_misspelled_name_is_named_beside_others(
+    run: Run, write_skill: WriteSkill, how: str, name: str, meant: str
+) -> None:
+    write_skill()
+    own = write_skill(name="other")
+    (own / name).parent.mkdir(exist_ok=True)
+    (own / "skill_meta.json").rename(own / name)
+    if "eval" in name:
+        (own / name).write_text('[{"promt": "Hi"}]', "utf-8")
+
+    result = run(how, "-W", "default", "skills")
+
+    result.stdout.fnmatch_lines(
+        [f"upskill: skills/other/{name} is not read (did you mean '{meant}'?)"]
+    )
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "skill.json", "data/eval.json", "events.json"])
+def test_a_file_of_a_skill_that_is_called_otherwise_is_not_taken_for_cases(
+    run: Run, write_skill: WriteSkill, name: str
+) -> None:
+    folder = write_skill()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("{}", "utf-8")
+
+    result = run("--upskill-models", "offline", "skills")
+
+    result.stdout.no_fnmatch_line("*did you mean*")
+
+
 @pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
 def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_ran(
     run_once: Run, write_skill: WriteSkill, home: str
