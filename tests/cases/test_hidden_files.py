@@ -60,7 +60,7 @@ PLACES = (
     *("evals/", "eval/", "evaluations/", "tests/cases/", "benchmark/", "references/evals/"),
 )
 NAMES_OF_PLACES = pattern_of(
-    place.rpartition("/")[2] for adapter in ADAPTERS for place in adapter.places
+    tuple(place.rpartition("/")[2] for adapter in ADAPTERS for place in adapter.places)
 )
 POSSIBLE_NAMES = st.from_regex(
     re.compile(NAMES_OF_PLACES.pattern, re.IGNORECASE | re.ASCII), fullmatch=True

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic.alias_generators import to_camel
 
-from pytest_upskill.cases.adapters.draft import Draft, Flaw, Note, Weight, merged
+from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Note, Weight, merged
 from pytest_upskill.cases.source.document import JsonPath, shown
+from pytest_upskill.checks import AnyCheck
+
+Part = Draft | Iterable[AnyCheck]
+"""A part of a case, which may be just some checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +29,35 @@ class Reader:
 
     meaning: str
     """What the docs say about the key."""
-    part_of: Callable[[Any], Draft]
+    part_of: Callable[[Any], Part]
     """Reads a value; it raises a `Flaw` if it cannot."""
+    reads_empty: bool = False
+    """Whether null, an empty text, list or object says something."""
 
     def read(self, value: Any) -> Draft:
         """Return a value as a part of a case."""
+        if not self.reads_empty and value in (None, "", [], {}):
+            return NOTHING
         try:
-            return self.part_of(value)
+            found = self.part_of(value)
+            return found if isinstance(found, Draft) else Draft(checks=tuple(found))
         except Flaw as flaw:
             return Draft(notes=(flaw.note,))
 
 
 def reader_of_each(
-    meaning: str, part_of: Callable[[Any], Draft], listed: Callable[[Any], Sequence[Any]]
+    meaning: str, part_of: Callable[[Any], Part], items_of: Callable[[Any], Sequence[Any]]
 ) -> Reader:
     """Return how a list is read, whose items are parts of the case.
 
     Args:
         meaning: See `Reader`.
         part_of: Reads an item.
-        listed: Returns the items of a value.
+        items_of: Returns the items of a value.
     """
-    one = Reader("", part_of)
+    one = Reader("", part_of, reads_empty=True)
     return Reader(
-        meaning, lambda value: merged(one.read(e).under(i) for i, e in enumerate(listed(value)))
+        meaning, lambda value: merged(one.read(e).under(i) for i, e in enumerate(items_of(value)))
     )
 
 
@@ -134,21 +143,9 @@ class Adapter:
     It raises BadFile if one of them is broken.
     """
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return pattern_of(self.places)
-
-    @cached_property
-    def _certain(self) -> re.Pattern[str]:
-        return pattern_of(each for each in self.places if "*" not in each.rpartition("/")[2])
-
-    @cached_property
-    def _in_folders(self) -> re.Pattern[str]:
-        return pattern_of(each for each in self.places if "/" in each)
-
     def is_folder_of_cases(self, path: str) -> bool:
         """Return whether the folder of a file is one that the tool has for its files."""
-        return self._in_folders.search(path) is not None
+        return is_at(path, *(each for each in self.places if "/" in each))
 
     def reads(self, suffix: str) -> bool:
         """Return whether the tool has files of a format, such as ``.json``."""
@@ -156,14 +153,20 @@ class Adapter:
 
     def is_place(self, path: str) -> bool:
         """Return whether a file of this path, with slashes, may be the tool's."""
-        return self._pattern.search(path) is not None
+        return is_at(path, *self.places)
 
     def is_certain_place(self, path: str) -> bool:
         """Return whether only the tool's case files have such a path."""
-        return self._certain.search(path) is not None
+        return is_at(path, *(each for each in self.places if "*" not in each.rpartition("/")[2]))
 
 
-def pattern_of(places: Iterable[str]) -> re.Pattern[str]:
+def is_at(path: str, *places: str) -> bool:
+    """Return whether a path ends as one of some places says."""
+    return pattern_of(places).search(path) is not None
+
+
+@cache
+def pattern_of(places: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern of the ends of paths; it matches nothing if there are no places."""
     return re.compile(
         "|".join(rf"(?:^|/){_translated(place)}\Z" for place in places) or r"(?!)",

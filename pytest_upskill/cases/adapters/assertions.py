@@ -10,7 +10,7 @@ from typing import Any
 from pytest_upskill.cases.adapters import make
 from pytest_upskill.cases.adapters.adapter import Reader, reader_of_each
 from pytest_upskill.cases.adapters.choice import UNCLEAR, normalize
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, as_list, left_out, merged
+from pytest_upskill.cases.adapters.draft import Flaw, as_list, left_out
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.judge import Judge
@@ -31,33 +31,30 @@ def _typed(kind: str, part: object) -> object:
     return {"type": kind, "value": part} | ({"text": f"{kind}: {plain}"} if plain else {})
 
 
-def part_of(assertion: object) -> Draft:
-    """Read one assertion, a text or an object."""
-    return Draft(checks=tuple(checks_of(assertion)))
-
-
-ASSERTIONS = reader_of_each("assertions: texts or objects", part_of, items_of)
-
-
 def checks_of(assertion: object) -> Sequence[AnyCheck]:
-    """Make the checks of one assertion."""
+    """Make the checks of one assertion, a text or an object."""
     if isinstance(assertion, str):
-        return _checks_of_text(assertion)
+        return _checks_of_text(assertion.strip())
     if not isinstance(assertion, dict):
         raise Flaw(f"must be text or an object, got {shown(assertion)}")
     if (nested := assertion.get("check")) and isinstance(nested, dict):
-        given = [nested] if _kind(nested) else _by_type(nested)
-        return [check for each in given for check in checks_of(each)]
+        return checks_of(nested) if _kind(nested) else _of_all(_by_type(nested))
     if kind := _kind(assertion):
         return _checks_of_kind(assertion, kind)
     if typed := [key for key in assertion if _plain(key) in _MAKERS and assertion[key]]:
-        made = [_made({**assertion, "value": assertion[key]}, _plain(key)) for key in typed]
-        return [check for checks in made for check in checks]
-    if text := _first_text(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
+        return _of_all({**assertion, "type": key, "value": assertion[key]} for key in typed)
+    if text := _first_text(assertion, (*_PROSE_KEYS, "value", "name")):
         return stated([text])
     if any(assertion.values()):
         raise left_out("has no known key: add 'text'")
     raise Flaw("is empty: add 'text'")
+
+
+ASSERTIONS = reader_of_each("assertions: texts or objects", checks_of, items_of)
+
+
+def _of_all(assertions: Iterable[Mapping[str, Any]]) -> Sequence[AnyCheck]:
+    return [check for each in assertions for check in checks_of(each)]
 
 
 def _by_type(check: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -80,7 +77,6 @@ def stated(texts: Iterable[str], prefix: str = "") -> Sequence[Judge]:
 
 def _checks_of_text(text: str) -> Sequence[AnyCheck]:
     """Make the checks of a text: a statement, or a check such as ``not_contains:TODO``."""
-    text = text.strip()
     if match := _TYPED_TEXT.fullmatch(text):
         kind = _plain(match[1])
         if kind in _MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
@@ -100,14 +96,10 @@ def _checks_of_kind(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyChec
     file = assertion.get("file") or assertion.get("path")
     if kind in _FILE_EXISTS and not assertion.get("negate"):
         return make.file_exists(file or assertion.get("value") or assertion.get("pattern"))
-    if file and (kind in _MAKERS or kind in _IN_FILE):
-        of_text = "regex" if "pattern" in assertion else "contains"
-        rest = {key: part for key, part in assertion.items() if key not in {"file", "path"}}
-        return make.in_file(
-            file, _made(rest, _IN_FILE[kind] + of_text if kind in _IN_FILE else kind)
-        )
+    if kind in _IN_FILE and file:
+        kind = _IN_FILE[kind] + ("regex" if "pattern" in assertion else "contains")
     if kind in _MAKERS:
-        return _made(assertion, kind)
+        return make.in_file(file, _made(assertion, kind)) if file else _made(assertion, kind)
     words = set(kind.split("_"))
     for features, why in _FEATURES.items():
         if not words.isdisjoint(features.split()):
@@ -124,14 +116,14 @@ def _made(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyCheck]:
         kind = _plain(f"not_{kind}")
         if kind not in _MAKERS:
             raise left_out(f"{kind}: unknown type of assertion")
-    given = [key for key in (*_VALUE_KEYS, kind, kind.removeprefix("not_")) if key in assertion]
-    if not given and "text" in assertion:
-        given = ["text"]  # beside another key, it may just describe the assertion
-    if not given and len(assertion) > 1:
-        if "negate" not in assertion and (text := _first_text(assertion, _PROSE_KEYS)):
+    bare = kind.removeprefix("not_")
+    # The last one is tried last: beside another key, it may just describe the assertion.
+    given = [assertion[key] for key in (*_VALUE_KEYS, kind, bare, "text") if key in assertion]
+    if not given and kind != "exit_success":
+        if text := _first_text(assertion, _PROSE_KEYS):
             return stated([text])
         raise left_out(f"{kind}: no known key says what to look for")
-    value = next((assertion[key] for key in given if assertion[key]), None)
+    value = next(filter(None, given), None)
     return _MAKERS[kind](value, str(assertion.get("flags") or ""))
 
 
@@ -139,12 +131,6 @@ def _first_text(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Return the first value of ``keys`` that is not empty, "" if there is none or not text."""
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
     return value if isinstance(value, str) else ""
-
-
-def _words(assertion: Mapping[str, Any]) -> str:
-    """Return the name if it is a phrase, ``Greets by name`` but not ``greets-by-name``, else ""."""
-    name = _first_text(assertion, ("name", "id"))
-    return "" if _SLUG.fullmatch(name) else name
 
 
 def _kind(assertion: Mapping[str, Any]) -> str:
@@ -179,33 +165,26 @@ def _patterns(*, negate: bool = False, any_of: bool = False) -> _Maker:
     return lambda value, flags: found(value, flags=flags)
 
 
-_MAKERS: Mapping[str, _Maker] = {
-    "contains": _literals(),
-    "not_contains": _literals(negate=True),
-    "contains_any": _literals(any_of=True),
-    "regex": _patterns(),
-    "regex_any": _patterns(any_of=True),
-    "not_regex": _patterns(negate=True),
+_TYPES: Mapping[str, _Maker] = {
+    "contains contain contains_all contains_phrase icontains icontains_all required_text"
+    " includes includes_all": _literals(),
+    "not_contains not_contains_any not_contains_phrase not_icontains excludes excludes_all"
+    " excludes_any forbidden_text not_includes does_not_contain not_contain": _literals(
+        negate=True
+    ),
+    "contains_any icontains_any includes_any contains_one_of": _literals(any_of=True),
+    "regex contains_pattern matches regex_match matches_regex": _patterns(),
+    "regex_any matches_any": _patterns(any_of=True),
+    "not_regex not_contains_pattern not_matches not_matches_any not_regex_any regex_exclude"
+    " regex_excludes not_matches_regex": _patterns(negate=True),
     # Of an agent that comes to its end, as every graded run does: it says something.
     "exit_success": lambda *_: [Regex(pattern=r"\S")],
 }
-"""Functions that make the checks of a type from its value and the flags of a pattern."""
+"""Types, the first of which the others stand for, and how their checks are made of a value and the
+flags of a pattern."""
 
-_SYNONYMS: Mapping[str, str] = {
-    synonym: kind
-    for kind, synonyms in {
-        "contains": "contain contains_all contains_phrase icontains icontains_all required_text "
-        "includes includes_all",
-        "not_contains": "not_contains_any not_contains_phrase not_icontains excludes excludes_all "
-        "excludes_any forbidden_text not_includes does_not_contain not_contain",
-        "contains_any": "icontains_any includes_any contains_one_of",
-        "regex": "contains_pattern matches regex_match matches_regex",
-        "regex_any": "matches_any",
-        "not_regex": "not_contains_pattern not_matches not_matches_any not_regex_any regex_exclude "
-        "regex_excludes not_matches_regex",
-    }.items()
-    for synonym in synonyms.split()
-}
+_MAKERS = {names.split()[0]: maker for names, maker in _TYPES.items()}
+_SYNONYMS = {name: names.split()[0] for names in _TYPES for name in names.split()}
 _FILE_EXISTS = frozenset({"file_exists", "file_produced", "file_created", "files_exist"})
 _IN_FILE: Mapping[str, str] = {"file_contains": "", "file_not_contains": "not_"}
 _VALUE_KEYS = (
@@ -269,28 +248,23 @@ def worded(prefix: str, *, negate: bool = False) -> Reader:
         negate: Whether an answer must not satisfy them; some deny it themselves.
     """
 
-    def read(text: object) -> Draft:
+    def read(text: object) -> Sequence[AnyCheck]:
         if not isinstance(text, str):
-            return NOTHING
+            return ()
         if pattern := _alternatives(text.strip()):
-            return Draft(checks=make.patterns(pattern, negate=negate, convert=_as_python))
+            return make.patterns(pattern, negate=negate, convert=_as_python)
         is_stated = negate and _DENIED.match(text)
-        return Draft(checks=tuple(stated([text], "" if is_stated else prefix)))
+        return stated([text], "" if is_stated else prefix)
 
-    return Reader(
-        f"“{prefix.strip()} …”, or a pattern `a|b`",
-        lambda texts: merged(map(read, items_of(texts))),
-    )
+    return reader_of_each(f"“{prefix.strip()} …”, or a pattern `a|b`", read, items_of)
 
 
 def searched(kind: str) -> Reader:
     """Return how texts are read that are searched for, by a type, or objects with types."""
 
-    def read(part: object) -> Draft:
-        if isinstance(part, dict) and kind.startswith("not_"):
-            part = part | {"negate": True}
-        if isinstance(part, str):
-            part = {"type": kind, "value": part}
-        return part_of(part)
+    def read(part: object) -> Sequence[AnyCheck]:
+        if isinstance(part, dict):
+            return checks_of(part | {"negate": True} if kind.startswith("not_") else part)
+        return checks_of({"type": kind, "value": part} if isinstance(part, str) else part)
 
     return reader_of_each(f"`{kind}`", read, items_of)

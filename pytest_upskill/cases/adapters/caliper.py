@@ -11,7 +11,7 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
 from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, as_list, left_out
+from pytest_upskill.cases.adapters.draft import Draft, Flaw, as_list, left_out
 
 
 def _activates(value: object) -> Draft:
@@ -22,14 +22,8 @@ def _activates(value: object) -> Draft:
     return Draft(choice=Choice(expected=tuple(names)) if names else Choice(nothing=True))
 
 
-def _assert(value: object) -> Draft:
-    if value:
-        raise left_out("its Python code is not run")
-    return NOTHING
-
-
-def _setup(value: object) -> Draft:
-    return Draft(commands=(str(value),)) if value else NOTHING
+def _assert(_value: object) -> Draft:
+    raise left_out("its Python code is not run")
 
 
 _SHAPE = Shape(
@@ -39,8 +33,8 @@ _SHAPE = Shape(
         "skill": keys.SKILL,
         "expect": make.statements("a statement for a judge", "The answer fits this: "),
         "assert": Reader("is left out", _assert),
-        "activates": Reader("skills to choose; `[]` for none", _activates),
-        "setup": Reader("a command before an agent starts", _setup),
+        "activates": Reader("skills to choose; `[]` for none", _activates, reads_empty=True),
+        "setup": Reader("a command before an agent starts", lambda e: Draft(commands=(str(e),))),
         "history": keys.needs_agent("continues no session"),
     }
 )

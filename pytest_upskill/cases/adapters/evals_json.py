@@ -28,8 +28,6 @@ def _context(value: object) -> Draft:
     """Read what stands before the question: text, or an object with files."""
     if isinstance(value, str):
         return Draft(context=value.strip())
-    if not value:
-        return NOTHING
     given = value if isinstance(value, dict) else {shown(value): value}
     if unknown := next((key for key, part in given.items() if part and key != "files"), None):
         raise Flaw(f"{unknown} is not sent: write it as text, or as 'files'", Weight.LACKS)

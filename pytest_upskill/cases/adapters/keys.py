@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of, names_in
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Note, Weight, as_list
 from pytest_upskill.cases.source.document import shown
+from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
 
@@ -22,10 +23,8 @@ def is_text(value: object) -> bool:
 
 
 def _prompt(value: object) -> Draft:
-    if isinstance(value, list) and value:
+    if isinstance(value, list):
         raise Flaw("a single answer has no further turns", Weight.LACKS)
-    if value in (None, ""):
-        return NOTHING
     if not is_text(value):
         what = f"must be non-empty text, got {shown(value)}"
         return Draft(prompt=shown(value), notes=(Note(what, Weight.NO_QUESTION),))
@@ -39,7 +38,7 @@ def _name(value: object) -> Draft:
 
 def _skills(value: object) -> Draft:
     names = tuple(dict.fromkeys(names_in(value)))
-    if value and not names:
+    if not names:
         raise Flaw("must be the name of a skill")
     return Draft(skills=names)
 
@@ -67,8 +66,6 @@ def read_files(value: object) -> Draft:
 
 def read_workspace(value: object) -> Draft:
     """Read what an agent finds: names and texts, sources to copy, or the name of a folder."""
-    if not value:
-        return NOTHING
     copies = (("", value),) if isinstance(value, str) else tuple(_copies(value))
     inline = tuple(_inline(value))
     count = len(value) if isinstance(value, dict | list) else 1
@@ -109,7 +106,7 @@ def _setup(value: object) -> Draft:
         raise Flaw(f"{unknown or 'commands'} is not known", Weight.LACKS)
     beside = Draft(copies=(("", "."),)) if value.get("copy_test_files") else NOTHING
     done = Draft(commands=tuple(map(str, commands)), git=bool(value.get("git")))
-    return beside + read_workspace(value.get("files")) + done
+    return beside + WORKSPACE.read(value.get("files")) + done
 
 
 _SETUP = frozenset({"commands", "copy_test_files", "files", "git", "run"})
@@ -123,14 +120,14 @@ def _paths(value: object, why: str) -> tuple[str, ...]:
     """Return the names of files in a text or a list."""
     names = [each.get("path") if isinstance(each, dict) else each for each in as_list(value)]
     plain = tuple(name.removeprefix("./") for name in names if isinstance(name, str))
-    if value and (len(plain) < len(names) or not all(map(is_safe_name, plain))):
+    if len(plain) < len(names) or not all(map(is_safe_name, plain)):
         raise Flaw(why, Weight.SKIPPED)
-    return plain if value else ()
+    return plain
 
 
-def _left(value: object) -> Draft:
+def _left(value: object) -> Iterable[AnyCheck]:
     paths = _paths(value, "a single answer leaves no files")
-    return Draft(checks=tuple(FileExists(file=file) for file in paths))
+    return [FileExists(file=file) for file in paths]
 
 
 def _process(name: Literal["read_file", "ran_script"], why: str) -> Callable[[Any], Draft]:
@@ -139,13 +136,13 @@ def _process(name: Literal["read_file", "ran_script"], why: str) -> Callable[[An
     )
 
 
-def _tools(least: int, most: int | None) -> Callable[[object], Draft]:
-    def read(value: object) -> Draft:
+def _tools(least: int, most: int | None) -> Callable[[object], Iterable[AnyCheck]]:
+    def read(value: object) -> Iterable[AnyCheck]:
         names = as_list(value)
         if not all(map(is_text, names)):
             raise Flaw("a single answer calls no tools", Weight.SKIPPED)
-        calls = (CallOf(names=(str(name),)) for name in names)
-        return Draft(checks=tuple(ToolCalled(calls=(e,), least=least, most=most) for e in calls))
+        calls = (CallOf(names=(name,)) for name in names)
+        return [ToolCalled(calls=(each,), least=least, most=most) for each in calls]
 
     return read
 
@@ -154,8 +151,10 @@ PROMPT = Reader("the question", _prompt)
 NAME = Reader("the name of the case", _name)
 SKILL = Reader("the skill that the case runs with", _skills)
 TAGS = Reader("words for `-k`", lambda value: Draft(tags=tuple(filter(is_text, as_list(value)))))
-SHOULD = Reader("whether an agent should choose the skill, or which one", _should)
-EXPECTED_SKILL = Reader("the skill that an agent should choose; null for none", _choice)
+SHOULD = Reader("whether an agent should choose the skill, or which one", _should, reads_empty=True)
+EXPECTED_SKILL = Reader(
+    "the skill that an agent should choose; null for none", _choice, reads_empty=True
+)
 ACCEPTABLE = Reader(
     "skills that are right too", lambda e: Draft(choice=Choice(acceptable=tuple(names_in(e))))
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import Reader, reader_of_each
+from pytest_upskill.cases.adapters.adapter import Part, Reader, reader_of_each
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Draft,
@@ -33,8 +33,6 @@ NOT_CHECKED = "what an agent does on its way is not checked"
 
 BUDGET = "a budget is not a check of the answer"
 
-BY_NAME = "an argument is not searched for by its name"
-
 SHELL = ("bash",)
 """The shell of any agent."""
 
@@ -58,15 +56,21 @@ _LEADING_FLAGS = re.compile(r"^\(\?([a-z]+)\)(.*)", re.DOTALL)
 
 
 def graders(
-    meaning: str, types: Mapping[str, Callable[[Given], Draft]], *, is_complete: bool = False
+    meaning: str,
+    types: Mapping[str, Callable[[Given], Part] | str | None],
+    *,
+    is_complete: bool = False,
+    unless: Callable[[Given], str] = lambda _grader: "",
 ) -> Reader:
     """Return how a list of graders is read, each an object with a ``type``.
 
     Args:
         meaning: Which graders are read, and which are left out, for the documentation.
-        types: Maps types, with blanks between them, to functions that read such a grader.
+        types: Maps types, with blanks between them, to how such a grader is read: by a function;
+            not at all, for a reason; or None if it says nothing about an answer.
         is_complete: Whether the tool has no other types; else one that resembles none of these is
             left out.
+        unless: Returns why a grader is left out whatever its type, "" if it is not.
     """
     known = {kind: read for names, read in types.items() for kind in names.split()}
 
@@ -74,40 +78,27 @@ def graders(
         kind = an_object(value).get("type")
         if not isinstance(kind, str):
             raise Flaw(f"has no type: add 'type', such as {next(iter(known))!r}")
-        if kind in known:
-            draft = Reader("", known[kind]).read(value)
-            notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
-            return replace(draft, notes=tuple(notes))
-        hint = did_you_mean(kind, sorted(known))
-        if is_complete or hint:
-            raise Flaw(f"unknown type {shown(kind)}{hint or ': write one of the tool'}")
-        raise left_out(f"{kind}: {NOT_CHECKED}")
+        if kind not in known:
+            hint = did_you_mean(kind, sorted(known))
+            if is_complete or hint:
+                raise Flaw(f"unknown type {shown(kind)}{hint or ': write one of the tool'}")
+            raise left_out(f"{kind}: {NOT_CHECKED}")
+        read = known[kind]
+        if read is None:
+            return NOTHING
+        if why := read if isinstance(read, str) else unless(value):
+            raise left_out(f"{kind}: {why}")
+        assert not isinstance(read, str)
+        draft = Reader("", read).read(value)
+        notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
+        return replace(draft, notes=tuple(notes))
 
     return reader_of_each(meaning, part_of, as_list)
 
 
-def unmeasured(why: str) -> Callable[[Given], Draft]:
-    """Return how graders are read that nothing here can decide."""
-
-    def read(_grader: Given) -> Draft:
-        raise left_out(why)
-
-    return read
-
-
-def sum_of(read: Callable[[Any], Draft], values: object) -> Draft:
+def sum_of(read: Callable[[Any], Part], values: object) -> Draft:
     """Return the sum of the parts in a list, of which some may be left out."""
     return merged(map(Reader("", read).read, as_list(values)))
-
-
-def ignored(_grader: Given) -> Draft:
-    """Read a grader that says nothing about an answer."""
-    return NOTHING
-
-
-def checking(checks_of: Callable[[Given], Iterable[AnyCheck]]) -> Callable[[Given], Draft]:
-    """Return how graders are read whose checks a function makes."""
-    return lambda grader: Draft(checks=tuple(checks_of(grader)))
 
 
 def config_of(grader: Given) -> Given:
@@ -170,10 +161,8 @@ def judged(texts: object, *, prefix: str = "") -> tuple[Judge, ...]:
 
 
 def statements(meaning: str, prefix: str = "") -> Reader:
-    """Return how texts are read that are statements for a judge; there may be none."""
-    return Reader(
-        meaning, lambda value: Draft(checks=judged(value, prefix=prefix)) if value else NOTHING
-    )
+    """Return how texts are read that are statements for a judge."""
+    return Reader(meaning, lambda value: judged(value, prefix=prefix))
 
 
 def in_file(file: object, checks: Sequence[AnyCheck]) -> tuple[AnyCheck, ...]:

@@ -8,9 +8,7 @@ from pytest_upskill.cases.adapters.draft import left_out
 from pytest_upskill.checks.text import pattern_problem
 
 _TOKEN = re.compile(
-    r"(\\u\{[0-9a-fA-F]{1,6}\}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    r"|\\k<\w+>|\\.|\[:\w+:\]|\[\^\]|\[\]|\[\^?|\]|\(\?<(?=[A-Za-z_$])|\$|\{(?=,))",
-    re.DOTALL,
+    r"(\\k<\w+>|\\.|\[:\w+:\]|\[\^\]|\[\]|\[\^?|\]|\(\?<(?=[A-Za-z_$])|\$|\{(?=,))", re.DOTALL
 )
 _OUTSIDE = {
     **{rf"\{letter}": rf"(?a:\{letter})" for letter in "wdbWDB"},
@@ -60,21 +58,10 @@ def _converted(pattern: str, *, multiline: bool) -> str:
     in_class = False
     for token in _TOKEN.split(pattern):
         if in_class:
-            converted.append(_IN_CLASS.get(token) or _character(token))
+            converted.append(_IN_CLASS.get(token, token))
             in_class = token != "]"  # noqa: S105  no password
         else:
-            converted.append(outside.get(token) or _character(token))
+            name = token[3:-1] if token.startswith(r"\k<") else ""
+            converted.append(f"(?P={name})" if name else outside.get(token, token))
             in_class = token in {"[", "[^"}
     return "".join(converted)
-
-
-def _character(token: str) -> str:
-    """Return the character that an escape of JavaScript means, else the token."""
-    if token.startswith(r"\k<"):
-        return f"(?P={token[3:-1]})"
-    if token.startswith(r"\u{"):
-        return re.escape(chr(int(token[3:-1], 16)))
-    if len(token) == len(r"\ud83d\ude00") and token.startswith(r"\u"):
-        halves = token.encode().decode("unicode_escape")
-        return halves.encode("utf-16", "surrogatepass").decode("utf-16")
-    return token

@@ -7,13 +7,13 @@ https://code.claude.com/docs/en/plugin-evals.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, Shape
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.documents import object_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
@@ -48,16 +48,13 @@ def _file_exists(grader: make.Given) -> Sequence[AnyCheck]:
     return (make.file_exists if grader.get("exists", True) else make.files_gone)(grader.get("path"))
 
 
-def _tool_used(grader: make.Given) -> Draft:
+def _tool_used(grader: make.Given) -> Part:
     tool, pattern = str(grader.get("tool")), str(grader.get("input_match") or "")
     least, most = (_count(grader.get(key)) for key in ("min", "max"))
     if tool == "Skill":
         return _skill_used(pattern, should=most != 0)
-    if least is None:
-        least = int(most != 0)
-    return _counted(
-        make.checking(lambda _: [make.called((tool,), pattern, least=least, most=most)])
-    )(grader)
+    least = int(most != 0) if least is None else least
+    return [make.called((tool,), pattern, least=least, most=most)]
 
 
 def _skill_used(pattern: str, *, should: bool) -> Draft:
@@ -84,29 +81,25 @@ def _call(value: Any) -> CallOf:
     return make.call_of((str(given.get("tool")),), str(given.get("input_match") or ""))
 
 
-def _counted(read: Callable[[make.Given], Draft]) -> Callable[[make.Given], Draft]:
-    """Return how graders are read that may be indicators of one arm."""
-
-    def read_both(grader: make.Given) -> Draft:
-        if grader.get("arm") == "with-only":
-            raise left_out("an indicator of the arm with the plugin, outside the score")
-        return read(grader)
-
-    return read_both
+def _indicator(grader: make.Given) -> str:
+    """Return why a grader is left out that counts in one arm only."""
+    is_indicator = grader.get("arm") == "with-only" and grader.get("tool") != "Skill"
+    return "an indicator of the arm with the plugin, outside the score" if is_indicator else ""
 
 
 _GRADERS = make.graders(
     "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
     "left out: graders of one arm, of the trace, `baseline`, `count:N`",
     {
-        "regex": _counted(make.checking(_regex)),
-        "llm": _counted(make.checking(_llm)),
-        "file_exists": _counted(make.checking(_file_exists)),
+        "regex": _regex,
+        "llm": _llm,
+        "file_exists": _file_exists,
         "tool_used": _tool_used,
-        "tool_order": _counted(make.checking(_tool_order)),
-        "baseline": make.unmeasured("the answer is not compared with another"),
+        "tool_order": _tool_order,
+        "baseline": "the answer is not compared with another",
     },
     is_complete=True,
+    unless=_indicator,
 )
 
 

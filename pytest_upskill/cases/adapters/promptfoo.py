@@ -7,8 +7,9 @@ version 0.123), and configurations beside skills in public repositories.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -16,8 +17,8 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
-from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_of
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, Shape, listed
+from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.trigger_lists import PROMPTS
 from pytest_upskill.cases.source.document import shown
@@ -27,61 +28,46 @@ from pytest_upskill.checks.structure import JsonSchema
 _REFERENCE = "The answer agrees with this reference: "
 
 
-def _is_negated(grader: make.Given) -> bool:
-    return bool(grader["type"].startswith("not-"))
-
-
 def _contains(grader: make.Given) -> Sequence[AnyCheck]:
-    kind, value = grader["type"].removeprefix("not-"), grader.get("value")
-    negate, which = _is_negated(grader), kind.partition("-")[2]
+    kind, value, negate = grader["type"], grader.get("value"), grader["negate"]
+    which = kind.partition("-")[2]
     if negate and which == "all":
         raise left_out("one missing text is enough, which no check here can say")
     if which and isinstance(value, str):
         value = [text.strip() for text in value.split(",")]
-    return make.literals(
-        value, ignore_case=kind.startswith("i"), negate=negate, any_of=which == "any"
-    )
+    is_any, ignore_case = which == "any", kind.startswith("i")
+    return make.literals(value, ignore_case=ignore_case, negate=negate, any_of=is_any)
 
 
-def _matches(template: str) -> Callable[[make.Given], Sequence[AnyCheck]]:
-    """Return how an assertion is read that is a pattern with its text."""
-
-    def checks_of(grader: make.Given) -> Sequence[AnyCheck]:
-        value = grader.get("value")
-        if not isinstance(value, str | int | float):
-            raise left_out(f"{shown(value)} is not a text")
-        return make.patterns(template.format(re.escape(str(value))), negate=_is_negated(grader))
-
-    return checks_of
+def _matches(grader: make.Given) -> Sequence[AnyCheck]:
+    template, value = _TEMPLATES[grader["type"]], grader.get("value")
+    if not isinstance(value, str | int | float):
+        raise left_out(f"{shown(value)} is not a text")
+    return make.patterns(template.format(re.escape(str(value))), negate=grader["negate"])
 
 
-def _equals(grader: make.Given) -> Draft:
-    if not grader.get("routes"):
-        return make.checking(_matches(r"\A{}\z"))(grader)
-    try:
-        return Draft(choice=choice_of(grader.get("value")))
-    except Unclear as error:
-        raise Flaw(str(error)) from None
+_TEMPLATES = {"equals": r"\A{}\z", "starts-with": r"\A{}", "ends-with": r"{}\z"}
+
+
+def _equals(grader: make.Given) -> Part:
+    return keys.SHOULD.read(grader.get("value")) if grader["routes"] else _matches(grader)
 
 
 def _is_json(grader: make.Given) -> Sequence[AnyCheck]:
-    if _is_negated(grader):
-        raise left_out(make.NOT_CHECKED)
+    if grader["negate"]:
+        raise left_out("no check here can say that there is none")
     value = grader.get("value")
     return [JsonSchema(schema=value if isinstance(value, dict) else {})]
 
 
-def _judged(prefix: str) -> Callable[[make.Given], Sequence[AnyCheck]]:
-    def checks_of(grader: make.Given) -> Sequence[AnyCheck]:
-        if _is_negated(grader):
-            raise left_out("what a judge must deny is not asked")
-        return make.judged(grader.get("value"), prefix=prefix)
-
-    return checks_of
+def _judged(prefix: str, grader: make.Given) -> Sequence[AnyCheck]:
+    if grader["negate"]:
+        raise left_out("a judge is not asked for the opposite")
+    return make.judged(grader.get("value"), prefix=prefix)
 
 
 def _skill_used(grader: make.Given) -> Draft:
-    value, negate = grader.get("value"), _is_negated(grader)
+    value, negate = grader.get("value"), grader["negate"]
     if isinstance(value, dict):
         negate = negate or value.get("max") == 0
         value = value.get("name")
@@ -94,59 +80,56 @@ def _skill_used(grader: make.Given) -> Draft:
 def _set(grader: make.Given) -> Draft:
     if grader.get("threshold") is not None:
         raise left_out("a part of its assertions is enough, which no check here can say")
-    return _ASSERTIONS.read(grader.get("assert"))
+    inner = as_list(grader.get("assert"))
+    return _ASSERTIONS.read([_plain(each, routes=grader["routes"]) for each in inner])
 
 
-def _of_file(read: Callable[[make.Given], Draft]) -> Callable[[make.Given], Draft]:
-    def read_value(grader: make.Given) -> Draft:
-        value = grader.get("value")
-        if isinstance(value, str) and value.startswith("file://"):
-            raise left_out(f"{value} is not read")
-        return read(grader)
+def _plain(assertion: Any, *, routes: bool) -> Any:
+    """Return an assertion whose type has no ``not-``.
 
-    return read_value
+    Args:
+        assertion: The assertion.
+        routes: Whether the answer is the name of a skill, as in tests of routing.
+    """
+    if not isinstance(assertion, dict) or not isinstance(kind := assertion.get("type"), str):
+        return assertion
+    plain = kind.removeprefix("not-")
+    return assertion | {"type": plain, "negate": plain != kind, "routes": routes}
 
 
-_BASE: Mapping[str, Callable[[make.Given], Draft]] = {
-    "contains icontains contains-any icontains-any contains-all icontains-all": make.checking(
-        _contains
-    ),
-    "regex": make.checking(lambda e: make.patterns(e.get("value"), negate=_is_negated(e))),
-    "equals": _equals,
-    "starts-with": make.checking(_matches(r"\A{}")),
-    "ends-with": make.checking(_matches(r"{}\z")),
-    "is-json contains-json": make.checking(_is_json),
-    "llm-rubric g-eval model-graded-closedqa": make.checking(_judged(make.RUBRIC)),
-    "factuality model-graded-factuality": make.checking(_judged(_REFERENCE)),
-    "answer-relevance": make.checking(_judged("The answer is relevant to the question: ")),
-    "skill-used": _skill_used,
-    "latency cost perplexity perplexity-score word-count": make.unmeasured(make.BUDGET),
-    "javascript python ruby webhook": make.unmeasured("its script is not run"),
-    "trajectory:goal-success trajectory:step-count trajectory:tool-args-match"
-    " trajectory:tool-sequence trajectory:tool-used trace-error-spans trace-span-count"
-    " trace-span-duration tool-call-f1 is-valid-function-call is-valid-openai-function-call"
-    " is-valid-openai-tools-call finish-reason guardrails": make.unmeasured(make.NOT_CHECKED),
-    "bleu classifier contains-html contains-sql contains-xml context-faithfulness context-recall"
-    " context-relevance conversation-relevance f-score gleu is-html is-refusal is-sql is-xml"
-    " levenshtein meteor moderation pi rouge-n search-rubric similar similar:cosine similar:dot"
-    " similar:euclidean": make.unmeasured("it is not measured here"),
-}
-"""The types of assertions; each has an opposite that begins with ``not-``."""
+def _of_file(grader: make.Given) -> str:
+    value = grader.get("value")
+    return f"{value} is not read" if isinstance(value, str) and value.startswith("file://") else ""
+
 
 _ASSERTIONS = make.graders(
     "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric` and "
     "the like are for a judge; left out: scripts, costs, similarity, traces",
     {
-        **{
-            f"{prefix}{kind}": _of_file(read)
-            for kinds, read in _BASE.items()
-            for kind in kinds.split()
-            for prefix in ("", "not-")
-        },
+        "contains icontains contains-any icontains-any contains-all icontains-all": _contains,
+        "regex": lambda each: make.patterns(each.get("value"), negate=each["negate"]),
+        "equals": _equals,
+        "starts-with ends-with": _matches,
+        "is-json contains-json": _is_json,
+        "llm-rubric g-eval model-graded-closedqa": partial(_judged, make.RUBRIC),
+        "factuality model-graded-factuality": partial(_judged, _REFERENCE),
+        "answer-relevance": partial(_judged, "The answer is relevant to the question: "),
+        "skill-used": _skill_used,
         "assert-set": _set,
-        "human max-score select-best": make.unmeasured("it is not measured here"),
+        "latency cost perplexity perplexity-score word-count": make.BUDGET,
+        "javascript python ruby webhook": "its script is not run",
+        "trajectory:goal-success trajectory:step-count trajectory:tool-args-match"
+        " trajectory:tool-sequence trajectory:tool-used trace-error-spans trace-span-count"
+        " trace-span-duration tool-call-f1 is-valid-function-call is-valid-openai-function-call"
+        " is-valid-openai-tools-call finish-reason guardrails": make.NOT_CHECKED,
+        "bleu classifier contains-html contains-sql contains-xml context-faithfulness"
+        " context-recall context-relevance conversation-relevance f-score gleu is-html is-refusal"
+        " is-sql is-xml levenshtein meteor moderation pi rouge-n search-rubric similar"
+        " similar:cosine similar:dot similar:euclidean human max-score"
+        " select-best": "it is not measured here",
     },
     is_complete=True,
+    unless=_of_file,
 )
 
 
@@ -186,11 +169,10 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
     for values in product(*lists):
         chosen = dict(zip(given, values, strict=True))
         assertions = [*as_list(test.get("assert")), *as_list(default.get("assert"))]
-        rendered = [_rendered(each, chosen) for each in assertions]
         case: dict[str, Any] = {
             **{key: test[key] for key in ("description", "id") if key in test and is_one},
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
-            "assert": [e | {"routes": routes} if isinstance(e, dict) else e for e in rendered],
+            "assert": [_plain(_rendered(e, chosen), routes=routes) for e in assertions],
         }
         try:
             yield case | {"prompt": _prompt(config, chosen)}

@@ -7,11 +7,12 @@ public repositories that have one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft
+from pytest_upskill.checks import AnyCheck
 
 _SEPARATORS = re.compile("[;\uff1b|]")
 """What stands between statements; one is the semicolon of Chinese."""
@@ -20,9 +21,9 @@ _SEPARATORS = re.compile("[;\uff1b|]")
 def _behaviors(prefix: str) -> Reader:
     """Return how a column of statements is read."""
 
-    def read(value: object) -> Draft:
+    def read(value: object) -> Iterable[AnyCheck]:
         parts = [part for part in _SEPARATORS.split(str(value)) if part.strip()]
-        return Draft(checks=make.judged(parts, prefix=prefix)) if parts else NOTHING
+        return make.judged(parts, prefix=prefix) if parts else ()
 
     return Reader(f"“{prefix}…”; several with `;` or `|` between them", read)
 

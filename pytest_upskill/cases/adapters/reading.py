@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry
 from pytest_upskill.cases.adapters.draft import Draft, Note, Weight
-from pytest_upskill.cases.source.document import Document, JsonPath, Problem
+from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
 """How keys of answers, and of files with answers, begin."""
@@ -77,7 +77,23 @@ class Reading:
 
     def mistakes(self, each: ReadEntry) -> list[Problem]:
         """Return the mistakes in a case, with their places."""
-        return [self._problem(each, note) for note in each.draft.notes if note.is_mistake]
+        at = each.entry.path
+        flaws = [problem for path, problem in self.document.flaws if path[: len(at)] == at]
+        notes = (note for note in each.draft.notes if note.is_mistake)
+        return [*flaws, *(self._problem(each, note) for note in notes)]
+
+    def flaws_beside_cases(self) -> Iterator[Problem]:
+        """Yield the flaws of the document that are in no case.
+
+        Raises:
+            BadFile: One makes the list of cases ambiguous.
+        """
+        cases = [each.entry.path for each in self.entries]
+        for path, problem in self.document.flaws:
+            if any(path == case[: len(path)] and path != case for case in cases):
+                raise BadFile([problem])
+            if not any(case == path[: len(case)] for case in cases):
+                yield problem
 
     def _problem(self, each: ReadEntry, note: Note) -> Problem:
         path = each.entry.path

@@ -5,9 +5,7 @@ The same answer hides a file from models and agents; see `case_files.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -24,7 +22,7 @@ from pytest_upskill.cases.adapters import (
     waza,
     yao,
 )
-from pytest_upskill.cases.adapters.adapter import Adapter, pattern_of
+from pytest_upskill.cases.adapters.adapter import Adapter, is_at
 from pytest_upskill.cases.adapters.documents import PARSERS
 from pytest_upskill.cases.adapters.reading import Reading, read_document
 from pytest_upskill.cases.source.document import BadFile, Problem
@@ -48,14 +46,9 @@ ADAPTERS: tuple[Adapter, ...] = (
 def adapters_at(path: PurePath) -> list[Adapter]:
     """Return the adapters that have a place for a file."""
     name = path.as_posix()
-    if not _places(ADAPTERS).search(name):  # as of most files
-        return []
+    if not is_at(name, *(place for adapter in ADAPTERS for place in adapter.places)):
+        return []  # as of most files
     return [adapter for adapter in ADAPTERS if adapter.is_place(name)]
-
-
-@cache
-def _places(adapters: tuple[Adapter, ...]) -> re.Pattern[str]:
-    return pattern_of(place for adapter in adapters for place in adapter.places)
 
 
 def is_certain(path: PurePath) -> bool:
@@ -72,8 +65,7 @@ def is_folder_of_cases(path: PurePath) -> bool:
 
 def is_folder_case(path: PurePath) -> bool:
     """Return whether a file is in the place of a case that is a folder."""
-    folders = tuple(adapter for adapter in ADAPTERS if adapter.is_folder)
-    return _places(folders).search(path.as_posix()) is not None
+    return any(each.is_folder and each.is_place(path.as_posix()) for each in ADAPTERS)
 
 
 def read(

@@ -6,7 +6,7 @@ Read: ``docs/guide/writing-evals.md`` of https://github.com/alibaba/skill-up at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -15,14 +15,10 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
 from pytest_upskill.cases.adapters.documents import object_in
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
 from pytest_upskill.checks import AnyCheck
 
 _literals = partial(make.literals, ignore_case=False)
-
-
-def _checks(meaning: str, checks_of: Callable[[Any], Sequence[AnyCheck]]) -> Reader:
-    return Reader(meaning, lambda e: Draft(checks=tuple(checks_of(e))) if e else NOTHING)
 
 
 def _in_files(value: object) -> tuple[AnyCheck, ...]:
@@ -30,19 +26,17 @@ def _in_files(value: object) -> tuple[AnyCheck, ...]:
     return sum((make.in_file(e.get("path"), _literals(e.get("content"))) for e in given), ())
 
 
-def _golden(value: object) -> Draft:
-    if value:
-        raise left_out("the answer is not compared with a file")
-    return NOTHING
+def _golden(_value: object) -> Draft:
+    raise left_out("the answer is not compared with a file")
 
 
 _EXPECT = Shape(
     {
-        "must_contain": _checks("texts that must be there", _literals),
-        "must_not_contain": _checks("texts that must not", partial(_literals, negate=True)),
-        "files_exist": _checks("files that an agent should leave", make.file_exists),
-        "file_contains": _checks("texts in them", _in_files),
-        "files_not_exist": _checks("files that it should not", make.files_gone),
+        "must_contain": Reader("texts that must be in the answer", _literals),
+        "must_not_contain": Reader("texts that must not", partial(_literals, negate=True)),
+        "files_exist": Reader("files that an agent should leave", make.file_exists),
+        "file_contains": Reader("texts in them", _in_files),
+        "files_not_exist": Reader("files that it should not", make.files_gone),
         "golden_file": Reader("is left out", _golden),
     }
 )
@@ -53,10 +47,10 @@ def _rules(rule: object, *, negate: bool = False) -> Draft:
     return make.sum_of(partial(_rule, negate=negate), [*an_object(rule).items()])
 
 
-def _rule(rule: tuple[str, Any], *, negate: bool) -> Draft:
+def _rule(rule: tuple[str, Any], *, negate: bool) -> Sequence[AnyCheck]:
     kind, value = rule
     if kind == "exit_code":
-        return NOTHING
+        return ()
     if kind not in {"output_contains", "output_matches"}:
         raise left_out(f"{kind}: {make.NOT_CHECKED}")
     read = make.patterns if kind == "output_matches" else _literals
@@ -65,7 +59,7 @@ def _rule(rule: tuple[str, Any], *, negate: bool) -> Draft:
         if negate and (which == "not" or (which == "all" and len(as_list(texts)) > 1)):
             raise left_out(f"{kind}: one text is enough, which no check here can say")
         checks += read(texts, negate=negate or which == "not", any_of=which == "any")
-    return Draft(checks=tuple(checks))
+    return checks
 
 
 def _judge(value: object) -> Draft:
@@ -74,8 +68,7 @@ def _judge(value: object) -> Draft:
         raise left_out("script: its script is not run")
     rules = make.sum_of(_rules, given.get("success"))
     rules += make.sum_of(partial(_rules, negate=True), given.get("failure"))
-    criteria = given.get("criteria")
-    return rules + (Draft(checks=make.judged(criteria)) if criteria else NOTHING)
+    return rules + make.statements("").read(given.get("criteria"))
 
 
 def _context(value: object) -> Draft:
@@ -87,7 +80,7 @@ def _context(value: object) -> Draft:
     if diff:
         copies.append((".applied.patch", str(diff)))
         commands.append("git apply .applied.patch && rm .applied.patch")
-    inline = keys.read_workspace(given.get("files"))
+    inline = keys.WORKSPACE.read(given.get("files"))
     return inline + Draft(copies=tuple(copies), commands=tuple(commands), git=bool(git))
 
 

@@ -6,22 +6,20 @@ Read: https://docs.tessl.io/improving-your-skills/evaluate-skill-quality-using-s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
 from pytest_upskill.cases.adapters.documents import object_in
-from pytest_upskill.cases.adapters.draft import Draft, Flaw, as_list
+from pytest_upskill.cases.adapters.draft import an_object, as_list
+from pytest_upskill.checks import AnyCheck
 
 
-def _checklist(value: object) -> Draft:
-    criteria = as_list(value)
-    if not all(isinstance(each, dict) for each in criteria):
-        raise Flaw("must be a list of objects")
-    texts = [str(each.get("description") or each.get("name") or "") for each in criteria]
-    return Draft(checks=make.judged(texts) if texts else ())
+def _checklist(value: object) -> Iterable[AnyCheck]:
+    criteria = map(an_object, as_list(value))
+    return make.judged([str(e.get("description") or e.get("name") or "") for e in criteria])
 
 
 _SHAPE = Shape(

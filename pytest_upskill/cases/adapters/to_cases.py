@@ -14,7 +14,7 @@ from pytest_upskill.cases.adapters.draft import Draft, Weight
 from pytest_upskill.cases.adapters.reading import ReadEntry, Reading
 from pytest_upskill.cases.skill import Case, Trigger, plain_name
 from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.document import BadFile, JsonPath, Problem
+from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
@@ -76,7 +76,7 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
         BadFile: No entry can be read; it lists all problems.
     """
     document, entries = reading.document, reading.entries
-    flaws, warnings = _split_flaws(reading)
+    warnings = [*reading.flaws_beside_cases()]
     ids = case_ids([(each.draft.name, each.draft.prompt, _content(each)) for each in entries])
     cases: list[Case] = []
     owners: list[Owner | None] = []
@@ -84,7 +84,7 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
     for each, name in zip(entries, ids, strict=True):
         case_owner, why_no_owner = _owner_of(each.draft, owner, find)
         case = Case(id="", input="", checks=())
-        found = [*flaws[each.entry.path], *reading.mistakes(each)]
+        found = reading.mistakes(each)
         if not found:
             try:
                 case = _case(each, case_owner, find, why_no_owner)
@@ -115,24 +115,6 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
 def _content(each: ReadEntry) -> Mapping[str, Any]:
     value = each.entry.value
     return value if isinstance(value, dict) else {"": value}
-
-
-def _split_flaws(reading: Reading) -> tuple[Mapping[JsonPath, list[Problem]], list[Problem]]:
-    """Return the flaws inside each case, by the path of the case, and the other flaws.
-
-    Raises:
-        BadFile: A flaw makes the list of cases ambiguous.
-    """
-    in_cases: dict[JsonPath, list[Problem]] = {each.entry.path: [] for each in reading.entries}
-    above_cases = {path[:steps] for path in in_cases for steps in range(len(path))}
-    others: list[Problem] = []
-    for path, problem in reading.document.flaws:
-        starts = (path[:steps] for steps in range(len(path) + 1))
-        case = next((start for start in starts if start in in_cases), None)
-        if case is None and path in above_cases:
-            raise BadFile([problem])
-        (others if case is None else in_cases[case]).append(problem)
-    return in_cases, others
 
 
 def _owner_of(

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.command import RunsCommand
@@ -32,10 +32,10 @@ def _of_text(grader: make.Given) -> Sequence[AnyCheck]:
     return make.in_file(given.get("path"), found) if kind.startswith("file-") else found
 
 
-def _judged(grader: make.Given) -> Draft:
+def _judged(grader: make.Given) -> Sequence[AnyCheck]:
     # Without a rubric of its own, it has that of the stimulus.
     rubric = make.config_of(grader).get("prompt")
-    return Draft(checks=make.judged(rubric, prefix=make.RUBRIC)) if rubric else NOTHING
+    return make.judged(rubric, prefix=make.RUBRIC) if rubric else ()
 
 
 def _invoked(grader: make.Given) -> Draft:
@@ -57,12 +57,12 @@ def _called(grader: make.Given) -> Draft:
     return required + make.sum_of(partial(_call, make.not_called), given.get("disallowed"))
 
 
-def _call(check: Callable[..., AnyCheck], spec: object) -> Draft:
+def _call(check: Callable[..., AnyCheck], spec: object) -> Sequence[AnyCheck]:
     given = an_object(spec)
     if {"args", "path"} & given.keys():
-        raise left_out(make.BY_NAME)
+        raise left_out("an argument is not searched for by its name")
     names = make.tools_named(given["name"]) if "name" in given else make.SHELL
-    return Draft(checks=(check(names, str(given.get("command", ""))),))
+    return [check(names, str(given.get("command", "")))]
 
 
 _GRADERS = make.graders(
@@ -70,24 +70,18 @@ _GRADERS = make.graders(
     "`skill-invocation` a trigger; left out: budgets, arguments by name",
     {
         "output-contains output-not-contains output-matches output-not-matches"
-        " file-contains file-not-contains file-matches file-not-matches": make.checking(_of_text),
-        "file-exists": make.checking(
-            lambda grader: make.file_exists(make.config_of(grader).get("path"))
-        ),
-        "file-not-exists": make.checking(
-            lambda grader: make.files_gone(make.config_of(grader).get("path"))
-        ),
+        " file-contains file-not-contains file-matches file-not-matches": _of_text,
+        "file-exists": lambda grader: make.file_exists(make.config_of(grader).get("path")),
+        "file-not-exists": lambda grader: make.files_gone(make.config_of(grader).get("path")),
         "prompt": _judged,
-        "run-command": make.checking(_command),
+        "run-command": _command,
         "shell-command-invoked tool-calls": _called,
         "skill-invocation": _invoked,
         # Of the agent's session: trouble in one is missing data here.
-        "completed exit-success error-count": make.ignored,
-        "wall-time tool-call-count token-usage turn-count": make.unmeasured(make.BUDGET),
+        "completed exit-success error-count": None,
+        "wall-time tool-call-count token-usage turn-count": make.BUDGET,
         "pairwise transcript-contains transcript-not-contains transcript-matches"
-        " transcript-not-matches diff-contains diff-not-contains diff-empty": make.unmeasured(
-            make.NOT_CHECKED
-        ),
+        " transcript-not-matches diff-contains diff-not-contains diff-empty": make.NOT_CHECKED,
     },
 )
 

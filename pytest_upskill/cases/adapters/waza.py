@@ -8,7 +8,7 @@ dskst/ddd-skills, mizchi/skills, akunzai/agent-skills and AzureCosmosDB/cosmosdb
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.documents import object_in
 from pytest_upskill.cases.adapters.draft import (
-    NOTHING,
     Draft,
     Note,
     Weight,
@@ -75,71 +74,35 @@ def _of_files(grader: make.Given) -> Iterator[AnyCheck]:
 
 
 def _skills(grader: make.Given) -> Draft:
-    return Draft(
-        choice=Choice(expected=tuple(names_in(make.config_of(grader).get("required_skills"))))
-    )
+    names = names_in(make.config_of(grader).get("required_skills"))
+    return Draft(choice=Choice(expected=tuple(names)))
 
 
 def _behavior(grader: make.Given) -> Draft:
     given = make.config_of(grader)
     wanted = [make.called((str(name),)) for name in as_list(given.get("required_tools"))]
     unwanted = [make.not_called((str(name),)) for name in as_list(given.get("forbidden_tools"))]
-    return _budgets(given) + Draft(checks=(*wanted, *unwanted))
-
-
-def _budgets(given: make.Given) -> Draft:
-    keys = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
-    notes = (Note(f"{key}: {make.BUDGET}", Weight.LEFT_OUT) for key in keys if given.get(key))
-    return Draft(notes=tuple(notes))
-
-
-def _constraint(grader: make.Given) -> Draft:
-    given = make.config_of(grader)
-    wanted = make.sum_of(partial(_call, make.called), given.get("expect_tools"))
-    return (
-        _budgets(given)
-        + wanted
-        + make.sum_of(partial(_call, make.not_called), given.get("reject_tools"))
-    )
-
-
-def _call(check: Callable[..., AnyCheck], spec: object) -> Draft:
-    given = {"tool": spec} if isinstance(spec, str) else an_object(spec)
-    if {"skill_pattern", "path_pattern"} & given.keys():
-        raise left_out(make.BY_NAME)
-    command = given.get("command_pattern")
-    names = make.tools_named(given.get("tool"))
-    return Draft(checks=(check(names, f"(?i){command}" if command else ""),))
+    budgets = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
+    notes = (Note(f"{e}: {make.BUDGET}", Weight.LEFT_OUT) for e in budgets if given.get(e))
+    return Draft(checks=(*wanted, *unwanted), notes=tuple(notes))
 
 
 _GRADERS = make.graders(
-    "`text`, `keyword`, `file`, `behavior`, `tool_constraint`, `skill_invocation`, `prompt`, "
-    "and `code` about lengths; left out: other `code`, `program`, budgets",
+    "`text`, `keyword`, `file`, `behavior`, `skill_invocation`, `prompt`, and `code` about "
+    "lengths; left out: other `code`, `program`, `tool_constraint`, budgets",
     {
-        "text regex keyword": make.checking(_of_text),
-        "code": make.checking(_lengths),
-        "prompt llm": make.checking(_of_prompt),
-        "file": make.checking(_of_files),
-        "trigger": make.ignored,  # of the words of the prompt, not of an agent's choice
+        "text regex keyword": _of_text,
+        "code": _lengths,
+        "prompt llm": _of_prompt,
+        "file": _of_files,
+        "trigger": None,  # of the words of the prompt, not of an agent's choice
         "skill_invocation": _skills,
         "behavior": _behavior,
-        "tool_constraint": _constraint,
-        "program": make.unmeasured("its program is not run"),
-        "json_schema": make.unmeasured("its schema is in another file"),
-        "action_sequence diff": make.unmeasured(make.NOT_CHECKED),
+        "program": "its program is not run",
+        "json_schema": "its schema is in another file",
+        "action_sequence diff tool_constraint": make.NOT_CHECKED,
     },
 )
-
-
-def _texts(which: str, *, negate: bool = False, any_of: bool = False) -> Reader:
-    """Return how texts are read that are searched for, ignoring case."""
-
-    def read(value: object) -> Draft:
-        return (
-            Draft(checks=make.literals(value, negate=negate, any_of=any_of)) if value else NOTHING
-        )
-
-    return Reader(f"texts, of which {which} must be in the answer", read)
 
 
 def _files(value: object) -> Draft:
@@ -165,9 +128,13 @@ _SHAPE = Shape(
         "expected": Shape(
             {
                 "should_trigger": keys.SHOULD,
-                "output_contains": _texts("all"),
-                "output_not_contains": _texts("none", negate=True),
-                "output_contains_any": _texts("one", any_of=True),
+                "output_contains": Reader("texts that must be in the answer", make.literals),
+                "output_not_contains": Reader(
+                    "texts that must not", partial(make.literals, negate=True)
+                ),
+                "output_contains_any": Reader(
+                    "texts of which one must", partial(make.literals, any_of=True)
+                ),
             }
         ),
         "graders": _GRADERS,

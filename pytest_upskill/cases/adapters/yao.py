@@ -6,26 +6,27 @@ https://github.com/yaojingang/yao-meta-skill at c37915e (July 2026), and skills 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Shape, listed, reader_of_each
 from pytest_upskill.cases.adapters.assertions import items_of
-from pytest_upskill.cases.adapters.draft import Draft, an_object
+from pytest_upskill.cases.adapters.draft import an_object
+from pytest_upskill.checks import AnyCheck
 
 _SETS = {"should_trigger": True, "should_not_trigger": False, "near_neighbor": False}
 _OUTPUTS = frozenset({"baseline_output", "with_skill_output"})
 
 
-def _assertion(value: Any) -> Draft:
+def _assertion(value: Any) -> Sequence[AnyCheck]:
     """Read texts that an answer must have or must not have; without any, a statement."""
     given: Mapping[str, Any] = (
         {"description": value} if isinstance(value, str) else an_object(value)
     )
     sides = ((given.get("required"), False), (given.get("forbidden"), True))
     found = [make.literals(texts, negate=negate) for texts, negate in sides if texts]
-    return Draft(checks=sum(found, ()) or make.judged(given.get("description")))
+    return sum(found, ()) or make.judged(given.get("description"))
 
 
 _SHAPE = Shape(
