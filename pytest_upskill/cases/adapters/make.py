@@ -60,6 +60,7 @@ def graders(
     types: Mapping[str, Callable[[Given], Part] | str | None],
     *,
     is_complete: bool = False,
+    items_of: Callable[[Any], Sequence[Any]] = as_list,
     unless: Callable[[Given], str] = lambda _grader: "",
 ) -> Reader:
     """Return how a list of graders is read, each an object with a ``type``.
@@ -70,6 +71,7 @@ def graders(
             not at all, for a reason; or None if it says nothing about an answer.
         is_complete: Whether the tool has no other types; else one that resembles none of these is
             left out.
+        items_of: Returns the graders in a value.
         unless: Returns why a grader is left out whatever its type, "" if it is not.
     """
     known = {kind: read for names, read in types.items() for kind in names.split()}
@@ -93,7 +95,7 @@ def graders(
         notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
         return replace(draft, notes=tuple(notes))
 
-    return reader_of_each(meaning, part_of, as_list)
+    return reader_of_each(meaning, part_of, items_of)
 
 
 def sum_of(read: Callable[[Any], Part], values: object) -> Draft:

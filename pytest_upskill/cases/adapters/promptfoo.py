@@ -80,21 +80,19 @@ def _skill_used(grader: make.Given) -> Draft:
 def _set(grader: make.Given) -> Draft:
     if grader.get("threshold") is not None:
         raise left_out("a part of its assertions is enough, which no check here can say")
-    inner = as_list(grader.get("assert"))
-    return _ASSERTIONS.read([_plain(each, routes=grader["routes"]) for each in inner])
+    return _ASSERTIONS.read(grader.get("assert"))
 
 
-def _plain(assertion: Any, *, routes: bool) -> Any:
-    """Return an assertion whose type has no ``not-``.
-
-    Args:
-        assertion: The assertion.
-        routes: Whether the answer is the name of a skill, as in tests of routing.
-    """
-    if not isinstance(assertion, dict) or not isinstance(kind := assertion.get("type"), str):
-        return assertion
-    plain = kind.removeprefix("not-")
-    return assertion | {"type": plain, "negate": plain != kind, "routes": routes}
+def _items(value: object) -> list[Any]:
+    """Return assertions whose types have no ``not-``."""
+    return [
+        {"routes": False, **each, "type": plain, "negate": plain != kind}
+        if isinstance(each, dict)
+        and isinstance(kind := each.get("type"), str)
+        and (plain := kind.removeprefix("not-"))
+        else each
+        for each in as_list(value)
+    ]
 
 
 def _of_file(grader: make.Given) -> str:
@@ -129,6 +127,7 @@ _ASSERTIONS = make.graders(
         " select-best": "it is not measured here",
     },
     is_complete=True,
+    items_of=_items,
     unless=_of_file,
 )
 
@@ -172,7 +171,10 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
         case: dict[str, Any] = {
             **{key: test[key] for key in ("description", "id") if key in test and is_one},
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
-            "assert": [_plain(_rendered(e, chosen), routes=routes) for e in assertions],
+            "assert": [
+                {**each, "routes": routes} if isinstance(each, dict) else each
+                for each in _rendered(assertions, chosen)
+            ],
         }
         try:
             yield case | {"prompt": _prompt(config, chosen)}
