@@ -11,7 +11,7 @@ from pytest_upskill.cases.skill import Trigger, plain_name
 
 CONTRADICTION = "it says both that the skill should be chosen and that it should not"
 
-UNCLEAR = "say by should_trigger or expected_skill which skill an agent should choose"
+UNCLEAR = "no answer shows which skill an agent chose: write should_trigger or expected_skill"
 
 _WORDS = re.compile(
     r"(?:(?:should|must|do|does|is|expected?)_)*(?P<no>(?:not|never|no|dont|don_t|doesn_t)_)?"
