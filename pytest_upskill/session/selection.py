@@ -84,17 +84,18 @@ class Selection:
         try:
             return (yield)
         except pytest.UsageError as error:
-            raise pytest.UsageError(f"{error}{self._meant()}") from None
+            meant = (meant for _, meant in self._missing_arguments())
+            raise pytest.UsageError(f"{error}{next(meant, '')}") from None
 
-    def _meant(self) -> str:
+    def _missing_arguments(self) -> Iterator[tuple[str, str]]:
+        """Yield the arguments that do not exist, each with what was probably meant."""
         start = self._config.invocation_params.dir
         for argument in self._config.args:
             path = start / argument.partition("::")[0]
             if not path.exists():
                 missing = next(each for each in (path, *path.parents) if each.parent.exists())
                 names = (each.name for each in missing.parent.iterdir())
-                return did_you_mean(missing.name, names)
-        return ""
+                yield argument, did_you_mean(missing.name, names)
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Count the case files that cannot be read."""
@@ -167,9 +168,12 @@ class Selection:
                 write(terminalreporter, f"upskill: {line}", yellow=True)
         folders = [] if self._deselected else self._unvisited_folders()
         if none_ran and not (folders or self._visited or self._lookalikes):
-            where = safe_line(listed(self._config.args))
+            where = listed(self._config.args)
             text = f"no skill in {where}, that is, no folder with a SKILL.md: name another folder, "
             text += "or write a skill with pytest-upskill generate"
+            # pytest-xdist passes over the error.
+            for argument, meant in self._missing_arguments():
+                text = f"file or directory not found: {argument}{meant}"
             write(terminalreporter, f"upskill: {text}", yellow=True)
         if folders:
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")

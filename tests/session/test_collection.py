@@ -408,6 +408,14 @@ def test_an_argument_that_does_not_exist_is_an_error_with_what_was_meant(
     assert f"ERROR: file or directory not found: {argument}{cure}" in result.errlines
 
 
+@pytest.mark.usefixtures("skill")
+def test_workers_that_find_nothing_say_what_was_meant(run: Run) -> None:
+    result = run("skils", "--upskill-models=offline")
+
+    lines = [*result.outlines, *result.errlines]
+    assert any("file or directory not found: skils (did you mean 'skills'?)" in x for x in lines)
+
+
 def test_a_case_file_with_a_misspelled_name_is_named(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
