@@ -226,7 +226,10 @@ class SkillFile(HooksOfParent, pytest.File):
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Make an item for each trial; in a file for several skills, a collector for each skill."""
         if self.name == "SKILL.md":
-            raise self.CollectError(no_case_file(self.path, self.config))
+            folder = shown(self.path.parent, self.config)
+            raise self.CollectError(
+                f"{self.name} contains no cases: name its folder instead, {folder}"
+            )
         if SETTINGS not in self.config.stash:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
         extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].languages)
@@ -274,12 +277,6 @@ class SkillFile(HooksOfParent, pytest.File):
         """Add warnings; raise a collect error if the user's filters turn some into errors."""
         if errors := self.config.stash[GROUPED_WARNINGS].note_lines(warnings):
             raise self.CollectError("\n".join(errors))
-
-
-def no_case_file(skill_file: Path, config: pytest.Config) -> str:
-    """Return what to do about a ``SKILL.md`` that is named and has its cases in another file."""
-    folder = shown(skill_file.parent, config)
-    return f"{skill_file.name} contains no cases: name its folder instead, {folder}"
 
 
 class SkillCases(HooksOfParent, pytest.Collector):

@@ -24,7 +24,7 @@ from pytest_upskill.session.case_files import (
     shown,
 )
 from pytest_upskill.session.chosen_models import models_of
-from pytest_upskill.session.items import ItemOutsidePackages, no_case_file
+from pytest_upskill.session.items import ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.resources import extensions_of, languages_of
@@ -54,10 +54,6 @@ class LintItem(ItemOutsidePackages):
             LintFailed: There are findings, or the file cannot be read.
         """
         path = shown(self.path, self.config)
-        if self.path.name == "SKILL.md" and discovery_of(self.config).skill_has_cases(
-            self.path.parent
-        ):
-            raise LintFailed(no_case_file(self.path, self.config))
         extensions = extensions_of(self.ihook, languages_of(self.config))
         try:
             skills = load_skills(
