@@ -26,7 +26,7 @@ from pytest_upskill.cases.source.files import (
     read_text_inside,
 )
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.project.git import deleted_skills, extract, is_changed, starting_commit
+from pytest_upskill.project.git import deleted_skills, extract, is_changed, merge_base
 
 # A line with a suffix, which every path has: a search for it first is many times faster.
 _LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
@@ -258,13 +258,13 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
         GitError: A git command fails.
     """
     folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
-    commit = starting_commit(folder, ref, project)
+    commit = merge_base(folder, ref, project)
     since = f"{ref} ({commit[:7]})"
     if not is_changed(commit, folder):
         return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         if not extract(commit, folder, Path(temporary)):
-            deleted = deleted_skills(commit, folder)
+            deleted = [os.path.relpath(each, project) for each in deleted_skills(commit, folder)]
             return replace(
                 skill, history=_new_or_renamed(since, deleted), past_unknown=bool(deleted)
             )

@@ -46,52 +46,40 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         folders: Folders in which untracked files count as changes.
     """
     try:
-        commit = _line(project, "rev-parse", "--verify", "HEAD")
-        if commit is None:
+        last = git_output(project, "log", "-1", "--format=%H%n%s")
+        if last is None:
             return None
-        branch = _line(project, "symbolic-ref", "--short", "--quiet", "HEAD")
+        commit, _, subject = last.decode("utf-8", "replace").strip().partition("\n")
+        branch = git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or b""
         return Revision(
             commit=commit,
-            branch=branch or "",
+            branch=branch.decode("utf-8", "replace").strip(),
             dirty=_has_changes(project, folders),
-            subject=_line(project, "log", "-1", "--format=%s") or "",
+            subject=subject,
         )
     except GitError:
         return None
 
 
-def starting_commit(folder: Path, ref: str, project: Path) -> str:
+def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
     """Return the commit from which the current branch started: the merge base of a ref and HEAD.
 
     Args:
         folder: Any folder in a work tree.
         ref: A branch, tag or commit.
-        project: A folder in the project's repository.
+        project: A folder in the project's repository, which then has to be that of the folder.
 
     Raises:
         GitError: There is no git, no repository, no such ref, or no common commit, or the folder is
             in a submodule of the project.
     """
-    if git_output(folder, "rev-parse", "--show-superproject-working-tree"):
-        top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
+    if project and git_output(folder, "rev-parse", "--show-superproject-working-tree"):
+        top = _top(folder)
         if not project.resolve().is_relative_to(top):
             raise GitError(
                 f"{top} is a submodule, which {ref!r} does not belong to: run pytest in it, or "
                 "compare with a baseline"
             )
-    return merge_base(folder, ref)
-
-
-def merge_base(folder: Path, ref: str) -> str:
-    """Return the merge base of ``ref`` and HEAD.
-
-    Args:
-        folder: Any folder in the repository's work tree.
-        ref: A branch, tag or commit.
-
-    Raises:
-        GitError: There is no git, no repository, no such ref, or no common commit.
-    """
     commit = git_output(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
     if commit is None:
         if git_output(folder, "rev-parse", "--git-dir") is None:
@@ -114,7 +102,7 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     """Write the content of a skill's folder at a commit, even if the folder was moved since.
 
     Args:
-        commit: A commit from ``starting_commit``.
+        commit: A commit from ``merge_base``.
         folder: The skill's current folder.
         into: An empty folder, to which the files are written.
 
@@ -124,8 +112,7 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
-    path = line_of(folder, "rev-parse", "--show-prefix")
+    top, path = _top(folder), _text(folder, "rev-parse", "--show-prefix").removesuffix("\n")
     if not _has_skill(top, commit, path):
         renamed = _old_prefix(commit, top, path)
         if renamed is None:
@@ -135,32 +122,15 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     return True
 
 
-def deleted_skills(commit: str, folder: Path) -> list[str]:
-    """Return the folders, relative to the repository, whose ``SKILL.md`` was deleted since.
+def deleted_skills(commit: str, folder: Path) -> list[Path]:
+    """Return the folders of a repository whose ``SKILL.md`` was deleted since, and not renamed.
 
     Raises:
         GitError: A git command fails.
     """
-    arguments = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
-    names = output_of(folder, *arguments, "--", ":(top,glob)**/SKILL.md")
-    files = names.decode("utf-8", "surrogateescape").split("\0")
-    return sorted(file.rpartition("/")[0] or "." for file in files if file)
-
-
-def skills_deleted(ref: str, project: Path) -> list[Path]:
-    """Return the folders of a project whose ``SKILL.md`` was deleted since a ref, and not renamed.
-
-    Raises:
-        GitError: A git command fails.
-    """
-    commit = merge_base(project, ref)
-    folders = deleted_skills(commit, project)
-    if not folders:
-        return []
-    top = Path(line_of(project, "rev-parse", "--show-toplevel"))
-    renamed = set(_renames(commit, top).values())
-    skills = {top / folder: Path(folder, "SKILL.md").as_posix() for folder in folders}
-    return [folder for folder, file in skills.items() if file not in renamed]
+    names = _text(folder, "diff", "-M", "--diff-filter=D", "--name-only", "-z", commit).split("\0")
+    top = _top(folder)
+    return sorted(top / Path(name).parent for name in names if Path(name).name == "SKILL.md")
 
 
 def has_remote(folder: Path) -> bool:
@@ -178,11 +148,11 @@ def is_changed(commit: str, folder: Path) -> bool:
     """
     if git_output(folder, "diff", "--quiet", commit, "--", ".") is None:
         return True
-    return bool(output_of(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
+    return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
 
 
-def is_dirty(path: Path) -> bool:
-    """Return whether a file, or a file in a folder, differs from the last commit or is untracked.
+def is_dirty(file: Path) -> bool:
+    """Return whether a file differs from the last commit or is untracked.
 
     Ignored files do not count, and nothing does outside a repository or without git.
 
@@ -191,22 +161,25 @@ def is_dirty(path: Path) -> bool:
     """
     if shutil.which("git") is None:
         return False
-    folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
-    return bool(git_output(folder, "status", "--porcelain", "--", name))
+    return bool(git_output(file.parent, "status", "--porcelain", "--", file.name))
 
 
-def line_of(folder: Path, *args: str) -> str:
-    """Return the one-line output of a git command; names in it may not be UTF-8."""
-    return output_of(folder, *args).decode("utf-8", "surrogateescape").removesuffix("\n")
+def _top(folder: Path) -> Path:
+    """Return the top folder of a work tree."""
+    return Path(_text(folder, "rev-parse", "--show-toplevel").removesuffix("\n"))
 
 
-def output_of(folder: Path, *args: str, **variables: str) -> bytes:
-    """Return the output of a git command; raise GitError if it fails."""
+def _text(folder: Path, *args: str, **variables: str) -> str:
+    """Return the output of a git command; names in it may not be UTF-8.
+
+    Raises:
+        GitError: It fails.
+    """
     done = run_git(folder, *args, **variables)
     if done.returncode:
         message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise GitError(f"git {' '.join(args)} fails in {folder}: {message}")
-    return done.stdout
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def git_output(folder: Path, *args: str) -> bytes | None:
@@ -259,11 +232,6 @@ def _has_changes(project: Path, folders: Iterable[Path]) -> bool:
     return bool(git_output(project, "status", "--porcelain", "--", *inside, _NOT_OURS))
 
 
-def _line(folder: Path, *args: str) -> str | None:
-    found = git_output(folder, *args)
-    return None if found is None else found.decode("utf-8", "replace").strip()
-
-
 def _is_shallow(folder: Path) -> bool:
     return git_output(folder, "rev-parse", "--is-shallow-repository") == b"true\n"
 
@@ -295,7 +263,7 @@ def _renames(commit: str, top: Path) -> dict[str, str]:
     """Return the old names of files by their new names, relative to the repository."""
     args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
     # A score, the old name, the new one.
-    fields = iter(output_of(top, *args).decode("utf-8", "surrogateescape").split("\0"))
+    fields = iter(_text(top, *args).split("\0"))
     return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
 
 
@@ -307,7 +275,7 @@ def _check_out(top: Path, tree: str, into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = str(Path(temporary, "index"))
         for args in (("read-tree", tree), ("checkout-index", "--all", f"--prefix={into}/")):
-            output_of(top, *args, GIT_INDEX_FILE=index)
+            _text(top, *args, GIT_INDEX_FILE=index)
     inside = into.resolve()
     for path in into.rglob("*"):
         # One that exists is no loop, which could not be resolved.

@@ -10,12 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pytest_upskill.project.messages import safe_line
-
 HIDDEN = "***"
 """The replacement of a secret."""
-
-_LONGEST_URL = 200
 
 LEAST_SECRET = 8
 """Minimum length of a secret; shorter values, such as EMPTY, are words that answers contain."""
@@ -95,11 +91,6 @@ def without_credentials(spec: str) -> str:
     scheme, mark, rest = spec.partition("://")
     rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)
     return scheme + mark + re.sub("([?#]).+", rf"\1{HIDDEN}", rest, flags=re.DOTALL)
-
-
-def shown_url(url: str) -> str:
-    """Return a URL from a file for a message, on one line and without possible credentials."""
-    return safe_line(without_credentials(url))[:_LONGEST_URL]
 
 
 def _pattern(secret: str) -> str:

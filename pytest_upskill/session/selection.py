@@ -16,7 +16,7 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.case_files import CASE_FOLDERS, has_shape_of_cases
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.project.git import GitError, is_changed, skills_deleted, starting_commit
+from pytest_upskill.project.git import GitError, deleted_skills, is_changed, merge_base
 from pytest_upskill.project.messages import closest, counted, did_you_mean, listed, safe_line
 from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
@@ -195,7 +195,7 @@ class Selection:
     def _changed_since(self, ref: str, *folders: Path) -> bool:
         """Return whether a folder is new, or differs from its version at a git ref."""
         for folder in folders:
-            commit = starting_commit(folder, ref, project_folder(self._config.rootpath))
+            commit = merge_base(folder, ref, project_folder(self._config.rootpath))
             if is_changed(commit, folder):
                 return True
         return False
@@ -228,10 +228,11 @@ class Selection:
         """Return the folders of deleted skills, below the arguments of pytest."""
         start = self._config.invocation_params.dir
         arguments = {(start / each.partition("::")[0]).resolve() for each in self._config.args}
+        project = self._config.stash[SETTINGS].project
         with suppress(GitError):  # the cases of other skills would have been refused
             return [
                 os.path.relpath(folder, start)
-                for folder in skills_deleted(ref, self._config.stash[SETTINGS].project)
+                for folder in deleted_skills(merge_base(project, ref), project)
                 if not arguments.isdisjoint({folder, *folder.parents})
             ]
         return []
