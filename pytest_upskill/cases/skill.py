@@ -10,11 +10,11 @@ from pathlib import Path
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.calls import OfCalls
-from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.files import (
     NO_SETUP,
     OfWorkspace,
     ProcessCheck,
+    RunsCommand,
     Setup,
     WorkspaceFile,
     placed,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pytest_upskill.checks.blocks import canonical, relative_path
-from pytest_upskill.checks.command import RunsCommand
+from pytest_upskill.checks.files import RunsCommand
 from pytest_upskill.checks.result import Key
 
 C_FAMILY = frozenset({"c", "cpp", "cuda"})

@@ -1,18 +1,21 @@
-"""Files of an agent's workspace, checks of them, and records of what the agent did."""
+"""What an agent left in its workspace: checks of its files, its repository, and commands in it."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pytest_upskill.checks.result import Check, CheckResult, Key, about, cut, failed, passed
+from pytest_upskill.checks.result import Check, CheckResult, Key, about, cut, failed, passed, quoted
+
+if TYPE_CHECKING:
+    from pytest_upskill.sandbox.run import Sandbox
 
 MAX_FILES = 2000
 """Maximum number of files in a workspace."""
@@ -20,6 +23,7 @@ MAX_FILES = 2000
 MAX_BYTES = 1 << 20
 """Maximum total size of the files in a workspace."""
 
+_MAX_DETAIL = 4000
 _MAX_NAMES = 5
 _LONGEST_NAME = 400
 
@@ -218,6 +222,98 @@ class InFile(OfWorkspace):
         if file.binary:
             return failed(self.name, f" {file.name}: is not text")
         return about(self.check.check(file.text), f"{self.name} {file.name}", "the file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git(OfWorkspace):
+    """A check of one fact; exactly one of the fields is set."""
+
+    name: ClassVar[str] = "git"
+    also_called = "git_state repository commit"
+
+    branch: str = ""
+    """The current branch; ``*`` and ``?`` are wildcards."""
+    clean: bool | None = None
+    """Whether nothing is uncommitted or untracked."""
+    message: Check | None = None
+    """A check of the message of the last commit."""
+    staged: str = ""
+    """A file whose changes are staged; ``*`` and ``?`` are wildcards."""
+
+    def check_left(self, left: Left) -> CheckResult:
+        """Compare the fact.
+
+        Raises:
+            CheckError: The check of the message cannot be decided.
+        """
+        if left.git is None:
+            return failed(self.name, ": there is no git repository in the workspace")
+        if self.message is not None:
+            result = self.message.check(left.git.message)
+            return about(result, f"{self.name} message", "the message of the last commit")
+        holds, what = self._fact(left.git)
+        return (passed if holds else failed)(self.name, what)
+
+    def _fact(self, git: GitState) -> tuple[bool, str]:
+        if self.branch:
+            found = git.branch or "none (detached HEAD)"
+            return matches(git.branch, self.branch), f" branch {self.branch}: it is {found}"
+        if self.staged:
+            names = ", ".join(git.staged) or "nothing"
+            holds = any(matches(name, self.staged) for name in git.staged)
+            return holds, f" staged {self.staged}: {names} is staged"
+        dirty = (
+            f"uncommitted: {', '.join(map(quoted, git.status))}" if git.status else "it is clean"
+        )
+        return (not git.status) is self.clean, f" clean {str(self.clean).lower()}: {dirty}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsCommand(Key):
+    """A check that a shell command ends as expected in the workspace, with its repository."""
+
+    name: ClassVar[str] = "command"
+    also_called = "commands shell exec_command program cmd"
+
+    command: str
+    exit_code: int = 0
+    output: tuple[Check, ...] = ()
+    """Checks of what it prints, each with a result of its own."""
+
+    def decide(self, left: Left, sandbox: Sandbox) -> Iterator[CheckResult]:
+        """Run the command in a copy of the workspace.
+
+        Raises:
+            CheckError: A check of the output cannot be decided.
+            SandboxError: The sandbox cannot start it.
+        """
+        # Imported late: most cases run nothing.
+        from pytest_upskill.sandbox.shell import WORK, Shell
+        from pytest_upskill.sandbox.workspace import workspace
+
+        files = {f"{WORK}/{file.name}": file.content for file in left.all_files}
+        with workspace() as home:
+            shell = Shell(sandbox, home, files)
+            if left.repository:
+                # Git needs these folders, and a record has no empty ones.
+                for name in ("objects", "refs"):
+                    (shell.folder / ".git" / name).mkdir(exist_ok=True)
+            outcome = shell.bash(self.command)
+        ended = f"exit status {outcome.returncode}"
+        if outcome.ended != "exited":
+            ended = f"ended by a limit of {'time' if outcome.ended == 'timeout' else outcome.ended}"
+        last = outcome.output.rstrip().rpartition("\n")[2]
+        if outcome.ended == "exited" and outcome.returncode == self.exit_code:
+            yield passed(self.name, f" {quoted(self.command)}: {ended}")
+        else:
+            lacks = ", without .git, which is too large" * bool(left.git and not left.repository)
+            what = f" {quoted(self.command)}: {ended}, not {self.exit_code}{lacks}: {last}"
+            yield failed(
+                self.name, what.removesuffix(": "), detail=outcome.output[-_MAX_DETAIL:].strip()
+            )
+        for check in self.output:
+            result = check.check(outcome.output)
+            yield about(result, f"{self.name} {quoted(self.command, 30)}", "the output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from pytest_upskill.figures.baseline import BaselineError, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import decide_gates
 from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
+from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
-from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline

@@ -17,8 +17,7 @@ from pytest_upskill.commands.command import (
     warn,
     whole_number_type,
 )
-from pytest_upskill.project.files import write_file
-from pytest_upskill.project.project import RUNS, project_folder
+from pytest_upskill.project.files import RUNS, project_folder, write_file
 from pytest_upskill.report.history.page import write_history_html
 from pytest_upskill.report.history.runs import History, read_history
 from pytest_upskill.report.history.terminal import lines, write_csv

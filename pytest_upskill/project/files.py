@@ -1,4 +1,4 @@
-"""Reading and writing of a project's files, which may come from a stranger's pull request.
+"""The folder of a project, and its files, which may come from a stranger's pull request.
 
 A file that is read is a regular one of limited size; no link in a project leads out of it, for
 reading or for writing; and nothing waits for the other end of a pipe.
@@ -18,6 +18,18 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
 from pytest_upskill import STATE
+
+CATALOGUE = "catalogue.json"
+"""Name of the committed catalogue in ``.upskill``."""
+
+RUNS = "runs"
+"""Name of the folder of the history in ``.upskill``."""
+
+DRAFTS = "drafts"
+"""Name of the folder in ``.upskill`` with one for each command of a teacher."""
+
+ANSWERS = "answers.txt"
+"""Name of the file in such a folder that lists its recordings by the starts of their digests."""
 
 MAX_TEXT_BYTES = 1 << 20
 """Maximum size of a file that people write."""
@@ -40,6 +52,22 @@ _FLAGS = (
 
 # Digits of an exponent are often in a digest too, so what is found is looked at again.
 _EXTREME_NUMBER = re.compile(rb"(?<![\d.])\d{16}|\d[eE]\+?\d{3}|NaN|Infinity")
+
+
+def project_folder(start: Path) -> Path:
+    """Return the folder that contains ``.upskill``, or in which it will be created.
+
+    Args:
+        start: An absolute path in the project, such as pytest's rootdir.
+
+    Returns:
+        The nearest folder from ``start`` upwards that contains ``.upskill``, within the git
+        repository; else the root of the repository; else ``start``.
+    """
+    for folder in (start, *start.parents):
+        if (folder / STATE).is_dir() or (folder / ".git").exists():
+            return folder
+    return start
 
 
 def open_regular(path: Path) -> BufferedReader:

@@ -13,7 +13,7 @@ from pytest_upskill import STATE
 from pytest_upskill.cases.catalogue import CatalogueError, Catalogues, read_catalogue
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.project.project import CATALOGUE, project_folder
+from pytest_upskill.project.files import CATALOGUE, project_folder
 
 _DISCOVERY = pytest.StashKey[CaseDiscovery]()
 _CATALOGUES = pytest.StashKey[Catalogues]()

@@ -16,9 +16,9 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.case_files import CASE_FOLDERS, has_shape_of_cases
 from pytest_upskill.cases.skill import Skill
+from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import GitError, deleted_skills, is_changed, merge_base
 from pytest_upskill.project.messages import closest, counted, did_you_mean, listed, safe_line
-from pytest_upskill.project.project import project_folder
 from pytest_upskill.session.case_files import discovery_of
 from pytest_upskill.session.items import (
     SkillCases,

@@ -17,9 +17,8 @@ from pytest_upskill.answers.prices import OwnPrice
 from pytest_upskill.cases.source.document import MESSAGES, shown
 from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Model
-from pytest_upskill.project.files import leads_out
+from pytest_upskill.project.files import RUNS, leads_out, project_folder
 from pytest_upskill.project.git import GitError, merge_base
-from pytest_upskill.project.project import RUNS, project_folder
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices

@@ -16,9 +16,8 @@ from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.models import Model, ModelError, Request
-from pytest_upskill.project.files import read_state
+from pytest_upskill.project.files import ANSWERS, DRAFTS, read_state
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.project.project import ANSWERS, DRAFTS
 from pytest_upskill.session.case_files import catalogue_file, catalogues_of
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
 from pytest_upskill.session.hosts import hosts, model_problems

@@ -18,9 +18,9 @@ from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import bounds, percent, points
+from pytest_upskill.project.files import RUNS as HISTORY
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import counted
-from pytest_upskill.project.project import RUNS as HISTORY
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar

@@ -27,8 +27,8 @@ from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.figures.wording import fit_parts, money, wrap
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
+from pytest_upskill.project.files import ANSWERS
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.project.project import ANSWERS
 from pytest_upskill.teacher.files import Drafts
 from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.project.project import project_folder
+from pytest_upskill.project.files import project_folder
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Loopback
 

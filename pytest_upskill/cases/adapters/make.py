@@ -22,8 +22,7 @@ from pytest_upskill.cases.adapters.patterns import python_pattern
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled
-from pytest_upskill.checks.command import RunsCommand
-from pytest_upskill.checks.files import FileExists, InFile, is_safe_name
+from pytest_upskill.checks.files import FileExists, InFile, RunsCommand, is_safe_name
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex

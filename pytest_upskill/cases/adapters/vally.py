@@ -18,7 +18,7 @@ from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.command import RunsCommand
+from pytest_upskill.checks.files import RunsCommand
 
 
 def _of_text(grader: make.Given) -> Sequence[AnyCheck]:

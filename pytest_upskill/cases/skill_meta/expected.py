@@ -29,10 +29,8 @@ from pytest_upskill.cases.skill_meta.values import (
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Run
 from pytest_upskill.checks.calls import CallOf, ToolCalled, ToolOrder
-from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.extensions import Custom
-from pytest_upskill.checks.files import FileExists, InFile, ProcessCheck
-from pytest_upskill.checks.git import Git
+from pytest_upskill.checks.files import FileExists, Git, InFile, ProcessCheck, RunsCommand
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Key
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath

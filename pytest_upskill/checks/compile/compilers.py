@@ -15,7 +15,6 @@ from pytest_upskill.checks.blocks import (
     relative_path,
 )
 from pytest_upskill.checks.builds import C_FAMILY, Compile, OfCode, Run, Sandboxed
-from pytest_upskill.checks.command import RunsCommand
 from pytest_upskill.checks.compile.command import Compiler
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.nvcc import Cuda
@@ -28,7 +27,7 @@ from pytest_upskill.checks.compile.toolchain import (
     Toolchain,
 )
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.checks.files import Left, WorkspaceFile
+from pytest_upskill.checks.files import Left, RunsCommand, WorkspaceFile
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
