@@ -30,8 +30,9 @@ from pytest_upskill.agents.request_filter import (
 from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
-from pytest_upskill.models import Completion, ProviderError, Request, RunLimits, clean
+from pytest_upskill.models import Completion, ProviderError, Request, RunLimits
 from pytest_upskill.models.anthropic import read_message
+from pytest_upskill.models.completion import clean
 from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.responses import read_response
 from pytest_upskill.models.streams import AgentFormat, ReplyReader

@@ -21,8 +21,8 @@ from pytest_upskill.models import (
     RunLimits,
     ToolCall,
     ToolUse,
-    with_totals,
 )
+from pytest_upskill.models.completion import with_totals
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 

@@ -25,7 +25,8 @@ from pytest_upskill.answers.recording import (
     recorded_fields,
     request_fields,
 )
-from pytest_upskill.models import AgentRun, Completion, Look, Model, Request
+from pytest_upskill.models import AgentRun, Completion, Model, Request
+from pytest_upskill.models.completion import Look
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import GitError, has_remote, is_changed, merge_base
 

@@ -12,7 +12,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
-from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool, clean
+from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool
+from pytest_upskill.models.completion import clean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TypeVar
@@ -41,22 +40,6 @@ RunKey = tuple[TrialKey, int]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """How trials are run."""
-
-    concurrency: int
-    """Requests in flight at one host."""
-    lookahead: int | None = None
-    """Maximum number of runs that start before a test waits for them; None for no limit."""
-    judge: Model | None = None
-    """Judge of the statements about answers; None for no judge."""
-    record_command: str = ""
-    """The command that records what a replay lacks."""
-    why_stop: WhyStop | None = None
-    """Returns whether a cell needs no further round; None for no early stop."""
-
-
 class Service:
     """Runs trials before their answers are needed, on one background loop.
 
@@ -67,7 +50,12 @@ class Service:
         trials: By key, in the order in which their answers will be needed.
         hosts: The host of each model.
         resources: The cache, budget, prices and other resources of the session.
-        policy: How to run the trials.
+        concurrency: Requests in flight at one host.
+        lookahead: Maximum number of runs that start before a test waits for them; None for no
+            limit.
+        judge: Judge of the statements about answers; None for no judge.
+        record_command: The command that records what a replay lacks.
+        why_stop: Returns whether a cell needs no further round; None for no early stop.
     """
 
     def __init__(
@@ -75,19 +63,19 @@ class Service:
         trials: Mapping[TrialKey, Trial],
         hosts: Mapping[Model, Host],
         resources: Resources,
-        policy: Policy,
+        *,
+        concurrency: int,
+        lookahead: int | None = None,
+        judge: Model | None = None,
+        record_command: str = "",
+        why_stop: WhyStop | None = None,
     ) -> None:
         self._trials = trials
         source = CompletionSource(
-            hosts,
-            resources,
-            concurrency=policy.concurrency,
-            record_command=policy.record_command,
+            hosts, resources, concurrency=concurrency, record_command=record_command
         )
-        self._runner = TrialRunner(trials.values(), source, resources, judge=policy.judge)
-        self._rounds: Rounds | None = None
-        if policy.why_stop is not None:
-            self._rounds = Rounds(trials.values(), policy.why_stop)
+        self._runner = TrialRunner(trials.values(), source, resources, judge=judge)
+        self._rounds = None if why_stop is None else Rounds(trials.values(), why_stop)
         by_round = self._rounds is not None
         batches = resources.batches.enabled
         runs = max((trial.runs for trial in trials.values()), default=0)
@@ -106,15 +94,15 @@ class Service:
             # A run of a later round waits for earlier rounds, which must have started before.
             in_order=by_round,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
-            width=max(2 * policy.concurrency, len(trials) * runs if batches else 0),
+            width=max(2 * concurrency, len(trials) * runs if batches else 0),
             # A batch that is not complete would only be a further one.
-            lookahead=None if batches else policy.lookahead,
+            lookahead=None if batches else lookahead,
             # A run that is missing is requested again at the end, when the trouble may be over.
             is_final=lambda answer: not answer.may_come_later,
             known=recorded,
             close=self._close,
         )
-        self._arms = _arms_of_judged_cases(trials) if policy.judge else {}
+        self._arms = _arms_of_judged_cases(trials) if judge else {}
         self._results = {key: self._join_result(key) for key in trials}
 
     def prioritize(self, key: TrialKey) -> None:
@@ -139,7 +127,7 @@ class Service:
         """Cancel what is in flight, drop what is queued, and close the clients.
 
         Raises:
-            ExceptionGroup: Clients raised these exceptions when they were closed.
+            Exception: A client raised it when it was closed.
         """
         self._prefetcher.stop()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -18,7 +18,8 @@ from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.retry import HostClient, Pace, Retries
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.models import Client, Completion, Look, Model, ProviderError, Request
+from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
+from pytest_upskill.models.completion import Look
 from pytest_upskill.models.reasoning import without_reasoning
 from pytest_upskill.models.request import BatchApi
 from pytest_upskill.trials.trial import Trial
@@ -63,6 +64,8 @@ class CompletionSource:
         self._warmup = PromptCacheWarmup()
         self._agents: dict[Host, Client] = {}
         """The built-in agent with the models of each host."""
+        self._opened = AsyncExitStack()
+        """Closes all clients."""
 
     def load_recorded(self, request: Request) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""
@@ -120,28 +123,8 @@ class CompletionSource:
         return answer
 
     async def aclose(self) -> None:
-        """Close the connections.
-
-        Raises:
-            ExceptionGroup: Clients raised these exceptions when they were closed.
-        """
-        opened = [
-            *self._agents.values(),
-            *(
-                task.result()
-                for task in self._clients.values()
-                if task.done() and not task.cancelled()
-            ),
-        ]
-        errors = []
-        for client in opened:
-            if not isinstance(client, str):
-                try:
-                    await client.aclose()
-                except Exception as error:  # noqa: BLE001  the others are to be closed too
-                    errors.append(error)
-        if errors:
-            raise ExceptionGroup("clients failed to close", errors)
+        """Close the connections; the last exception of a client that fails is raised."""
+        await self._opened.aclose()
 
     async def _send_and_record(
         self,
@@ -183,6 +166,7 @@ class CompletionSource:
         if request.task is not None and not host.runs_agents:
             if host not in self._agents:
                 self._agents[host] = self._resources.open_agent(client)
+                self._opened.push_async_callback(self._agents[host].aclose)
             return await self._agents[host].complete(request)
         in_batch = isinstance(client, BatchClient) and self._resources.batches.enabled
         if not host.caches_prompts or (in_batch and is_batchable(request)):
@@ -221,32 +205,37 @@ class CompletionSource:
         """Return the client of a host, or why there is none."""
         try:
             client = await asyncio.to_thread(host.open)
-            if host.runs_agents:
-                return client
-            retries = Retries(
-                pace=Pace(self._concurrency, timeout=host.timeout),
-                host=urlsplit(host.url).netloc or host.name,
-                activity=self._resources.activity,
-            )
-            direct = HostClient(client, retries, self._resources.budget)
-            if not host.may_have_batches or not self._uses_batches(host):
-                return direct
-            return BatchClient(
-                direct,
-                cast("BatchApi", client),
-                host.url,
-                notes=self._resources.batches,
-                budget=self._resources.budget,
-                prices=self._resources.prices,
-                activity=self._resources.activity,
-                models=[model for model, other in self.hosts.items() if other is host],
-            )
+            if not host.runs_agents:
+                client = self._paced(host, client)
         except ProviderError as error:
             return str(error)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001  raised by an SDK or plugin, such as SystemExit
             return f"cannot create a client for {host.name}: {describe_exception(error)}"
+        self._opened.push_async_callback(client.aclose)
+        return client
+
+    def _paced(self, host: Host, client: Client) -> Client:
+        """Return a client that sends at the host's pace, with retries, or in batches."""
+        retries = Retries(
+            pace=Pace(self._concurrency, timeout=host.timeout),
+            host=urlsplit(host.url).netloc or host.name,
+            activity=self._resources.activity,
+        )
+        direct = HostClient(client, retries, self._resources.budget)
+        if not host.may_have_batches or not self._uses_batches(host):
+            return direct
+        return BatchClient(
+            direct,
+            cast("BatchApi", client),
+            host.url,
+            notes=self._resources.batches,
+            budget=self._resources.budget,
+            prices=self._resources.prices,
+            activity=self._resources.activity,
+            models=[model for model, other in self.hosts.items() if other is host],
+        )
 
 
 def _as_replayed(answer: Answer) -> Answer:

@@ -31,37 +31,6 @@ _NO_TOOLS = (
 )
 
 
-class ToolProbe:
-    """Probes each model once; used on one event loop.
-
-    Args:
-        source: The source of completions.
-    """
-
-    def __init__(self, source: CompletionSource) -> None:
-        self._source = source
-        self._probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
-
-    async def failure(self, model: Model, max_tokens: int) -> Answer | None:
-        """Return the error that each run of the model gets, None if the model calls tools."""
-        if not model.is_language_model:
-            return None
-        key = self._source.hosts[model], model.name
-        if key not in self._probes:
-            self._probes[key] = asyncio.create_task(self._probe(model, max_tokens))
-        return await self._probes[key]
-
-    async def _probe(self, model: Model, max_tokens: int) -> Answer | None:
-        # An answer without a tool call is not recorded, as the server may be repaired later.
-        answer = await self._source.answer(
-            probe(model, max_tokens), f"probe of tools [{model.label}]", is_usable=calls_tools
-        )
-        if answer.why_not_sent:
-            return answer
-        error = _problem(model, answer)
-        return replace(answer, completion=None, error=error) if error else None
-
-
 def _problem(model: Model, answer: Answer) -> str:
     """Return why a model cannot choose a skill, by its answer to the probe; "" if it can."""
     if answer.completion is None:
@@ -102,7 +71,7 @@ class TrialRunner:
         judge: Model | None,
     ) -> None:
         self._source = source
-        self._tool_probe = ToolProbe(source)
+        self._tool_probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
         self._builds = _builds_of(trials, resources)
         self._activity = resources.activity
         self._judgements: Judgements | None = None
@@ -131,7 +100,7 @@ class TrialRunner:
         """Return the answer of a run; an error is part of the answer, not raised."""
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
         if trial.chooses:
-            failure = await self._tool_probe.failure(trial.model, trial.max_tokens)
+            failure = await self._failed_probe(trial.model, trial.max_tokens)
             if failure is not None:
                 return failure
         answer = await self._complete(trial, run, subject)
@@ -148,11 +117,33 @@ class TrialRunner:
         """Kill running compilers and close the connections.
 
         Raises:
-            ExceptionGroup: Clients raised these exceptions when they were closed.
+            Exception: A client raised it when it was closed.
         """
         if self._builds:
             self._builds.close()
         await self._source.aclose()
+
+    async def _failed_probe(self, model: Model, max_tokens: int) -> Answer | None:
+        """Return the error that each run of a model gets, None if the model calls tools.
+
+        Each model is probed once.
+        """
+        if not model.is_language_model:
+            return None
+        key = self._source.hosts[model], model.name
+        if key not in self._tool_probes:
+            self._tool_probes[key] = asyncio.create_task(self._probe_tools(model, max_tokens))
+        return await self._tool_probes[key]
+
+    async def _probe_tools(self, model: Model, max_tokens: int) -> Answer | None:
+        # An answer without a tool call is not recorded, as the server may be repaired later.
+        answer = await self._source.answer(
+            probe(model, max_tokens), f"probe of tools [{model.label}]", is_usable=calls_tools
+        )
+        error = "" if answer.why_not_sent else _problem(model, answer)
+        if answer.why_not_sent or error:
+            return replace(answer, completion=None, error=error)
+        return None
 
     async def _complete(self, trial: Trial, run: int, subject: str) -> Answer:
         """Make the requests of a run, most often a single one, and return its answer."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_upskill.cases.skill import GateRule
-from pytest_upskill.models import is_language_model
+from pytest_upskill.models.model import is_language_model
 from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.result import CellLabels, TrialResult
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm

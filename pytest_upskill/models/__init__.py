@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.models.completion import (
-    MAX_TOKENS_COUNTED,
     AgentRun,
     AgentTurn,
     Completion,
-    Look,
     StopReason,
     ToolCall,
-    clean,
-    with_totals,
 )
-from pytest_upskill.models.grammar import ALIASES, parse_model, parse_models
-from pytest_upskill.models.model import AGENTS, Model, ModelError, is_language_model, server
-from pytest_upskill.models.parameters import Parameters
+from pytest_upskill.models.grammar import parse_model
+from pytest_upskill.models.model import AGENTS, Model, ModelError
 from pytest_upskill.models.request import (
-    MAX_TURNS,
     AgentTask,
     Client,
     InstalledSkill,
@@ -32,19 +26,14 @@ from pytest_upskill.models.request import (
 
 __all__ = [
     "AGENTS",
-    "ALIASES",
-    "MAX_TOKENS_COUNTED",
-    "MAX_TURNS",
     "AgentRun",
     "AgentTask",
     "AgentTurn",
     "Client",
     "Completion",
     "InstalledSkill",
-    "Look",
     "Model",
     "ModelError",
-    "Parameters",
     "ProviderError",
     "Request",
     "RunLimits",
@@ -54,10 +43,5 @@ __all__ = [
     "ToolResult",
     "ToolUse",
     "Turn",
-    "clean",
-    "is_language_model",
     "parse_model",
-    "parse_models",
-    "server",
-    "with_totals",
 ]

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_upskill.models.hosts import BY_PREFIX, PLATFORMS
@@ -43,14 +42,6 @@ _OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
 """Names of OpenAI's models; gpt-oss is served by others."""
 _BAD_NAME = re.compile(r"@.*(//|@)|://|[?\s]|\A\Z|:[^/@]+@([\w-]+\.|localhost)")
 """No name, or one with what looks like a server without http://, or like parameters."""
-
-
-class _ServedModel(NamedTuple):
-    """A model's name as it is sent, and where."""
-
-    provider: str
-    name: str
-    base_url: str | None = None
 
 
 def parse_models(
@@ -112,12 +103,8 @@ def parse_model(
     if base_url is None and name.lower() in aliases:
         target = parse_model(aliases[name.lower()], aliases={}, default_base_url=default_base_url)
         return replace(target, label=label or name.lower())
-    served = _resolve(name, base_url, aliases, default_base_url)
-    model = Model(label=label or _label_of(served.name), provider=served.provider, name=served.name)
-    if served.base_url is None:
-        return model
-    bare_url, userinfo = split_userinfo(served.base_url)
-    return replace(model, base_url=bare_url, userinfo=userinfo)
+    model = _resolve(name, base_url, aliases, default_base_url)
+    return replace(model, label=label) if label else model
 
 
 def _parse_agent(
@@ -188,7 +175,7 @@ def _bad_model(spec: str, problem: str) -> ModelError:
 
 def _resolve(
     name: str, base_url: str | None, aliases: Mapping[str, str], default_base_url: str | None
-) -> _ServedModel:
+) -> Model:
     """Find where a model is served; with a base URL only a known prefix is taken off its name."""
     head, colon, tail = name.partition(":")
     if colon and (prefix := _known_prefix(head, with_url=base_url is not None)):
@@ -196,7 +183,7 @@ def _resolve(
             raise _bad_model(name, "")
         if prefix == "generic":
             # As in upskill, whose README calls Ollama's models so.
-            return _ServedModel("openai", tail, base_url or default_base_url or _OLLAMA.url)
+            return _served("openai", tail, base_url or default_base_url or _OLLAMA.url)
         if prefix == "anthropic":
             tail = _anthropic_name(tail, aliases)
         host = BY_PREFIX[prefix]
@@ -209,16 +196,24 @@ def _resolve(
                 f"{prefix}:{tail} is served by {host.title}: set {host.url_variable} for a gateway "
                 "to it, or write openai: or anthropic: for another server"
             )
-        return _ServedModel(prefix, tail, base_url or (host.url if host.local else None))
+        return _served(prefix, tail, base_url or (host.url if host.local else None))
     if base_url is not None:
-        return _ServedModel("openai", name, base_url)
+        return _served("openai", name, base_url)
     if name == "offline":
-        return _ServedModel("offline", name)
+        return _served("offline", name)
     head, dot, tail = name.partition(".")
     # The spelling of huggingface/upskill and fast-agent: provider.model
     if dot and tail and _known_prefix(head):
         return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
     return _guess(name, default_base_url, aliases)
+
+
+def _served(provider: str, name: str, base_url: str | None = None) -> Model:
+    """Return a model as it is sent, and where, with a label from its name."""
+    bare_url, userinfo = (None, "") if base_url is None else split_userinfo(base_url)
+    return Model(
+        label=_label_of(name), provider=provider, name=name, base_url=bare_url, userinfo=userinfo
+    )
 
 
 def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
@@ -242,23 +237,23 @@ def _anthropic_name(tail: str, aliases: Mapping[str, str]) -> str:
     return target.name if is_anthropics else tail
 
 
-def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) -> _ServedModel:
+def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) -> Model:
     """Find where a bare name is served, by the vendors' naming schemes.
 
     Raises:
         ModelError: No scheme fits.
     """
     if name.startswith("claude-"):
-        return _ServedModel("anthropic", name)
+        return _served("anthropic", name)
     if name.startswith("gemini-"):
-        return _ServedModel("gemini", name)
+        return _served("gemini", name)
     if default_base_url is not None:
-        return _ServedModel("openai", name, default_base_url)
+        return _served("openai", name, default_base_url)
     if _OPENAI_NAME.match(name) and "/" not in name:
-        return _ServedModel("openai", name)
+        return _served("openai", name)
     head, colon, tail = name.partition(":")
     if colon and tail and head not in {"ft", "gpt-oss"} and _PLUGIN_PROVIDER.fullmatch(head):
-        return _ServedModel(head, tail)
+        return _served(head, tail)
     suggestion = did_you_mean(name.lower(), ["offline", *aliases])
     raise ModelError(
         f"cannot tell the host of model {name!r}{suggestion}: write host:model or model@base_url, "

@@ -105,7 +105,7 @@ def endpoints(
             _endpoint(model, environ),
             redactor=redactor,
             headers=tuple(
-                (name, _read_header(variable, environ))
+                (name, _read(variable, environ, may_have_spaces=True))
                 for name, variable in model.headers
                 if _is_set(environ, variable)
             ),
@@ -160,7 +160,7 @@ def _endpoint(model: Model, environ: Mapping[str, str]) -> Endpoint:
     variable = next((name for name in of_vendor if _is_set(environ, name)), of_vendor[0])
     is_platform = vendor.prefix in PLATFORMS
     client = vendor.client if is_platform or model.base_url is None else ""
-    key = None if is_platform else _read_key(variable, environ)
+    key = None if is_platform else _read(variable, environ)
     return Endpoint(
         wire=wire,
         url=_url_of(model, environ),
@@ -192,7 +192,7 @@ def _custom_endpoint(
     if model.userinfo.strip(":"):
         where, key = "the user and password in its URL", basic(model.userinfo)
         return Endpoint(wire=wire, url=url, key_variable=where, scheme="Basic", key=key)
-    key = _read_key(variable, environ) if variable else NO_KEY
+    key = _read(variable, environ) if variable else NO_KEY
     return Endpoint(wire=wire, url=url, key_variable=variable or _ANY_HOST, key=key)
 
 
@@ -226,30 +226,19 @@ def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
     return any(environ.get(name, "").strip() for name in variables)
 
 
-def _read_key(variable: str, environ: Mapping[str, str]) -> str:
-    """Return the key in a variable without surrounding whitespace, "" if it is not set.
+def _read(variable: str, environ: Mapping[str, str], *, may_have_spaces: bool = False) -> str:
+    """Return a key or header without surrounding whitespace, "" if the variable is not set.
 
     Raises:
-        KeyProblem: The key contains a space or an invalid character.
+        KeyProblem: It cannot be sent.
     """
-    key = _read_header(variable, environ)
-    if " " in key:
-        raise _not_sendable(variable)
-    return key
-
-
-def _read_header(variable: str, environ: Mapping[str, str]) -> str:
     value = environ.get(variable, "").strip()
-    if not (value.isascii() and value.isprintable()):
-        raise _not_sendable(variable)
+    if not (value.isascii() and value.isprintable()) or (" " in value and not may_have_spaces):
+        raise KeyProblem(
+            f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII "
+            "character: paste it again"
+        )
     return value
-
-
-def _not_sendable(variable: str) -> KeyProblem:
-    return KeyProblem(
-        f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII "
-        "character: paste it again"
-    )
 
 
 def _finds_credentials(prefix: str, environ: Mapping[str, str]) -> bool:

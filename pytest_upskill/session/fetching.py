@@ -18,7 +18,7 @@ import pytest
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.answers.service import Policy, Service
+from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
@@ -87,7 +87,10 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
         resources.cache.installed_agents.update(installed_versions(prepared.hosts))
     stops_at_failure = bool(config.getoption("maxfail") or config.getoption("stepwise", False))
     may_waste_answers = stops_at_failure and not settings.early_stop
-    policy = Policy(
+    return Service(
+        prepared.trials,
+        prepared.hosts,
+        resources,
         concurrency=settings.concurrency,
         # A session that stops at a failure must not have paid for many answers beyond it.
         lookahead=runs_ahead(prepared.hosts, settings) if may_waste_answers else None,
@@ -95,7 +98,6 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
         record_command=resources.redactor.redact(_recording_command(config.invocation_params.args)),
         why_stop=_why_stop if settings.early_stop else None,
     )
-    return Service(prepared.trials, prepared.hosts, resources, policy)
 
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
@@ -120,17 +122,16 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
 
 
 def stop_service(config: pytest.Config, service: Service) -> None:
-    """Stop the service; errors from closing clients are printed at the end of the session."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    """Stop the service; what it leaves behind is printed at the end of the session."""
+    lines = []
     try:
         service.stop()
-        if reporter is not None:
-            for line in config.stash[RESOURCES].batches.lines():
-                config.add_cleanup(partial(reporter.line, line, yellow=True))
-    except* Exception as errors:  # noqa: BLE001  an SDK's or a plugin's
-        for error in errors.exceptions:
-            if reporter is not None:
-                config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
+    except Exception as error:  # noqa: BLE001  an SDK's or a plugin's, of a client that was closed
+        lines.append(f"upskill: {error}")
+    lines += config.stash[RESOURCES].batches.lines()
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        for line in lines:
+            config.add_cleanup(partial(reporter.line, line, yellow=True))
 
 
 def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> str | None:

@@ -22,7 +22,8 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import RUNNABLE
 from pytest_upskill.checks.extensions import Custom, Extensions, describe_exception
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
-from pytest_upskill.models import Client, clean
+from pytest_upskill.models import Client
+from pytest_upskill.models.completion import clean
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.sandbox.limits import Level

@@ -19,7 +19,7 @@ from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.progress import Tally, parts
 from pytest_upskill.answers.recording import identity
 from pytest_upskill.answers.resources import WorkError, Workplace
-from pytest_upskill.answers.service import Policy, Service
+from pytest_upskill.answers.service import Service
 from pytest_upskill.answers.trial_runner import recorded_steps
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
@@ -165,7 +165,7 @@ class Engine:
             {str(index): trial for index, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
             replace(self.workplace.resources, budget=budget),
-            Policy(concurrency=self.workplace.concurrency),
+            concurrency=self.workplace.concurrency,
         )
         try:
             runs = [service.run_results(str(place)) for place in range(len(trials))]
@@ -174,7 +174,7 @@ class Engine:
         except CancelledError:
             raise Stopped("the requests were cancelled") from None
         finally:
-            with suppress(ExceptionGroup):
+            with suppress(Exception):
                 service.stop()
             if budget.left is not None:
                 self._money_left = budget.left

@@ -21,8 +21,8 @@ from pytest_upskill.models import (
     ToolCall,
     ToolResult,
     Turn,
-    with_totals,
 )
+from pytest_upskill.models.completion import with_totals
 
 MOST_REQUESTS = 3
 """Requests of one run: a model may look around twice before it chooses a skill."""

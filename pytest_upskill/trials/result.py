@@ -10,7 +10,8 @@ from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.skill import GateRule, Trigger
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.models import Completion, is_language_model
+from pytest_upskill.models import Completion
+from pytest_upskill.models.model import is_language_model
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 

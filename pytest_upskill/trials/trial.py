@@ -13,7 +13,8 @@ from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, l
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
-from pytest_upskill.models import MAX_TURNS, AgentTask, Model, Request
+from pytest_upskill.models import AgentTask, Model, Request
+from pytest_upskill.models.request import MAX_TURNS
 from pytest_upskill.trials.conversation import first_request
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]

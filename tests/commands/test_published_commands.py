@@ -14,7 +14,7 @@ import pytest
 
 from pytest_upskill.commands.eval import pytest_arguments
 from pytest_upskill.commands.main import main, parse
-from pytest_upskill.models import parse_models
+from pytest_upskill.models.grammar import parse_models
 from tests.conftest import Run
 
 GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"

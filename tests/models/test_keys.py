@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from pytest_upskill.models import Model, ProviderError, parse_model, parse_models
+from pytest_upskill.models import Model, ProviderError, parse_model
+from pytest_upskill.models.grammar import parse_models
 from pytest_upskill.models.keys import KeyProblem, endpoints
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply

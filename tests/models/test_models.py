@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.models import Model, ModelError, parse_model, parse_models, server
+from pytest_upskill.models import Model, ModelError, parse_model
+from pytest_upskill.models.grammar import parse_models
+from pytest_upskill.models.model import server
 
 LOCAL = "http://localhost:8080/v1"
 

@@ -39,7 +39,8 @@ CASE = """            case "acme":
 USE = """
 from dataclasses import replace
 
-from pytest_upskill.models import Parameters, parse_model
+from pytest_upskill.models import parse_model
+from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.models.clients import make_client, missing_sdk
 from pytest_upskill.models.errors import refused_parameter
 from pytest_upskill.models.keys import endpoints, missing_key
