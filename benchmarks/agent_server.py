@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.agents.self_test import SKILL, message_events, response_events
+from pytest_upskill.agents.self_test import SKILL, streamed_reply
 
 ANSWER = "Done."
 _LOOP = (
@@ -47,9 +47,8 @@ class _Handler(BaseHTTPRequestHandler):
         if "/chat/" in self.path:
             self._send(json.dumps(_chat(body)).encode(), "application/json")
             return
-        events = _messages(body) if "/messages" in self.path else _responses(body)
-        lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        self._send("".join(lines).encode(), "text/event-stream")
+        stream = _messages(body) if "/messages" in self.path else _responses(body)
+        self._send(stream.encode(), "text/event-stream")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  as in the base class
         """Print nothing."""
@@ -62,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _messages(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _messages(body: Mapping[str, Any]) -> str:
     blocks = [
         block
         for turn in body["messages"]
@@ -70,13 +69,13 @@ def _messages(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     ]
     done = sum(block["type"] == "tool_use" for block in blocks)
     call = _step(ClaudeCode().self_test_calls(SKILL), done, body)
-    return message_events(body["model"], call, "" if call else ANSWER)
+    return streamed_reply("messages", body["model"], call, "" if call else ANSWER)
 
 
-def _responses(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _responses(body: Mapping[str, Any]) -> str:
     done = sum(item.get("type") == "function_call" for item in body["input"])
     call = _step(Codex().self_test_calls(SKILL), done, body)
-    return response_events(body["model"], call, "" if call else ANSWER)
+    return streamed_reply("responses", body["model"], call, "" if call else ANSWER)
 
 
 def _chat(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from pytest_upskill.agents.program_client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Installed
-from pytest_upskill.agents.self_test import Script, message_events
+from pytest_upskill.agents.self_test import Script, streamed_reply
 from pytest_upskill.agents.upstream import Script as ReplyScript
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget
@@ -75,8 +75,7 @@ def results(received: Received) -> str:
 def _reply(received: Received, step: Step) -> Reply:
     call = None if isinstance(step, str) else {"name": step[0], "input": dict(step[1])}
     text = step if isinstance(step, str) else ""
-    events = message_events(str(received.body["model"]), call, text)
-    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    body = streamed_reply("messages", str(received.body["model"]), call, text)
     return Reply(body=body, content_type="text/event-stream")
 
 

@@ -57,7 +57,7 @@ OPEN_NETWORK = Edit("sandbox/confinement.py", '    "--unshare-net",\n', "")
 OPEN_ETC = Edit("sandbox/confinement.py", '"/etc/alternatives"', '"/etc"')
 NO_CAPABILITIES_DROPPED = Edit("sandbox/launcher.py", "    privileges.drop_capabilities(capabilities)\n", "")
 NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHINES:", "    if machine:")
-ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n', '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n')
+ALL_FILES = Edit("sandbox/confinement.py", "[*_system_mounts(), *devices]", '[*_system_mounts(), "--bind", "/", "/", *devices]')
 NO_TIME_LIMIT = Edit("checks/cpu_limit.py", "call_limited(_SECONDS, function, *args)", "function(*args)")
 NO_NAMESPACES = Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--die-with-parent"')
 NO_OWN_USER = Edit("sandbox/run.py", 'as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []', "as_own_user: list[str] = []")
@@ -219,7 +219,7 @@ AGENTS = (
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (OPEN_ETC,), CONFINING),
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
     Removal("test_a_skill_with_an_odd_name_is_installed_inside_the_home", (Edit("models/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
-    Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box.py", '[*options, "--remount-ro", "/dev", "--remount-ro", "/"]', "options"),)),
+    Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box.py", '[*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/program_client.py", "if not tally.has_final_answer:", "if False:"),)),
     Removal("test_a_conversation_with_what_the_host_would_fetch_is_refused", (Edit("agents/request_filter.py", 'if not source.startswith("data:"):', "if False:"),)),
     Removal("test_what_the_host_would_fetch_is_refused_wherever_it_stands", (Edit("agents/request_filter.py", "{rules.conversation_field, *_INSTRUCTIONS} &", "{rules.conversation_field} &"),)),
@@ -228,7 +228,7 @@ AGENTS = (
     Removal("test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url", (Edit("agents/proxy.py", "{quote(self._request.model.name, safe='')}", "gemini-ultra"),)),
     Removal("test_no_setting_of_the_kernel_can_be_opened_for_writing", (WRITABLE_PROC,)),
     Removal("test_no_namespace_can_be_made_and_no_socket_that_a_namespace_does_not_hold", (Edit("agents/box.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
-    Removal("test_only_the_folders_that_the_docs_name_can_be_written", (Edit("agents/box.py", '[*options, "--remount-ro", "/dev", "--remount-ro", "/"]', "options"),)),
+    Removal("test_only_the_folders_that_the_docs_name_can_be_written", (Edit("agents/box.py", '[*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),
     Removal("test_an_open_filter_denies_only_what_reaches_beyond_namespaces", (Edit("sandbox/seccomp.py", "(_RETURN, 0, 0, _FAIL | errno.EOPNOTSUPP)]", "(_RETURN, 0, 0, _ALLOW)]"),)),
     Removal("test_every_filter_denies_new_namespaces_and_threads_with_files_of_their_own", (Edit("sandbox/seccomp.py", "        (0, _NEW_NAMESPACES, (0,)),\n", ""),)),
     Removal("test_an_open_filter_allows_only_sockets_that_a_namespace_holds", (Edit("sandbox/seccomp.py", '"socket": _FAMILIES, "socketpair": _FAMILIES', '"socket": (), "socketpair": ()'),)),

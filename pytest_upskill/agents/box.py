@@ -60,6 +60,8 @@ _FOLDER_BYTES = 1 << 30
 _FOLDER_FILES = 100_000
 _MAX_THREADS = 2000
 """Maximum of all processes together; builds in Java or Rust start hundreds."""
+_SPARE_THREADS = 100
+"""How many more the kernel allows, so that it is seen that there are too many."""
 _CHECK_S = 0.5
 """Maximum seconds between two checks of the limits."""
 _KILL_S = 10.0
@@ -166,6 +168,7 @@ class Box:
         writable = [self.root / folder for folder in WRITABLE]
         as_own_user = own_user_command(self.root, writable) if self.has_own_user else []
         relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
+        relay.append(str(_MAX_THREADS + _SPARE_THREADS))
         node = [] if self.installed.node is None else [f"{_NODE}/node"]
         program = ("--", *node, str(self._program), *self.launch.arguments)
         return [*command, "--chdir", PLACES[WORK], "--", *as_own_user, *relay, *program]

@@ -1,11 +1,12 @@
 """Forward connections to 127.0.0.1 to the proxy's socket, and run the agent, inside the sandbox.
 
-Called as a script, ``python -I -S relay.py PORT SOCKET STDIN -- PROGRAM ARGUMENT…``.
+Called as a script, ``python -I -S relay.py PORT SOCKET STDIN PROCESSES -- PROGRAM ARGUMENT…``.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import sys
 import threading
@@ -18,7 +19,9 @@ _SIGNALS = (13, 25)
 
 def main(arguments: list[str]) -> int:
     """Run the agent, and return its exit status."""
-    port, socket_path, stdin_path, _, *program = arguments
+    port, socket_path, stdin_path, processes, _, *program = arguments
+    # A fork bomb would leave the watcher outside no time to end it.
+    resource.setrlimit(resource.RLIMIT_NPROC, (int(processes), int(processes)))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", int(port)))
     listener.listen(64)

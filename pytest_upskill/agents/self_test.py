@@ -80,16 +80,19 @@ class Script:
             call, text = self._calls.pop(0), ""
         else:
             text = self._text
-        events = EVENTS[self._wire](str(body.get("model")), call, text)
-        stream = "".join(
-            (f"event: {event['type']}\n" if "type" in event else "")
-            + f"data: {json.dumps(event)}\n\n"
-            for event in events
-        )
+        stream = streamed_reply(self._wire, str(body.get("model")), call, text)
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, text=stream)
 
 
-def message_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
+def streamed_reply(wire: AgentFormat, model: str, call: Mapping[str, Any] | None, text: str) -> str:
+    """Return a streamed reply with a call of a tool, or else a text."""
+    return "".join(
+        (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n"
+        for event in _EVENTS[wire](model, call, text)
+    )
+
+
+def _message_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
     """Yield the events of a reply in Anthropic's Messages."""
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
@@ -109,7 +112,7 @@ def message_events(model: str, call: Mapping[str, Any] | None, text: str) -> Ite
     yield {"type": "message_stop"}
 
 
-def response_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
+def _response_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
     """Yield the events of a reply in OpenAI's Responses."""
     if call is not None:
         item = {
@@ -135,7 +138,7 @@ def response_events(model: str, call: Mapping[str, Any] | None, text: str) -> It
     }
 
 
-def generated_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
+def _generated_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
     """Yield the event of a reply in Gemini's own API."""
     part: _Event = {"text": text}
     if call is not None:
@@ -148,8 +151,8 @@ def generated_events(model: str, call: Mapping[str, Any] | None, text: str) -> I
     }
 
 
-EVENTS: Mapping[AgentFormat, Callable[[str, Mapping[str, Any] | None, str], Iterator[_Event]]] = {
-    "messages": message_events,
-    "responses": response_events,
-    "generateContent": generated_events,
+_EVENTS: Mapping[AgentFormat, Callable[[str, Mapping[str, Any] | None, str], Iterator[_Event]]] = {
+    "messages": _message_events,
+    "responses": _response_events,
+    "generateContent": _generated_events,
 }

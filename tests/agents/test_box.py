@@ -76,6 +76,12 @@ def test_no_namespace_can_be_made_and_no_socket_that_a_namespace_does_not_hold(
     assert printed(script) in refused
 
 
+def test_the_kernel_holds_a_fork_bomb_back_until_it_is_ended() -> None:
+    script = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))"
+
+    assert printed(script) == "(2100, 2100)"
+
+
 def test_only_the_folders_that_the_docs_name_can_be_written() -> None:
     upstream = Recorded([bash("find / -writable ! -type l 2>/dev/null"), "Done."])
     asyncio.run(client(upstream).complete(agent_request()))

@@ -27,7 +27,15 @@ def test_a_reply_comes_after_the_agent_has_ended_its_request(tmp_path: Path) -> 
         free.close()
         threading.Thread(target=_reply, args=(proxy,), daemon=True).start()
         inside = [str(Path(sys.executable).resolve()), "-I", "-S"]
-        program = [*inside, relay.__file__, port, str(tmp_path / "proxy"), "/dev/null", "--"]
+        program = [
+            *inside,
+            relay.__file__,
+            port,
+            str(tmp_path / "proxy"),
+            "/dev/null",
+            "9999",
+            "--",
+        ]
 
         ended = subprocess.run(
             [*program, *inside, "-c", CLIENT, port], capture_output=True, text=True, check=True

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.self_test import EVENTS
+from pytest_upskill.agents.self_test import streamed_reply
+from pytest_upskill.models.model import FORMATS
 from tests.loopback import Answer, Received, Reply
 from tests.pages import CHECKOUT, fences
 
@@ -88,14 +89,10 @@ def doing_tasks(calls: Calls) -> Answer:
 
 
 def _reply(received: Received, call: Mapping[str, Any] | None, text: str) -> Reply:
-    wire = next((wire for wire in EVENTS if wire.lower() in received.path.lower()), None)
+    wire = next((each for each in FORMATS if each.lower() in received.path.lower()), None)
     if wire and (wire == "generateContent" or received.body.get("stream")):
-        events = EVENTS[wire](str(received.body.get("model")), call, "" if call else text)
-        lines = (
-            f"event: {event['type']}\n" * ("type" in event) + f"data: {json.dumps(event)}\n\n"
-            for event in events
-        )
-        return Reply(body="".join(lines), content_type="text/event-stream")
+        body = streamed_reply(wire, str(received.body.get("model")), call, "" if call else text)
+        return Reply(body=body, content_type="text/event-stream")
     if call is None:
         return Reply(text=text)
     if wire == "messages":
