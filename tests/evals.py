@@ -44,7 +44,7 @@ def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> 
     path = Path(f"evals/evals{suffix}")
     reading = registry.read(path, text)
     if reading is None:
-        raise registry.unfit(path, text)
+        raise registry.unfit()
     return read_cases(reading, owner=owner, find=lambda name: near.get(plain_name(name)))
 
 

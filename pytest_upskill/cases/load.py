@@ -206,7 +206,7 @@ class _Loader:
         if reading is None:
             reading = registry.read(self._path, text, adapters=registry.ADAPTERS)
         if reading is None:
-            raise registry.unfit(self._path, text)
+            raise registry.unfit()
         self._compared = compared_files(reading.document)
         owner = None if self._folder is None else self._owner(self._folder)
         file = read_cases(reading, owner=owner, find=self._find)

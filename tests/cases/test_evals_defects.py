@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from pytest_upskill.cases.adapters import registry
 from tests.evals import SAYS_HI, problems, read, read_one
 
-NO_CASES = registry.unfit(Path("a.txt"), "").problems[0].what
+NO_CASES = registry.unfit().problems[0].what
 
 
 @pytest.mark.parametrize("document", [[], {"evals": []}])

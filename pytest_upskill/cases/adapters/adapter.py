@@ -143,10 +143,6 @@ class Adapter:
     It raises BadFile if one of them is broken.
     """
 
-    def is_folder_of_cases(self, path: str) -> bool:
-        """Return whether the folder of a file is one that the tool has for its files."""
-        return is_at(path, *(each for each in self.places if "/" in each))
-
     def reads(self, suffix: str) -> bool:
         """Return whether the tool has files of a format, such as ``.json``."""
         return any(suffix[1:] in place for place in self.places)

@@ -77,6 +77,14 @@ def polarity(word: str) -> bool | None:
     raise Unclear(f"{word[:40]!r} does not say whether the skill should be chosen")
 
 
+def meaning_of(word: str) -> bool | None:
+    """Return what a word says about the choice of a skill; None for nothing, as any other word."""
+    try:
+        return polarity(word)
+    except Unclear:
+        return None
+
+
 def choice_of(value: object) -> Choice:
     """Return the choice that a value says: true, false, a word for them, or names of skills.
 
@@ -94,7 +102,7 @@ def choice_of(value: object) -> Choice:
         with suppress(Unclear):
             meaning = polarity(names[0])
             return Choice(nothing=True) if meaning is None else choice_of(meaning)
-    if sentence := next(filter(is_sentence, names), None):
+    if sentence := next((each for each in names if each.count(" ") >= _BLANKS_OF_SENTENCE), None):
         what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
         raise Unclear(what)
     return Choice(expected=tuple(names))
@@ -188,11 +196,6 @@ def names_in(value: object) -> Iterator[str]:
     for name in value if isinstance(value, list | tuple) else [value]:
         if isinstance(name, str) and name.strip():
             yield name.strip().removeprefix("skill:").strip()
-
-
-def is_sentence(text: str) -> bool:
-    """Return whether a text has too many words for the name of a skill."""
-    return text.count(" ") >= _BLANKS_OF_SENTENCE
 
 
 def normalize(kind: str) -> str:

@@ -22,6 +22,8 @@ class Weight(Enum):
     """What it expects cannot be measured."""
     LACKS = auto()
     """What it gives cannot be had, such as further turns: it is skipped."""
+    UNREAD = auto()
+    """A key that looks like an expectation is not known: a hint, whatever the case is otherwise."""
     MISTAKE = auto()
     """The file is wrong: the case is not measured, and lint fails."""
     NO_QUESTION = auto()

@@ -1,8 +1,11 @@
-"""``evals.json`` of agentskills.io and skill-creator, and what other tools made of it.
+"""``evals.json`` of agentskills.io and skill-creator, what others made of it, and trigger lists.
+
+A trigger list has queries, each with whether an agent should choose a skill for it, or which one.
 
 Read: https://agentskills.io/skill-creation/evaluating-skills and skill-creator of
 anthropics/skills, both of July 2026; NVIDIA/skills, benchflow and agent-skills-eval of August 2026.
-The keys of the others were collected from files in public repositories, which mix them freely.
+The keys of the others were collected from files in public repositories, which mix them freely;
+`choice.py` has the words for yes and no.
 """
 
 from __future__ import annotations
@@ -11,17 +14,120 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_upskill.cases.adapters import keys, trigger_lists
+from pytest_upskill.cases.adapters import keys
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
-from pytest_upskill.cases.adapters.choice import FITS, choice_of, normalize
+from pytest_upskill.cases.adapters.choice import FITS, Choice, choice_of, meaning_of, normalize
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight
 from pytest_upskill.cases.source.document import shown
 
-_LISTS = ("evals", "cases", "tests", "evaluations", "output_evals", "scenarios", "test_cases")
+_QUESTION = "prompt|input|question|query|task|instruction|user_request|text"
+PROMPTS = tuple(_QUESTION.split("|"))
+"""Keys of a question."""
+
+_SKILL = "skill|skill_name|skill_under_test|target_skill|target_skills|skills"
+
+_SET = re.compile(
+    r"(global_)?(should(?:_not)?_(?:trigger|activate|fire|load|use)|positive|negative"
+    r"|near_(?:neighbou?r|miss)|(?:false|true|hard)_(?:positive|negative)|(?:in|out_of)_scope|anti)"
+    r"(?:e?s|_(?:prompts|queries|cases|examples|triggers|tests))?"
+)
+"""Keys of lists of queries that share a choice; a global one is about all skills."""
+
+_PART = re.compile(
+    r"(?:(?:activat\w*|cases|evals?|evaluations?|negative|positive|prompts|quer(?:y|ies)|routing"
+    r"|set|skill|tests?|triggers?|triggering)(?:[-_ ]|$))+",
+    re.IGNORECASE,
+)
+"""Words of a key that names a part of the file, not a skill."""
+
+_LISTS = re.compile(
+    r"evals|(?:test_|trigger_|routing_)?cases|(?:trigger_)?tests|evaluations|output_evals"
+    r"|trigger_evals|triggers|queries|scenarios"
+)
 """Keys of lists of cases; any other list counts if each entry has a question."""
 
-_CASES = frozenset({*_LISTS, *trigger_lists.LISTS})
+
+def _kind(meaning: str, *, only: str = ".+") -> Reader:
+    """Return how a word such as ``negative`` is read; any other word is about something else."""
+
+    def read(value: object) -> Draft:
+        if not isinstance(value, str) or not re.fullmatch(only, normalize(value)):
+            return NOTHING
+        should = meaning_of(value)
+        return NOTHING if should is None else Draft(implied=Choice(should=frozenset({should})))
+
+    return Reader(meaning, read)
+
+
+def _said(value: object) -> Draft:
+    """Read what is expected; what is more than a choice makes it another kind of file."""
+    found = keys.SHOULD.read(value)
+    if found.notes:
+        raise Flaw(found.notes[0].what, Weight.SKIPPED)
+    return found
+
+
+_QUERY: Mapping[str, Reader] = {
+    _QUESTION: keys.PROMPT,
+    "id name eval_name slug title": keys.NAME,
+    _SKILL: keys.SKILL,
+    "should_trigger|should_activate|should_fire|expected_trigger|expect_activation|expect_trigger"
+    "|should_use|should_invoke|should_load": keys.SHOULD,
+    "expected_skill|expect_skill|expected_skills|expected_activation|expected_triggers"
+    "|preferred_skill|skills_expected_to_activate|expected_primary_skill"
+    "|expected_selected_skill": keys.EXPECTED_SKILL,
+    "acceptable_skills|acceptable_alternates": keys.ACCEPTABLE,
+    "forbidden_skills|must_not_activate": keys.FORBIDDEN,
+    "tags": keys.TAGS,
+}
+"""The keys of a query, with the skill that should be chosen."""
+
+_KIND = _kind("the choice, where no other key says it")
+_QUERY_SHAPE = Shape(
+    {
+        **_QUERY,
+        "expected expect": Reader(keys.SHOULD.meaning, _said),
+        "kind type category label polarity": _KIND,
+    }
+)
+
+
+def _sets_in(key: str, value: Any) -> list[Entry]:
+    """Return the queries of the trigger set of a key, or of the sets in its object."""
+    if isinstance(value, dict):
+        skill = {} if _PART.fullmatch(key) else {"skill": key}
+        return [
+            Entry((key, *at), {**skill, **case} if isinstance(case, dict) else case)
+            for inner, part in value.items()
+            if isinstance(part, list)
+            for at, case in _sets_in(inner, part)
+        ]
+    found = _SET.fullmatch(normalize(key))
+    if not found or not isinstance(value, list):
+        return []
+    shared: dict[str, Any] = {"should_trigger": meaning_of(found[2])}
+    if found[1]:
+        shared["expected_skill"] = None
+    return [Entry((key, index), _with(query, shared)) for index, query in enumerate(value)]
+
+
+def _with(query: Any, shared: Mapping[str, Any]) -> Any:
+    """Add what the queries of a set share; such a query may repeat the choice in other words."""
+    if isinstance(query, str):
+        return {"query": query, **shared}
+    if not isinstance(query, dict):
+        return query
+    return {key: query[key] for key in query if key not in {"expected", "expect"}} | dict(shared)
+
+
+def _skill_at_top(value: Any) -> str:
+    """Return the name of the skill that keys at the top of a file name, "" if there is none."""
+    skills = _TOP.read(value).skills
+    return skills[0] if len(skills) == 1 else ""
+
+
+_TOP = Shape({_SKILL: keys.SKILL})
 
 
 def _context(value: object) -> Draft:
@@ -61,10 +167,10 @@ _ABOUT_CHOICE = r"false_positive.*|near_.*|distractor|decoy|anti_.*|.*(trigger|a
 
 _SHAPE = Shape(
     {
-        **trigger_lists.QUERY,
+        **_QUERY,
         "expected expect": _ANSWER,
-        "type kind category": trigger_lists.kind("`false_positive` …", only=_ABOUT_CHOICE),
-        "label polarity": trigger_lists.kind("the choice, where no other key says it"),
+        "type kind category": _kind("`false_positive` …", only=_ABOUT_CHOICE),
+        "label polarity": _KIND,
         "assertions assert expectations expected_behavior expected_behaviors checks acceptance"
         " acceptance_criteria rubric criteria must must_have": ASSERTIONS,
         "expected_output": _ANSWER,
@@ -110,24 +216,34 @@ _SHAPE = Shape(
 def _find(value: Any) -> list[Entry]:
     """Return the cases of every part of a document, or the document if it is a case."""
     if isinstance(value, list):
-        return [Entry(path, _flat(case)) for path, case in listed(value)]
+        return [each for entry in listed(value) for each in _of_item(entry)]
     entries: list[Entry] = []
     for key, part in value.items() if isinstance(value, dict) else ():
-        if found := trigger_lists.sets_in(key, part):
+        is_list = isinstance(part, list) and part and all(map(_asks, part))
+        if found := _sets_in(key, part):
             entries += found
-        elif isinstance(part, list) and (key in _CASES or (part and all(map(_asks, part)))):
+        elif is_list or _LISTS.fullmatch(key):
             entries += [Entry(path, _flat(case)) for path, case in listed(value, key)]
     return entries or ([Entry((), _flat(value))] if _asks(value) else [])
 
 
+def _of_item(item: Entry) -> list[Entry]:
+    """Return an item of a list: a case, or a skill with the queries that should trigger it."""
+    queries = listed(item.value, "queries")
+    if not queries or "skill" not in item.value:
+        return [Entry(item.path, _flat(item.value))]
+    shared = {"skill": item.value["skill"], "should_trigger": True}
+    return [Entry((*item.path, *at), _with(text, shared)) for at, text in queries]
+
+
 def _asks(value: object) -> bool:
-    return isinstance(value, dict) and any(key in value for key in trigger_lists.PROMPTS[:-1])
+    return isinstance(value, dict) and any(key in value for key in PROMPTS[:-1])
 
 
 def _flat(case: Any) -> Any:
     """Return a case whose prompt is an object with the keys of that object as its own."""
     given: Mapping[str, Any] = case if isinstance(case, dict) else {}
-    key = next((key for key in trigger_lists.PROMPTS if key in given), None)
+    key = next((key for key in PROMPTS if key in given), None)
     if key is None or not isinstance(given[key], dict):
         return case
     return {**given[key], **{other: given[other] for other in given if other != key}}
@@ -145,5 +261,18 @@ ADAPTER = Adapter(
     ),
     find=_find,
     shape=_SHAPE,
-    skill=trigger_lists.skill_at_top,
+    skill=_skill_at_top,
+)
+
+TRIGGERS = Adapter(
+    tool="trigger lists",
+    about="skill-creator of https://github.com/anthropics/skills, July 2026",
+    places=(
+        "trigger{-,_}{eval,evals,queries}.{json,jsonl,yaml,yml}",
+        "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
+    ),
+    find=_find,
+    shape=_QUERY_SHAPE,
+    every=True,
+    skill=_skill_at_top,
 )

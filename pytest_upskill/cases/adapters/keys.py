@@ -61,39 +61,37 @@ def _should(value: object) -> Draft:
 def read_files(value: object) -> Draft:
     """Read input files: names; objects with the text of a file; or an object of names and texts."""
     names = tuple(name for name in as_list(value) if is_text(name))
-    return Draft(inputs=tuple(_inline(value)), files=names)
+    inline = ((name, text) for name, text, _ in _files(value) if is_safe_name(name))
+    inputs = (WorkspaceFile(name=name, text=e) for name, e in inline if isinstance(e, str))
+    return Draft(inputs=tuple(inputs), files=names)
 
 
-def read_workspace(value: object) -> Draft:
+def _workspace(value: object) -> Draft:
     """Read what an agent finds: names and texts, sources to copy, or the name of a folder."""
-    copies = (("", value),) if isinstance(value, str) else tuple(_copies(value))
-    inline = tuple(_inline(value))
-    count = len(value) if isinstance(value, dict | list) else 1
-    if len(inline) + len(copies) < count:
-        raise Flaw("its files cannot be read", Weight.LACKS)
-    return Draft(workspace=inline, copies=copies)
-
-
-def _inline(value: object) -> Iterator[WorkspaceFile]:
-    """Yield the files whose text is in the case."""
-    pairs = list(value.items()) if isinstance(value, dict) else []
-    for file in value if isinstance(value, list) else ():
-        if isinstance(file, dict):
-            pairs.append((str(file.get("path") or file.get("name") or "file"), file.get("content")))
-    for name, text in pairs:
+    if isinstance(value, str):
+        return Draft(copies=(("", value),))
+    inline, copies = [], []
+    for name, text, source in _files(value):
         if isinstance(text, str) and is_safe_name(name):
-            yield WorkspaceFile(name=name, text=text)
+            inline.append(WorkspaceFile(name=name, text=text))
+        elif isinstance(source, str) and is_safe_name(name):
+            copies.append((name, source))
+        else:
+            raise Flaw("its files cannot be read", Weight.LACKS)
+    return Draft(workspace=tuple(inline), copies=tuple(copies))
 
 
-def _copies(value: object) -> Iterator[tuple[str, str]]:
-    """Yield files to copy: their names in the workspace, and where they are."""
-    for file in value if isinstance(value, list) else ():
-        if isinstance(file, str):
-            yield PurePosixPath(file).name, file
-        elif isinstance(file, dict) and isinstance(file.get("source"), str):
-            name = str(file.get("path") or file.get("dest") or PurePosixPath(file["source"]).name)
-            if is_safe_name(name):
-                yield name, file["source"]
+def _files(value: object) -> Iterator[tuple[str, object, object]]:
+    """Yield files: the name of each, its text, and else where it is."""
+    if isinstance(value, dict):
+        yield from ((name, text, None) for name, text in value.items())
+        return
+    for file in as_list(value):
+        given = file if isinstance(file, dict) else {"source": file}
+        source = given.get("source")
+        own = PurePosixPath(str(source or "file")).name
+        name = given.get("path") or given.get("name") or given.get("dest") or own
+        yield str(name), given.get("content"), source
 
 
 def _setup(value: object) -> Draft:
@@ -162,7 +160,7 @@ FORBIDDEN = Reader(
     "skills that it should not choose", lambda e: Draft(choice=Choice(forbidden=tuple(names_in(e))))
 )
 FILES = Reader("files that are given with the question", read_files)
-WORKSPACE = Reader("files that an agent finds: texts, or a folder", read_workspace)
+WORKSPACE = Reader("files that an agent finds: texts, or a folder", _workspace)
 SETUP = Reader("files, and commands before an agent starts", _setup)
 MAX_TURNS = Reader("most turns of an agent", _turns)
 LEFT_FILES = Reader("files that an agent should leave", _left)

@@ -59,7 +59,7 @@ def graders(
     types: Mapping[str, Callable[[Given], Part] | str | None],
     *,
     is_complete: bool = False,
-    items_of: Callable[[Any], Sequence[Any]] = as_list,
+    opposite: str = "",
     unless: Callable[[Given], str] = lambda _grader: "",
 ) -> Reader:
     """Return how a list of graders is read, each an object with a ``type``.
@@ -70,15 +70,17 @@ def graders(
             not at all, for a reason; or None if it says nothing about an answer.
         is_complete: Whether the tool has no other types; else one that resembles none of these is
             left out.
-        items_of: Returns the graders in a value.
+        opposite: What the type of a grader begins with that means the opposite, if the tool has
+            any; functions find in ``negate`` whether it did, and the type without it.
         unless: Returns why a grader is left out whatever its type, "" if it is not.
     """
     known = {kind: read for names, read in types.items() for kind in names.split()}
 
     def part_of(value: Any) -> Draft:
-        kind = an_object(value).get("type")
-        if not isinstance(kind, str):
+        if not isinstance(given := an_object(value).get("type"), str):
             raise Flaw(f"has no type: add 'type', such as {next(iter(known))!r}")
+        kind = given.removeprefix(opposite)
+        value = {**value, "type": kind, "negate": kind != given}
         if kind not in known:
             hint = did_you_mean(kind, sorted(known))
             if is_complete or hint:
@@ -94,7 +96,7 @@ def graders(
         notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
         return replace(draft, notes=tuple(notes))
 
-    return reader_of_each(meaning, part_of, items_of)
+    return reader_of_each(meaning, part_of, as_list)
 
 
 def sum_of(read: Callable[[Any], Part], values: object) -> Draft:

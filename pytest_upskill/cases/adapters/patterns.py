@@ -29,6 +29,7 @@ _IN_CLASS = {
     "[:alnum:]": "A-Za-z0-9",
     "[:space:]": r"\s",
 }
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 _FLAGS = re.compile(r"\(\?([a-z]+)\)")
 
 
@@ -46,6 +47,8 @@ def python_pattern(pattern: str, flags: str = "") -> str:
     given = flags + (inline[1] if inline else "")
     kept = "".join(flag for flag in "ims" if flag in given)
     converted = _converted(pattern[inline.end() if inline else 0 :], multiline="m" in kept)
+    if _HALVES.search(pattern):
+        raise left_out(f"pattern {pattern[:40]!r} has halves of characters: write the characters")
     full = f"(?{kept}){converted}" if kept else converted
     if problem := pattern_problem(full):
         raise left_out(f"pattern {pattern[:40]!r} is not a Python regular expression: {problem}")

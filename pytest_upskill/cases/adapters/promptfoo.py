@@ -20,7 +20,7 @@ from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, Shape, listed
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
-from pytest_upskill.cases.adapters.trigger_lists import PROMPTS
+from pytest_upskill.cases.adapters.evals_json import PROMPTS
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.structure import JsonSchema
@@ -50,7 +50,7 @@ _TEMPLATES = {"equals": r"\A{}\z", "starts-with": r"\A{}", "ends-with": r"{}\z"}
 
 
 def _equals(grader: make.Given) -> Part:
-    return keys.SHOULD.read(grader.get("value")) if grader["routes"] else _matches(grader)
+    return keys.SHOULD.read(grader.get("value")) if grader.get("routes") else _matches(grader)
 
 
 def _is_json(grader: make.Given) -> Sequence[AnyCheck]:
@@ -81,18 +81,6 @@ def _set(grader: make.Given) -> Draft:
     if grader.get("threshold") is not None:
         raise left_out("a part of its assertions is enough, which no check here can say")
     return _ASSERTIONS.read(grader.get("assert"))
-
-
-def _items(value: object) -> list[Any]:
-    """Return assertions whose types have no ``not-``."""
-    return [
-        {"routes": False, **each, "type": plain, "negate": plain != kind}
-        if isinstance(each, dict)
-        and isinstance(kind := each.get("type"), str)
-        and (plain := kind.removeprefix("not-"))
-        else each
-        for each in as_list(value)
-    ]
 
 
 def _of_file(grader: make.Given) -> str:
@@ -127,7 +115,7 @@ _ASSERTIONS = make.graders(
         " select-best": "it is not measured here",
     },
     is_complete=True,
-    items_of=_items,
+    opposite="not-",
     unless=_of_file,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,8 +31,6 @@ class ReadEntry:
 
     entry: Entry
     draft: Draft
-    unread: Sequence[str] = ()
-    """Keys that the shape does not have, and that look like expectations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +56,8 @@ class Reading:
         ]
         if not self.adapter.every:
             return any(cases)
-        unmeasured = (Weight.LEFT_OUT, Weight.SKIPPED)
-        unknown = any(each.unread or each.draft.whys(*unmeasured) for each in self.entries)
-        return bool(cases) and all(cases) and not unknown
+        unknown = (Weight.LEFT_OUT, Weight.SKIPPED, Weight.UNREAD)
+        return bool(cases) and all(cases) and not any(draft.whys(*unknown) for draft in drafts)
 
     @property
     def skill(self) -> str:
@@ -111,12 +108,14 @@ class Reading:
 
     def unread(self) -> Iterator[Problem]:
         """Yield a problem for each unknown key that looks like an expectation, once per key."""
-        first = {key: each for each in reversed(self.entries) for key in each.unread}
-        paths = [(*each.entry.path, key) for key, each in first.items()]
-        for path in (
-            *sorted(paths, key=lambda path: self.document.offsets[path].key),
-            *self._unread_at_top(),
-        ):
+        paths = {
+            note.path: (*each.entry.path, *note.path)
+            for each in reversed(self.entries)
+            for note in each.draft.notes
+            if note.weight is Weight.UNREAD
+        }
+        in_order = sorted(paths.values(), key=lambda path: self.document.offsets[path].key)
+        for path in (*in_order, *self._unread_at_top()):
             yield self.document.problem(path, "is not read", key=True)
 
     def _unread_at_top(self) -> Iterator[JsonPath]:
@@ -152,16 +151,16 @@ def _read(
 ) -> ReadEntry:
     if not isinstance(entry.value, dict):
         return ReadEntry(entry=entry, draft=adapter.shape.read(entry.value))
-    unread = [
-        key
+    draft = adapter.shape.read({**entry.value, **beside})
+    unread = (
+        Note("is not read", Weight.UNREAD, (key,))
         for key, value in entry.value.items()
         if value
         and key not in adapter.shape.known
         and _EXPECTATION.search(key)
         and (*entry.path, key) in document.offsets
-    ]
-    draft = adapter.shape.read({**entry.value, **beside})
-    return ReadEntry(entry=entry, draft=draft, unread=unread)
+    )
+    return ReadEntry(entry=entry, draft=replace(draft, notes=(*draft.notes, *unread)))
 
 
 def compared_files(document: Document) -> Sequence[str]:

@@ -17,7 +17,6 @@ from pytest_upskill.cases.adapters import (
     prompts_csv,
     skill_up,
     tessl,
-    trigger_lists,
     vally,
     waza,
     yao,
@@ -37,7 +36,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     tessl.ADAPTER,
     caliper.ADAPTER,
     prompts_csv.ADAPTER,
-    trigger_lists.ADAPTER,
+    evals_json.TRIGGERS,
     evals_json.ADAPTER,
 )
 """All adapters; the first that fits reads a file, so special shapes come before general ones."""
@@ -59,8 +58,8 @@ def is_certain(path: PurePath) -> bool:
 
 def is_folder_of_cases(path: PurePath) -> bool:
     """Return whether the folder of a file is one that a tool has for its case files."""
-    name = path.as_posix()
-    return any(adapter.is_folder_of_cases(name) for adapter in ADAPTERS)
+    places = (place for adapter in ADAPTERS for place in adapter.places if "/" in place)
+    return is_at(path.as_posix(), *places)
 
 
 def is_folder_case(path: PurePath) -> bool:
@@ -114,15 +113,8 @@ def _is_empty(value: object) -> bool:
     return not value or (isinstance(value, dict) and [] in value.values())
 
 
-def unfit(path: Path, text: str) -> BadFile:
-    """Return why no adapter reads a file: mistakes in its cases, or the formats that are known."""
-    parse = PARSERS.get(path.suffix.lower())
-    placed = adapters_at(path) if parse else ()
-    readings = [read_document(adapter, parse(text)) for adapter in placed if parse]
-    if found := [
-        each for reading in readings for case in reading.entries for each in reading.mistakes(case)
-    ]:
-        return BadFile(dict.fromkeys(found))
+def unfit() -> BadFile:
+    """Return why no adapter reads a file."""
     tools = ", ".join(adapter.tool for adapter in ADAPTERS)
     shape = '[{"prompt": "…", "assertions": ["…"]}]'
     what = f"contains no cases: write {shape}, or as in the files of {tools} (docs/formats.md)"
