@@ -110,8 +110,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     if not session.items:
         return
+    import anthropic.resources.messages
     import genai_prices
     import httpcore2
+    import openai.resources.chat.completions
     import xdist.dsession  # type: ignore[import-untyped]  # ships no types
 
     import pytest_upskill.models.anthropic

@@ -19,6 +19,7 @@ from tests.forked import serve
 from tests.installed import read_installed_once
 
 _CONFTEST = """\
+import anthropic.resources.messages, openai.resources.chat.completions
 import genai_prices, httpcore2, xdist.dsession, xdist.remote
 import pytest_upskill.models.anthropic, pytest_upskill.models.openai
 import pytest_upskill.session.xdist, pytest_upskill.session.items
