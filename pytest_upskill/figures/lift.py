@@ -23,7 +23,7 @@ from pytest_upskill.figures.arm import (
     token_ratio,
 )
 from pytest_upskill.figures.judged import Judged
-from pytest_upskill.figures.thresholds import Problem, Thresholds, too_low
+from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import bounds, estimate, percent, points
 from pytest_upskill.project.messages import counted
@@ -429,9 +429,9 @@ class Lift:
         corrected = "corrected " if self.correction else ""
         rate = f"{corrected}pass rate with the skill{self._corrected_rate}"
         least = thresholds.min_mean_pass_rate
-        yield from too_low(self.pass_rate_if, least, f"{rate} is under {{:g}}%")
+        yield from misses(self.pass_rate_if, least, f"{rate} is under {{:g}}%")
         least = thresholds.min_lift
-        yield from too_low(self.lift_if, least, f"{corrected}lift is under {{:+g}} points")
+        yield from misses(self.lift_if, least, f"{corrected}lift is under {{:+g}} points")
         if self.uncalibrated and "uncalibrated" in thresholds.fail_on:
             yield Problem("it rests on an uncalibrated judge", is_certain=True)
         # What an uncalibrated judge decides against a skill may be its own mistake.

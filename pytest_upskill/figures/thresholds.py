@@ -42,16 +42,24 @@ class Problem(NamedTuple):
     """Whether the cell misses it whatever the results of the open runs."""
 
 
-def too_low(
-    rate_if: Callable[[bool], float | None], limit: float | None, text: str
+def misses(
+    rate_if: Callable[[bool], float | None],
+    limit: float | None,
+    text: str,
+    *,
+    is_most: bool = False,
 ) -> Iterator[Problem]:
-    """Yield the problem that a figure is under its limit, or could be because of open runs.
+    """Yield the problem that a figure is beyond its limit, or could be because of open runs.
 
     Args:
         rate_if: Returns the figure if all open runs were for the skill, or against it.
         limit: The least allowed; None for none.
         text: The problem, with a place for the limit in percent.
+        is_most: Whether the limit is the most allowed instead.
     """
-    low, high = rate_if(False), rate_if(True)
-    if limit is not None and low is not None and high is not None and low < limit:
-        yield Problem(text.format(100 * limit), is_certain=high < limit)
+    rates = [rate for rate in map(rate_if, (False, True)) if rate is not None]
+    if limit is None or not rates:
+        return
+    beyond = [rate > limit if is_most else rate < limit for rate in rates]
+    if any(beyond):
+        yield Problem(text.format(100 * limit), is_certain=all(beyond))

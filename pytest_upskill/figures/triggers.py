@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 from pytest_upskill import stats
-from pytest_upskill.figures.thresholds import Problem, Thresholds, too_low
+from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import percent, rate_text
 from pytest_upskill.project.messages import counted
@@ -123,13 +123,9 @@ class Triggers:
     def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
         """Yield the limits that the cell misses, or could miss because of open runs."""
         hits, false = self._right_choices, self._hits_by_query(wanted=False)
-        yield from too_low(
-            lambda right: _rate_if(hits, hit=right), thresholds.min_recall, "recall is under {:g}%"
-        )
-        most = thresholds.max_false_triggers
-        low, high = _rate_if(false, hit=False), _rate_if(false, hit=True)
-        if most is not None and low is not None and high is not None and high > most:
-            yield Problem(f"false triggers are over {100 * most:g}%", is_certain=low > most)
+        yield from misses(partial(_rate_if, hits), thresholds.min_recall, "recall is under {:g}%")
+        most, text = thresholds.max_false_triggers, "false triggers are over {:g}%"
+        yield from misses(partial(_rate_if, false), most, text, is_most=True)
 
     @property
     def _right_choices(self) -> list[_Hits]:
@@ -192,7 +188,7 @@ def _rate(queries: Sequence[_Hits]) -> stats.Estimate | None:
     return stats.Estimate(estimate, *interval)
 
 
-def _rate_if(queries: Sequence[_Hits], *, hit: bool) -> float | None:
+def _rate_if(queries: Sequence[_Hits], hit: bool) -> float | None:
     """Return the rate if all open runs count as hits, or if none does."""
     return stats.query_rate(
         [

@@ -60,23 +60,29 @@ def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -
 
 def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
     """Yield what would decide about cells that have too few runs: more of them, or more cases."""
-    alike = dict.fromkeys(gate.cell.model for gate in gates if _would_repeat_answers(gate))
     vary = [gate for gate in gates if gate.verdict == "too few runs" and gate.lift.runs_needed]
-    lifts = [gate.lift for gate in vary]
-    if needed := sorted(lift.runs_needed for lift in lifts if lift.runs_needed):
-        chances = sorted(percent(lift.chance_of_enough or 0.0) for lift in lifts)
-        without = sorted(lift.baseline_runs_needed for lift in lifts if lift.baseline_runs_needed)
+    if needed := sorted(gate.lift.runs_needed or 0 for gate in vary):
+        chances = sorted(gate.lift.chance_of_enough or 0.0 for gate in vary)
+        without = sorted(filter(None, (gate.lift.baseline_runs_needed for gate in vary)))
         baseline = f" --upskill-baseline-runs {_span(without)}" if without else ""
-        models = ", ".join(dict.fromkeys(gate.cell.model for gate in vary))
         yield (
-            f"too few runs{f' of {models}' if alike else ''}: --upskill-runs {_span(needed)}"
-            f"{baseline} would be enough with a probability of {_span(chances)} %"
+            f"too few runs on {_models(vary)}: --upskill-runs {_span(needed)}{baseline} would be "
+            f"enough with a probability of {_span([*map(percent, chances)])} %"
         )
-    if alike:
+    if same := [gate for gate in gates if _shows_no_difference(gate)]:
         yield (
-            f"too few cases for {', '.join(alike)}: further runs would repeat the answers, so add "
+            f"no difference so far on {_models(same)}, and too few runs to rule one out: raise "
+            "--upskill-runs, or add cases"
+        )
+    if alike := [gate for gate in gates if _would_repeat_answers(gate)]:
+        yield (
+            f"too few cases for {_models(alike)}: further runs would repeat the answers, so add "
             "cases"
         )
+
+
+def _models(gates: Iterable[Gate]) -> str:
+    return ", ".join(dict.fromkeys(gate.cell.model for gate in gates))
 
 
 def short_notes(gates: Iterable[Gate]) -> Iterator[str]:
@@ -205,6 +211,19 @@ def _would_repeat_answers(gate: Gate) -> bool:
     # Of copies, a note of the cell says it.
     repeats = gate.lift.repetitive and not gate.cell.copied
     return decided and repeats and gate.verdict == "too few runs"
+
+
+def _shows_no_difference(gate: Gate) -> bool:
+    """Return whether there are too few runs, and no lift from which to tell how many are needed."""
+    lift = gate.lift
+    decided = gate.outcome != "skipped" and not (gate.cell.cut_failures or lift.skipped_runs)
+    return (
+        decided
+        and gate.verdict == "too few runs"
+        and not (lift.repetitive or lift.judged)
+        and lift.observed is not None
+        and not lift.observed.estimate
+    )
 
 
 def _contradicts_interval(lift: Lift) -> bool:

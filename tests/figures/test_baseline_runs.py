@@ -50,7 +50,7 @@ def test_further_versions_of_a_skill_reuse_the_runs_without_it(
 def test_the_advice_keeps_the_share_of_the_arms(options: tuple[str, ...], run_once: Run) -> None:
     result = run_once(*options, "--upskill-runs=3", "--upskill-baseline-runs=9")
 
-    (line,) = (line for line in result.outlines if line.startswith("too few runs: "))
+    (line,) = (line for line in result.outlines if line.startswith("too few runs on "))
     with_, without = (
         int(line.partition(f"{option} ")[2].split()[0])
         for option in ("--upskill-runs", "--upskill-baseline-runs")

@@ -44,7 +44,9 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
-    assert said == ["too few runs: --upskill-runs 11 would be enough with a probability of 4 %"]
+    assert said == [
+        "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %"
+    ]
     assert of_copies == [
         "too few cases for haiku: further runs would repeat the answers, so add cases"
     ]
@@ -58,9 +60,17 @@ def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
     said = list(notes(gates, verbose=False))
 
     assert said == [
-        "too few runs of haiku: --upskill-runs 11 would be enough with a probability of 4 %",
+        "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %",
         "too few cases for offline: further runs would repeat the answers, so add cases",
     ]
+
+
+def test_where_nothing_differs_in_few_runs_more_runs_or_cases_are_the_advice() -> None:
+    gates = [Gate(cell=counted([(1, 1)], of=1), outcome="passed", text="")]
+
+    (said,) = notes(gates, verbose=False)
+
+    assert said.startswith("no difference so far on haiku, and too few runs to rule one out: raise")
 
 
 def test_a_note_about_several_cells_is_one_line() -> None:

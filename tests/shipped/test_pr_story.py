@@ -149,7 +149,7 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
 
     result = run_once(*RUNS, "--upskill-compare=baseline", "--junitxml=junit.xml", *files)
 
-    result.stdout.no_fnmatch_line("too few runs: *")
+    result.stdout.no_fnmatch_line("too few runs on *")
     headline = "billing on m: the skill became worse than the baseline: owner (5/15 with "
     step = "restore the facts in the skill, or change the cases and record the baseline again"
     assert "regression" in next(
