@@ -89,9 +89,8 @@ class Gate:
 
     @property
     def report(self) -> str:
-        """Text, details and notes, one per line."""
-        notes = () if self.comparison is None else self.comparison.notes
-        return "\n".join([self.text, *self.details, *notes])
+        """Text and details, one per line."""
+        return "\n".join([self.text, *self.details])
 
 
 def decide_gates(

@@ -112,8 +112,8 @@ def _gates(gates: Sequence[Gate]) -> str:
         (gate,) = gates
         if gate.verdict == "regression":
             return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
-        ended = {"passed": "gate passed", "failed": "gate failed", "skipped": gate.text}
-        return f"{gate.cell.name}: {gate.qualified_verdict}, {ended[gate.outcome]}"
+        ended = {"passed": "passed", "failed": "failed", "skipped": "not decided"}
+        return f"{gate.cell.name}: {gate.qualified_verdict}, gate {ended[gate.outcome]}"
     counts = Counter(gate.verdict for gate in gates)
     verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
     return f"{_ended(gates, 'gate')} ({verdicts})"
