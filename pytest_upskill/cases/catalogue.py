@@ -212,10 +212,6 @@ class Catalogues:
     committed: Catalogue | None = None
     root: Path | None = None
     _folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
-    _around_skills: dict[Path, Catalogue] = field(default_factory=dict, compare=False, repr=False)
-    _own: dict[tuple[ListedSkill, str, int], Catalogue] = field(
-        default_factory=dict, compare=False, repr=False
-    )
 
     def of(self, skill: Skill) -> Catalogue:
         """Return what an agent sees with a skill as it is now."""
@@ -240,20 +236,14 @@ class Catalogues:
 
     def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self._around(skill.folder.absolute())
-        key = (listed(version), skill.name, id(base))
-        if key not in self._own:
-            self._own[key] = replace_skill(base, listed(version), skill.name)
-        return self._own[key]
+        return replace_skill(base, listed(version), skill.name)
 
     def _around(self, folder: Path) -> Catalogue:
         """Return the skills beside and below a skill."""
-        if folder not in self._around_skills:
-            is_top = self.root is not None and not folder.parent.is_relative_to(self.root)
-            beside = Catalogue.of(()) if is_top else self.folder(folder.parent).catalogue
-            below = _read_folder(folder, self.root, _BELOW).catalogue
-            both = Catalogue.of((*beside.skills, *below.skills))
-            self._around_skills[folder] = both if below.skills else beside
-        return self._around_skills[folder]
+        is_top = self.root is not None and not folder.parent.is_relative_to(self.root)
+        beside = Catalogue.of(()) if is_top else self.folder(folder.parent).catalogue
+        below = _read_folder(folder, self.root, _BELOW).catalogue
+        return Catalogue.of((*beside.skills, *below.skills)) if below.skills else beside
 
 
 _BESIDE = ("*/SKILL.md",)

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,10 +69,11 @@ class CaseDiscovery:
         self.root = root
         self.patterns = patterns
         self._owners = owners
-        self._search = _SkillSearch(root)
         self._skills_with_cases: dict[Path, set[Path]] = {}
         """The folders of the skills that have cases in or below a folder."""
-        self._owning: dict[Path, Path | None] = {}
+        self._skills_below: dict[Path, Mapping[Path, str]] = {}
+        self.owning_skill = cache(self._owning_skill)
+        """Returns the folder of the skill that a case file belongs to, None if there is none."""
         self.reading = lru_cache(_MOST_READINGS)(self._reading)
         """Returns a case file as an adapter reads it; None if none fits. It raises BadFile."""
 
@@ -115,8 +116,8 @@ class CaseDiscovery:
         others = registry.ADAPTERS if is_certain else ()
         return registry.read(path, read_text(path), adapters=others)
 
-    def owning_skill(self, case_file: Path) -> Path | None:
-        """Return the folder of the skill that a case file belongs to, None if there is none.
+    def _owning_skill(self, case_file: Path) -> Path | None:
+        """Return what `owning_skill` does.
 
         The first rule that gives a skill decides:
 
@@ -129,11 +130,6 @@ class CaseDiscovery:
         6. The file's folder has the skill's name.
         7. It is the only skill nearby.
         """
-        if case_file not in self._owning:
-            self._owning[case_file] = self._find_owning(case_file)
-        return self._owning[case_file]
-
-    def _find_owning(self, case_file: Path) -> Path | None:
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
         for pattern, skill in self._owners:
@@ -156,13 +152,9 @@ class CaseDiscovery:
             or self._only_skill_near(case, reading)
         )
 
-    def find_skill(self, name: str, case_file: Path) -> Path | None:
-        """Return the folder of the skill with a given name near a case file; see `_SkillSearch`."""
-        return self._search.find(name, case_file)
-
     def skill_has_cases(self, skill: Path) -> bool:
         """Return whether any case file belongs to the skill in the folder ``skill``."""
-        folders = (skill, *self._search.search_roots(skill))
+        folders = (skill, *self.search_roots(skill))
         return any(skill in self._skills_with_cases_in(top) for top in folders)
 
     def _skill_of_subfolder(self, case_file: Path) -> Path | None:
@@ -189,7 +181,7 @@ class CaseDiscovery:
             return top / "skill"
         if reading and (reading.skill or any(each.draft.skills for each in reading.entries)):
             return None
-        skills = list(self._search.skills_below(top))
+        skills = list(self.skills_below(top))
         from pytest_upskill.cases.adapters import registry
 
         if not is_in_case_folder:
@@ -224,19 +216,7 @@ class CaseDiscovery:
                 names = reading.skills if reading else ()
                 yield from (self.find_skill(name, case_file) for name in names)
 
-
-class _SkillSearch:
-    """Search for skills that reads each folder only once.
-
-    Args:
-        root: Topmost folder to search outside a git repository; None for no such limit.
-    """
-
-    def __init__(self, root: Path | None) -> None:
-        self._root = root
-        self._skills_below: dict[Path, Mapping[Path, str]] = {}
-
-    def find(self, name: str, near: Path) -> Path | None:
+    def find_skill(self, name: str, near: Path) -> Path | None:
         """Return the folder of the skill with a given name near a file, None if there is none.
 
         Of several skills with that name, it is the one whose path shares the most folders with
@@ -259,8 +239,8 @@ class _SkillSearch:
         for index, folder in enumerate(above):
             if (folder / ".git").exists():
                 return above[: index + 1]
-        if self._root in above:
-            return above[: above.index(self._root) + 1]
+        if self.root in above:
+            return above[: above.index(self.root) + 1]
         return above[:_MOST_WITHOUT_GIT]
 
     def skills_below(self, top: Path) -> Mapping[Path, str]:

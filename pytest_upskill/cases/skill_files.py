@@ -6,11 +6,10 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pytest_upskill.cases.case_files import has_shape_of_cases, is_hidden_by_name, is_installed
@@ -33,6 +32,7 @@ _LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
 # A path relative to the skill's folder, but not the end of a URL or a word of a sentence.
 _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
 _LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
+_CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`")
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
 
@@ -121,22 +121,17 @@ def deeper_references(
                 yield name, Problem.in_text(text, at, what)
 
 
-class InstallError(Exception):
-    """A skill whose folder cannot be installed for an agent; the message is one line."""
-
-
 def with_files(skill: Skill) -> Skill:
     """Return a skill with the files of its folder, as an agent would find them installed.
 
     Raises:
-        InstallError: The folder is too large, or a name in it is odd.
+        Unreadable: The folder is too large, or a file in it cannot be read or has an odd name.
     """
     try:
         return replace(skill, files=installed_files(skill.folder, skill.hidden_files))
     except Unreadable as error:
-        raise InstallError(f"{skill.folder.name}: cannot be installed for an agent: {error}") from (
-            None
-        )
+        what = f"{skill.folder.name}: cannot be installed for an agent: {error}"
+        raise Unreadable(what) from None
 
 
 def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, ...]:
@@ -164,14 +159,10 @@ def _is_of_another_skill(folder: Path, name: str) -> bool:
 
 
 def _readable(folder: Path, name: str, hidden: HiddenFiles) -> str:
-    try:
-        return (
-            ""
-            if _is_never_named(folder, name, hidden)
-            else read_text_inside(folder, folder / name, shown=name)
-        )
-    except Unreadable:
-        return ""
+    if not _is_never_named(folder, name, hidden):
+        with suppress(Unreadable):
+            return read_text_inside(folder, folder / name, shown=name)
+    return ""
 
 
 def _is_never_named(folder: Path, name: str, hidden: HiddenFiles) -> bool:
@@ -191,25 +182,13 @@ def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterato
 
 def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
     """Yield the links to missing files, each with the offset of its first mention."""
-    text, start = skill.text, skill.body_at
+    # Links in code are examples.
+    text = _CODE.sub(lambda code: " " * len(code[0]), skill.text)
     missing: dict[str, int] = {}
-    for name, at in _links(text, start):
+    for name, at in _links(text, skill.body_at):
         if PurePosixPath(name).suffix and not (folder / name).exists():
             missing.setdefault(name, at)
-    if not missing:
-        return
-    # Links in code are examples. They are excluded last, because parsing Markdown is slow.
-    from markdown_it import MarkdownIt
-
-    # Of the blocks, only those with a link are parsed further.
-    references: dict[str, Any] = {}
-    blocks = MarkdownIt("commonmark").disable("inline").parse(text[start:], references)
-    parse_inline = partial(MarkdownIt("commonmark").parseInline, env=references)
-    texts = (block.content for block in blocks if block.type == "inline" and "](" in block.content)
-    parsed = chain.from_iterable(map(parse_inline, texts))
-    inline = chain.from_iterable(block.children or () for block in parsed)
-    linked = {_local(str(token.attrGet("href") or "")) for token in inline}
-    yield from ((name, at) for name, at in missing.items() if name in linked)
+    yield from missing.items()
 
 
 def _links(text: str, start: int) -> Iterator[tuple[str, int]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any, Literal, get_args
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.project.messages import counted
 
 Mark = Literal["agent", "vacuous"]
 """Why an author excludes a statement: it needs an agent, or every answer satisfies it."""
@@ -32,49 +33,26 @@ def with_marks(case: Case, marks: object) -> Case:
         ValueError: A mark is invalid; the message says how to write one.
     """
     numbers = count(1)
-    checks = tuple(
+    checks = [
         replace(check, number=next(numbers)) if isinstance(check, Judge) else check
         for check in case.checks
+    ]
+    total = next(numbers) - 1
+    marked = _marked(marks, total) if isinstance(marks, dict) else set()
+    kept = tuple(
+        check for check in checks if not (isinstance(check, Judge) and check.number in marked)
     )
-    case = replace(case, checks=checks, statements=next(numbers) - 1)
-    return marked(case, _read(marks)) if isinstance(marks, dict) else case
+    skip = case.skip or (_MARKED if marked and not kept else None)
+    return replace(case, checks=kept, statements=total, skip=skip)
 
 
-def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
-    """Return a case without the statements that its author marked.
-
-    Args:
-        case: The case, whose statements are numbered.
-        marks: Maps the number of a statement to its mark.
-
-    Raises:
-        ValueError: There is no statement with such a number.
-    """
-    if not marks:
-        return case
-    for number in marks:
-        if not 1 <= number <= case.statements:
-            has = f"{case.statements} statement{'s' * (case.statements != 1)}"
-            raise ValueError(f"there is no statement {number}: the case has {has} for a judge")
-    case = without(case, marks)
-    return replace(case, skip=case.skip or (None if case.checks else _MARKED))
-
-
-def without(case: Case, numbers: Collection[int]) -> Case:
-    """Return a case without the statements of some numbers."""
-    kept = (
-        check for check in case.checks if not (isinstance(check, Judge) and check.number in numbers)
-    )
-    return replace(case, checks=tuple(kept))
-
-
-def _read(value: Mapping[str, Any]) -> Mapping[int, Mark]:
-    marks: dict[int, Mark] = {}
-    for number, mark in value.items():
+def _marked(marks: Mapping[str, Any], total: int) -> set[int]:
+    """Return the numbers of the marked statements, of which there are so many."""
+    for number, mark in marks.items():
         if mark not in MARKS or not str(number).isdecimal():
-            raise ValueError(
-                f"{number}: {mark!r} is not a mark: write a number and "
-                f"{' or '.join(map(repr, MARKS))}"
-            )
-        marks[int(number)] = mark
-    return marks
+            values = " or ".join(map(repr, MARKS))
+            raise ValueError(f"{number}: {mark!r} is not a mark: write a number and {values}")
+        if not 1 <= int(number) <= total:
+            has = counted(total, "statement")
+            raise ValueError(f"there is no statement {number}: the case has {has} for a judge")
+    return set(map(int, marks))

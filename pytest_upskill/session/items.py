@@ -17,7 +17,8 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 from pytest_upskill.cases.catalogue import same_name
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
-from pytest_upskill.cases.skill_files import InstallError, with_files, with_history
+from pytest_upskill.cases.skill_files import with_files, with_history
+from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.project.git import GitError
@@ -345,7 +346,7 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
             skill = with_history(skill, settings.ref, settings.project)
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
-    except InstallError as error:
+    except Unreadable as error:
         raise parent.CollectError(str(error)) from None
     trials = plan(
         skill,

@@ -113,7 +113,9 @@ def plan(
     # A judge's verdict may be clear where the corrected one is not.
     early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
     skill_blocks = _skill_blocks(skill)
-    catalogues_of_arms = {} if catalogues is None else _trigger_catalogues(skill, catalogues)
+    catalogues_of_arms: dict[Arm, tuple[Catalogue, ListedSkill]] = {}
+    if catalogues is not None and any(case.trigger for case in skill.cases):
+        catalogues_of_arms = _trigger_catalogues(skill, catalogues)
     counts = Counter[tuple[object, ...]]()
     for case in map(partial(_comparable, skill), skill.cases):
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate

@@ -11,9 +11,10 @@ import pytest
 
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.cases.skill_files import InstallError, with_files
+from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.files import FileExists, GitState, Left, Setup, WorkspaceFile, placed
@@ -232,7 +233,7 @@ def test_a_skill_that_is_too_large_to_install_is_refused(tmp_path: Path) -> None
         name="s", text="", case_file=tmp_path / "skill_meta.json", cases=(), folder=tmp_path
     )
 
-    with pytest.raises(InstallError, match="cannot be installed for an agent"):
+    with pytest.raises(Unreadable, match="cannot be installed for an agent"):
         with_files(skill)
 
 
