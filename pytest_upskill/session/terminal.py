@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 
 import pytest
@@ -285,7 +285,24 @@ def _forecast_lines(
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
             "another limit"
         )
+    if not replay:
+        lines += _not_passed_on(forecast)
     return lines
+
+
+def _not_passed_on(forecast: CostForecast) -> Iterator[str]:
+    """Yield what the tested version of each program sends in vain, which its own may not."""
+    agents = {each.model.agent for each in forecast.models if each.model.runs_program}
+    if agents:
+        # Imported here: most runs have no agents.
+        from pytest_upskill.agents.programs.registry import PROGRAMS
+
+        for program in (PROGRAMS[agent] for agent in sorted(agents)):
+            if program.left_out:
+                yield (
+                    f"upskill: {program.name} {program.tested_version}: not passed on in requests: "
+                    f"{', '.join(program.left_out)}"
+                )
 
 
 def _default_limit(settings: Settings, resources: Resources) -> str:

@@ -111,6 +111,22 @@ def test_a_run_whose_skill_was_broken_is_missing_data_and_not_recorded(
     assert (asked, len(loopback.requests)) == (4, 7)
 
 
+def test_the_plan_names_the_limit_of_cost_and_what_requests_lose(
+    run_once: Run, pytester: pytest.Pytester, claude: str
+) -> None:
+    pytester.makeini("[pytest]\nupskill_prices = a = 1/1")
+
+    result = run_once("skills", f"--upskill-models=a={claude}", "--upskill-dry-run")
+
+    result.stdout.fnmatch_lines(
+        [
+            "upskill: with agents, the run stops at $5.00 unless --upskill-max-cost sets *",
+            "upskill: claude-code 2.1.330: not passed on in requests: context_management, *",
+        ],
+        consecutive=False,
+    )
+
+
 def test_a_missing_program_is_one_line_before_anything_is_sent(
     run_once: Run, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,9 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
 
     run = run_of(completion)
     assert (run.offered, run.called, run.loaded, run.broken) == (True, True, True, "")
+    assert re.fullmatch(r"\d+\.\d+\.\d+(.*\w)?", run.version)
+    if run.version == cli.tested_version:
+        assert run.fields_left_out == cli.left_out
     assert [(file.name, file.text) for file in run.changed] == [("total.txt", "350\n")]
     assert (completion.text, len(run.turns)) == ("The total is 350.", 3)
     assert completion.input_tokens is not None

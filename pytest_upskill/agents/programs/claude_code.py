@@ -16,6 +16,7 @@ class ClaudeCode(Cli):
     skills_folder = ".claude/skills"
     skill_tool = ("Skill", "skill")
     shell = ("Bash", "command")
+    left_out = ("context_management", "metadata")
     command = "claude"
     package = "@anthropic-ai/claude-code"
     folder = "claude"

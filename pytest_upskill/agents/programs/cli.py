@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from pytest_upskill.models import Request
 
-_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:\S*\w)?")
 _VERSION_TIMEOUT_S = 30
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 """Names of machines in npm's packages."""
@@ -65,6 +65,8 @@ class Cli(ABC):
     """Its tool that loads a skill, and the argument with the name; "" if the model reads files."""
     shell: ClassVar[tuple[str, str]] = ("bash", "command")
     """Its tool that runs a command, and the argument with the command."""
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """The fields and tools of its requests that are not passed on, in ``tested_version``."""
     command: ClassVar[str]
     """The name of the program on PATH."""
     package: ClassVar[str]

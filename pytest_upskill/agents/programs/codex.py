@@ -46,6 +46,7 @@ class Codex(Cli):
     name = "codex"
     tested_version = "0.169.0"
     shell = ("exec_command", "cmd")
+    left_out = ("client_metadata", "tool multi_agent_v1")
     command = "codex"
     package = "@openai/codex"
     folder = "vendor/*"
