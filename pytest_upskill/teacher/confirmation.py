@@ -67,6 +67,8 @@ class Confirmation:
     """Results of both versions, case by case."""
     growth: int
     """Tokens by which the new version is longer."""
+    hinges_on_cut: bool = False
+    """Whether it is better only if the old version's cut answers would all have failed."""
 
     @property
     def evidence(self) -> str:
@@ -78,7 +80,7 @@ class Confirmation:
         if not self.cut_failures:
             return text
         cut = counted(self.cut_failures, "answer")
-        return f"{text}; {cut} cut at the output limit: raise --upskill-max-tokens"
+        return f"{text}; {cut} cut at the output limit: --param max_tokens=N raises it"
 
     @property
     def best_lift(self) -> float:
@@ -108,6 +110,8 @@ class Confirmation:
             return f"better on held-out cases: {figures}"
         if acceptance.worse:
             return f"worse for {', '.join(acceptance.worse)}: {figures}"
+        if self.hinges_on_cut:
+            return f"better only if no cut answer of the old version would have passed: {figures}"
         if acceptance.accepted:
             return f"better, but too long for it, as {TOKENS_PER_POINT} a point may be: {figures}"
         return f"not shown to be better: {figures}{self._advice()}"
@@ -209,7 +213,8 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
         ledger.write(written)
     counts = _counts_by_student(results)
     acceptance = decide_acceptance(counts, look=look.look)
-    if acceptance.accepted:
+    is_better = acceptance.accepted
+    if is_better:
         # It must stand as well if the old version's cut answers would have passed.
         against = _counts_by_student(results, old_cut_pass=True)
         acceptance = replace(decide_acceptance(against, look=look.look), worse=())
@@ -219,6 +224,7 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
         counts=counts,
         results=tuple(results),
         growth=_growth(task, text),
+        hinges_on_cut=is_better and not acceptance.accepted,
     )
     ledger.write(
         replace(
@@ -334,8 +340,8 @@ def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, comm
     path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
     models = {result.model: result.resolved for result in confirmed.results}
     new, old = confirmed.results[::2], confirmed.results[1::2]
-    if old[0].arm == "with_skill":
-        old = tuple(replace(result, arm="old_skill") for result in old)
+    before: dict[Arm, Arm] = {"with_skill": "old_skill", "trigger": "old_trigger"}
+    old = tuple(replace(result, arm=before.get(result.arm, result.arm)) for result in old)
     gates = []
     for label, resolved in models.items():
         trials = tuple(result for result in (*new, *old) if result.model == label)

@@ -66,19 +66,9 @@ class Engine:
         self._money_left = terms.max_cost
 
     @property
-    def cost_usd(self) -> float | None:
-        """Dollars that answers have cost in this process, None if no price is known.
-
-        Replayed answers cost nothing.
-        """
-        costs = [answer.cost_usd for answer in self.workplace.resources.bill.answers]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if known or not costs else None
-
-    @property
-    def paid_answers(self) -> int:
-        """Number of answers that were paid for in this process."""
-        return len(self.workplace.resources.bill.answers)
+    def costs(self) -> list[float | None]:
+        """Dollars of each answer that was requested in this process, None without a price."""
+        return [answer.cost_usd for answer in self.workplace.resources.bill.answers]
 
     @property
     def can_show_blocks(self) -> bool:

@@ -17,8 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
+from pytest_upskill.project.messages import listed
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept, most_proposals, plan_parts
 from pytest_upskill.teacher.confirmation import (
@@ -33,6 +35,7 @@ from pytest_upskill.teacher.engine import Engine, Part, plan_lines
 from pytest_upskill.teacher.files import (
     Change,
     check_clean,
+    display_path,
     encoded_like,
     read_content,
     save_copy,
@@ -52,7 +55,7 @@ from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
 from pytest_upskill.teacher.search import Candidate, search, search_parts
 from pytest_upskill.teacher.terms import Say
 from pytest_upskill.teacher.versions import Settings, Task
-from pytest_upskill.trials.trial import runs_of
+from pytest_upskill.trials.trial import Trial, runs_of
 
 _LONGEST_CASE = Case(id="case", input="x" * 1000, checks=())
 
@@ -104,13 +107,17 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
     settings = replace(settings, comments=work.drafts.comments(skill.name))
+    if settings.description and not any(case.trigger for case in skill.cases):
+        raise WorkError(
+            f"{display_path(skill.case_file)}: no case says whether an agent should choose the "
+            f"skill: 'pytest-upskill cases {display_path(skill.folder)}' proposes such queries"
+        )
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
     task = _start(replace(skill, text=text, cases=tuple(cases)), settings)
     work.note_cases(cases, left_out)
-    engine.say(*(f"left out: {case}: {reason}" for case, reason in left_out.items()))
+    engine.say(*_left_out_lines(left_out))
     reason = _too_few_reason(task)
     if reason and not task.proposes:
-        engine.say(reason)
         work.note(decision="refused", reason=reason)
         return work.record()
     if engine.terms.consent.apply and settings.output is None:
@@ -119,8 +126,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     def run() -> None:
         proved, confirmed = _prove(work, task)
         if confirmed and _offer(work, proved, content):
-            if not settings.description:
-                log_confirmation(engine, confirmed, settings.output or skill.folder, "refine")
+            log_confirmation(engine, confirmed, settings.output or skill.folder, "refine")
             work.note(applied=True)
 
     return work.run(_plan(engine, task), run)
@@ -174,7 +180,16 @@ def _parts(engine: Engine, task: Task) -> list[Part]:
         most = most_proposals(task)
         more = [replace(_LONGEST_CASE, id=f"case-{number}") for number in range(most)]
         task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
-    return [*proposals, *search_parts(engine, task), *look_parts(engine, task)]
+    shown = Part("each question once without the skill, for the page", _bare_trials(engine, task))
+    return [*proposals, shown, *search_parts(engine, task), *look_parts(engine, task)]
+
+
+def _bare_trials(engine: Engine, task: Task) -> list[Trial]:
+    """Return a run without the skill of each case of which no comparison has one."""
+    if task.settings.description:
+        return []
+    cases = task.train if task.is_new else [*task.train, *task.holdout]
+    return engine.trials(task.skill, cases, "without_skill", runs=1)
 
 
 def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
@@ -194,9 +209,11 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
         if reason := _too_few_reason(task):
             work.note(decision="not shown", reason=reason)
             return task, None
+    work.cases = [*task.train, *task.holdout]
+    bare = _bare_trials(engine, task)
+    work.add("without", engine.results(bare, "without the skill, for the page"))
     current, best, log = search(engine, task, work.drafts)
     work.note(candidates=tuple(log))
-    work.cases = [*task.train, *task.holdout]
     work.add("draft" if task.is_new else "old", current.results)
     if not task.is_new and (reason := _why_not_proved(current, best)):
         work.note(decision="not shown", reason=reason)
@@ -266,6 +283,14 @@ def _case_file_changes(task: Task, kept: Kept, say: Say) -> Iterator[Change]:
             '"train": true and leave the lift'
         )
         yield Change(file=file, old=old, new=new)
+
+
+def _left_out_lines(left_out: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each reason why cases are left out."""
+    names = dict[str, list[str]]()
+    for case, reason in left_out.items():
+        names.setdefault(reason, []).append(case)
+    yield from (f"left out: {listed(found)}: {reason}" for reason, found in names.items())
 
 
 def _too_few_reason(task: Task) -> str:

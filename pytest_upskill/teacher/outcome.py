@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, percent
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.teacher.additions import new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
@@ -35,6 +35,7 @@ _RESUME_HINT = "everything so far is recorded: the same command continues from h
 
 _PAGE = "page.html"
 _MOST_NAMED = 5
+_MOST_STUDENTS = 3
 
 Decision = Literal["accepted", "not shown", "refused", "stopped"]
 """What a command decided; ``not shown``: nothing showed that the proposal is better."""
@@ -69,9 +70,11 @@ class CommandOutcome:
     figures: Mapping[str, Any] = field(default_factory=dict)
     """Pass rates and lift on the held-out cases by student."""
     cost_usd: float | None = 0.0
-    """Dollars that this process paid; replayed answers cost nothing."""
+    """Dollars that this process paid; None if no answer has a price. Replayed answers are free."""
     asked: int = 0
-    """Number of answers that this process paid for."""
+    """Number of answers that this process requested."""
+    unpriced: int = 0
+    """How many of these have no known price."""
     applied: bool = False
     """Whether the skill's folder was changed."""
     next_step: str = ""
@@ -81,6 +84,10 @@ class CommandOutcome:
     def ended_as_requested(self) -> bool:
         """Whether --dry-run or --no-eval left nothing to decide."""
         return self.reason in {DRY_RUN, NO_EVAL}
+
+
+_VERSIONS = ("without", "old", "draft", "new")
+"""The versions of a skill, the first of which is none."""
 
 
 @dataclass(kw_only=True)
@@ -101,7 +108,7 @@ class Work:
     new: str = ""
     cases: Sequence[Case] = ()
     results: dict[tuple[str, str], list[TrialResult]] = field(default_factory=dict)
-    """Results by the case's id and the version: without, old, draft, or new."""
+    """Results by the case's id and one of ``_VERSIONS``."""
 
     @classmethod
     def start(
@@ -134,8 +141,9 @@ class Work:
             self.results.setdefault((result.case, version), []).append(result)
 
     def versions(self, case: str) -> Mapping[str, Sequence[TrialResult]]:
-        """Return the results of a case by version."""
-        return {version: found for (name, version), found in self.results.items() if name == case}
+        """Return the results of a case by version, from none to the new one."""
+        found = ((version, self.results.get((case, version), ())) for version in _VERSIONS)
+        return {version: results for version, results in found if results}
 
     @property
     def failing(self) -> list[str]:
@@ -182,21 +190,26 @@ class Work:
         return self.record()
 
     def record(self) -> CommandOutcome:
-        """Write ``decision.json`` and the page, and print the last lines, unless in a dry run."""
-        if not self.engine.terms.dry_run:
-            self._write()
-            page = self.drafts.write(_PAGE, _page(self))
-            if self.cases:
-                self.drafts.write_once(COMMENTS, _comments_form(self))
-            self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
+        """Print the last lines; unless in a dry run, write ``decision.json`` and the page."""
+        if self.engine.terms.dry_run:
+            self.engine.say(*_last_lines(self))
+            return self.outcome
+        self._write()
+        page = self.drafts.write(_PAGE, _page(self))
+        if self.cases:
+            self.drafts.write_once(COMMENTS, _comments_form(self))
+        self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
         return self.outcome
 
     def _write(self) -> None:
+        costs = self.engine.costs
+        known = [cost for cost in costs if cost is not None]
         self.note(
             teacher=self.engine.terms.teacher.resolved,
             students=tuple(student.resolved for student in self.engine.terms.students),
-            cost_usd=self.engine.cost_usd,
-            asked=self.engine.paid_answers,
+            cost_usd=sum(known) if known or not costs else None,
+            asked=len(costs),
+            unpriced=len(costs) - len(known),
         )
         text = json.dumps(asdict(self.outcome), indent=1, ensure_ascii=False)
         self.drafts.write("decision.json", f"{text}\n")
@@ -206,19 +219,27 @@ def _last_lines(work: Work) -> Iterator[str]:
     """Yield the decision, pass rates, what still fails, the cost and the next step."""
     outcome = work.outcome
     yield f"{outcome.decision}: {outcome.reason}"
-    for student, figures in outcome.figures.items():
-        before, after = percent(figures["before"]), percent(figures["after"])
-        yield f"pass rate with the skill: {after}% on {student}, {before}% before"
+    students = [
+        f"{percent(each['after'])}% on {student}, {percent(each['before'])}% before"
+        for student, each in outcome.figures.items()
+    ]
+    yield from (f"pass rate with the skill: {each}" for each in students[:_MOST_STUDENTS])
+    if more := students[_MOST_STUDENTS:]:
+        yield f"pass rates of {len(more)} more students are on the page"
     if failing := work.failing:
-        more = f" and {len(failing) - _MOST_NAMED} more" if len(failing) > _MOST_NAMED else ""
-        yield f"still failing: {', '.join(failing[:_MOST_NAMED])}{more}"
+        yield f"still failing: {listed(failing, _MOST_NAMED)}"
     if outcome.dropped:
         yield f"dropped or left out: {counted(len(outcome.dropped), 'case')}, reasons on the page"
-    cost = (
-        money(outcome.cost_usd) if outcome.cost_usd is None else f"cost: {money(outcome.cost_usd)}"
-    )
-    yield f"{cost} for {counted(outcome.asked, 'new answer')}"
+    yield _cost(outcome)
     yield f"next: {outcome.next_step or _next_step(outcome)}"
+
+
+def _cost(outcome: CommandOutcome) -> str:
+    """Return ``cost: $0.3100 for 842 new answers, 800 of them without a known price``."""
+    known = "n/a" if outcome.cost_usd is None else money(outcome.cost_usd)
+    some = 0 < outcome.unpriced < outcome.asked
+    unknown = f", {outcome.unpriced} of them without a known price" if some else ""
+    return f"cost: {known} for {counted(outcome.asked, 'new answer')}{unknown}"
 
 
 def _next_step(outcome: CommandOutcome) -> str:
@@ -262,6 +283,7 @@ def _page(work: Work) -> str:
     return template.render(
         outcome=work.outcome,
         review=work,
+        cost=_cost(work.outcome),
         last_lines=[*_last_lines(work)],
         new_code=new_code(work.new, work.old),
         p_text=p_text,

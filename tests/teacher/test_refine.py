@@ -96,7 +96,40 @@ def test_a_version_that_helps_one_student_and_hurts_another_is_not_accepted(
     requests = len(depot.loopback.requests)
     assert depot.refine(*arguments) == 1
     assert len(depot.loopback.requests) == requests
-    assert depot.decision() == decision | {"asked": 0}
+    assert depot.decision() == decision | {"asked": 0, "unpriced": 0, "cost_usd": 0}
+
+
+def test_the_page_shows_each_answer_without_the_skill_and_with_both_versions(depot: Depot) -> None:
+    depot.teach = lambda _, __: FIX
+
+    depot.refine("--steps=1")
+
+    page = next((depot.folder / ".upskill" / "drafts").glob("*/page.html")).read_text("utf-8")
+    for bay in BAYS:
+        (shown,) = re.findall(rf"<b><bdi>bay-{bay}</bdi>.*?</details>", page, re.DOTALL)
+        assert re.findall(r"<h4>(\w+),", shown) == ["without", "old", "new"]
+
+
+def test_the_end_in_a_terminal_is_at_most_ten_lines(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    depot.teach, depot.knows = (lambda _, __: FIX), 0.8
+    url = depot.loopback.openai_url
+    students = [f"--eval-model=s{number}=openai:s{number}@{url}" for number in range(6)]
+
+    depot.refine("--steps=1", "--max-answers=9000", *students)
+
+    lines = capsys.readouterr().err.splitlines()
+    end = lines[next(i for i, line in enumerate(lines) if line.startswith("accepted: ")) :]
+    assert len(end) <= 10
+    assert "pass rates of 3 more students are on the page" in end
+    assert [line.partition(":")[0] for line in end][-4:] == [
+        "still failing",
+        "cost",
+        "next",
+        "page",
+    ]
+    assert end[-3].startswith("cost: n/a for ")
 
 
 def test_a_version_that_was_tried_is_not_tried_again_and_one_that_is_no_better_not_proved(

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_upskill.cases.skill import Case
+from pytest_upskill.report.history.runs import read_history
 from pytest_upskill.teacher.holdout import is_held_out
 from tests.loopback import Received, Reply
 from tests.teaching import SKILL, Depot
@@ -61,6 +62,9 @@ def test_a_description_that_says_when_is_accepted_and_nothing_else_changes(
     assert "(it is for this skill)" in asked.user
     assert "was answered rightly" in asked.user
     assert "cases get" not in capsys.readouterr().err
+    (series,) = read_history(choosing.folder / ".upskill" / "runs").series
+    assert series.last.chooses
+    assert (series.title, series.last.number("trigger.recall")) == ("codes", 1)
 
 
 def test_a_description_that_changes_nothing_is_not_accepted(choosing: Depot) -> None:
@@ -69,3 +73,16 @@ def test_a_description_that_changes_nothing_is_not_accepted(choosing: Depot) -> 
     assert choosing.refine("--description", "--apply", "--steps=2") == 1
 
     assert choosing.text == VAGUE
+
+
+def test_cases_without_a_query_are_one_line_with_the_cure(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert depot.refine("--description") == 4
+
+    (line,) = filter(None, capsys.readouterr().err.splitlines())
+    assert line == (
+        "ERROR: skills/codes/skill_meta.json: no case says whether an agent should choose the "
+        "skill: 'pytest-upskill cases skills/codes' proposes such queries"
+    )
+    assert depot.loopback.requests == []

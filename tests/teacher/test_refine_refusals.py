@@ -129,7 +129,7 @@ def test_a_dry_run_prints_plan_and_power_and_requests_nothing(
     assert depot.refine("--dry-run") == 0
 
     said = capsys.readouterr().err
-    assert "at most 433 answers" in said
+    assert "at most 457 answers" in said
     assert "look 1 at this hold-out, level 0.025" in said
     assert depot.loopback.requests == []
     assert not (depot.folder / ".upskill" / "drafts").exists()
