@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import textwrap
@@ -32,8 +33,8 @@ from pytest_upskill.commands.command import (
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
 from pytest_upskill.grading.labels import STRATA, Drawing, draw
-from pytest_upskill.project.files import project_folder
-from pytest_upskill.project.messages import counted, safe
+from pytest_upskill.project.messages import counted, safe, safe_line
+from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 
@@ -314,7 +315,8 @@ def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> 
     while at < len(places):
         index, number = places[at]
         if index != shown:
-            say(*_answer_lines(answers[index], index, len(answers)))
+            lines = _answer_lines(answers[index], index, len(answers))
+            sys.stdout.writelines(f"{line}\n" for line in lines)
             shown = index
         say(f"Statement {number + 1} of {len(answers[index].labels)}:")
         say(f"  {answers[index].labels[number].statement}")
@@ -358,18 +360,34 @@ def _pressed(next_key: Callable[[], str]) -> str:
 
 
 def _answer_lines(answer: LabelledAnswer, index: int, count: int) -> Iterator[str]:
-    """Yield an answer with its question; code keeps its lines."""
+    """Yield an answer with its question; code keeps its lines, and has colors in a terminal."""
     width = min(100, shutil.get_terminal_size().columns)
-    yield f"{'-' * width}"
-    yield f"Answer {index + 1} of {count}, case {answer.case}"
-    yield ""
+    yield "-" * width
+    yield f"Answer {index + 1} of {count}, case {safe_line(answer.case)}"
     for title, lines in (("Question", answer.question.splitlines()), ("Answer", answer.text)):
-        yield f"{title}:"
-        is_code = False
-        for line in lines:
-            is_fence = line.lstrip().startswith(("```", "~~~"))
-            is_code ^= is_fence
-            plain = is_code or is_fence or line.startswith(("    ", "\t", "|"))
-            shown = [line] if plain else textwrap.wrap(line, width - 4) or [""]
-            yield from (f"  | {safe(each.expandtabs(4))}" for each in shown)
-        yield ""
+        yield f"\n{title}:"
+        text = "\n".join(_wrapped(lines, width - 4))
+        yield from (f"  | {line}" for line in _colored(safe(text)).split("\n"))
+    yield ""
+
+
+def _wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Yield the lines of Markdown, prose wrapped between words."""
+    is_code = False
+    for line in lines:
+        is_fence = line.lstrip().startswith(("```", "~~~"))
+        is_code ^= is_fence
+        plain = is_code or is_fence or line.startswith(("    ", "\t", "|"))
+        yield from [line.expandtabs(4)] if plain else textwrap.wrap(line, width) or [""]
+
+
+def _colored(markdown: str) -> str:
+    """Return Markdown and the code in it with colors in a terminal, unless they are unwanted."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return markdown
+    from pygments import highlight
+    from pygments.formatters import TerminalFormatter
+    from pygments.lexers import MarkdownLexer
+
+    colored: str = highlight(markdown, MarkdownLexer(stripnl=False), TerminalFormatter())
+    return colored.rstrip("\n")

@@ -17,7 +17,6 @@ from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line, proposed
 
 TASK = "answer questions about the bays of the Quarn depot"
-GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
 
 
 def draft(bays: Iterable[int], **changes: Any) -> str:
@@ -198,27 +197,6 @@ def test_without_eval_the_draft_is_saved_and_nothing_else_asked(
     assert listed in capsys.readouterr().err
     assert len(depot.loopback.requests) == 1
     assert depot.decision()["reason"] == "--no-eval: nothing was measured"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "parse YAML -e INPUT -o ./skills/yaml",
-        "write kernels --from codes.md --from ./skills/codes/",
-        f"parse YAML --model opus --eval-model {GLM} --eval-base-url http://localhost:8080/v1",
-    ],
-)
-@pytest.mark.usefixtures("source")
-def test_a_published_command_line_has_a_plan(
-    depot: Depot, line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    task, dashes, options = line.partition(" -")
-    arguments = f"{dashes}{options} --max-answers=2000 --dry-run".split()
-
-    assert main(["generate", task, *arguments]) == 0
-
-    assert "at most" in capsys.readouterr().err
-    assert depot.loopback.requests == []
 
 
 def test_a_student_that_is_the_teacher_is_warned_about(
