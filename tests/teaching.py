@@ -16,7 +16,7 @@ import pytest
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher import improve
+from pytest_upskill.teacher import plan
 from pytest_upskill.teacher.holdout import is_held_out, power
 from tests.loopback import Loopback, Received, Reply
 
@@ -169,5 +169,5 @@ cached_power = cache(power)
 
 @pytest.fixture
 def depot(pytester: pytest.Pytester, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Depot:
-    monkeypatch.setattr(improve, "power", cached_power)
+    monkeypatch.setattr(plan, "power", cached_power)
     return Depot(pytester.path, loopback)

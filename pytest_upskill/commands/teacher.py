@@ -24,11 +24,11 @@ from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
 from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
+from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.improve import generate, propose_cases, refine
 from pytest_upskill.teacher.outcome import CommandOutcome, Decision
 from pytest_upskill.teacher.sources import read_sources
-from pytest_upskill.teacher.terms import Consent, Terms
 from pytest_upskill.teacher.versions import Settings
 
 _EXIT_CODES: Mapping[Decision, int] = {
@@ -134,20 +134,19 @@ def _run_in_session(
     def run_in_workplace(
         workplace: Workplace, models: tuple[Model, ...], teacher: Model, state: Path
     ) -> int:
-        terms = Terms(
+        at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+        terminal = sys.stdin if at_terminal else None
+        engine = Engine(
+            workplace=workplace,
+            state=state,
             teacher=teacher,
             students=models if students else (),
+            consent=Consent(yes=options.yes, apply=options.apply, terminal=terminal),
             max_cost=options.max_cost,
             max_answers=options.max_answers,
-            consent=Consent(
-                yes=options.yes,
-                apply=options.apply,
-                terminal=sys.stdin if sys.stdin.isatty() and sys.stderr.isatty() else None,
-            ),
             dry_run=options.dry_run,
-            state=state,
         )
-        outcome = run(Engine(workplace, terms))
+        outcome = run(engine)
         return PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]
 
     url = options.eval_base_url

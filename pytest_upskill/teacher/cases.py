@@ -10,7 +10,6 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.teacher.engine import (
     Engine,
-    Part,
     Refused,
     complete_text,
     read_list,
@@ -40,9 +39,6 @@ _FIRST_SCREENING_RUN = 500
 _SHOWN_DROPS = 12
 """Reasons that the teacher is told."""
 
-_LONGEST_QUESTION = "x" * 1000
-"""Stands for a question in the upper bound of the cost."""
-
 
 @dataclass(kw_only=True)
 class Kept:
@@ -66,7 +62,7 @@ class Kept:
 
     def keep(self, engine: Engine, case: Case, **written: Any) -> None:
         """Keep a case, given its keys in the case file and its provenance."""
-        provenance = {"teacher": engine.terms.teacher.resolved} | written.pop("provenance", {})
+        provenance = {"teacher": engine.teacher.resolved} | written.pop("provenance", {})
         self.cases.append(case)
         self.entries.append(
             {"id": case.id, "input": case.input, **written, "provenance": provenance}
@@ -83,17 +79,12 @@ class Kept:
         return f"kept {len(self.cases)} of {self.proposed}, {self.held_out} of them held out"
 
 
-def _rounds(task: Task, key: str) -> int:
+def question_rounds(task: Task, key: str) -> int:
     """Return the most requests for proposals or for queries."""
     settings = task.settings
     is_query = key == "queries"
     wanted, batch = (settings.queries, QUERY_BATCH) if is_query else (settings.count, BATCH)
     return -(-2 * wanted // batch)
-
-
-def most_proposals(task: Task) -> int:
-    """Return the most cases that can be proposed."""
-    return _rounds(task, "proposals") * BATCH
 
 
 def keep_cases(engine: Engine, task: Task) -> Kept:
@@ -114,7 +105,7 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
         for _, case in sound[room:]:
             kept.drop(case.id, f"not needed: --count {count} is reached")
         cases = [case for _, case in sound[:room]]
-        refuted = _refuted_by_teacher(engine, _teacher_trials(engine, task, cases))
+        refuted = _refuted_by_teacher(engine, teacher_trials(engine, task, cases))
         refuted |= _refuted_by_students(engine, task, [c for c in cases if c.id not in refuted])
         for proposal, case in sound[:room]:
             if reason := refuted.get(case.id):
@@ -125,23 +116,6 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
         engine.say(str(kept))
     _keep_queries(engine, task, kept)
     return kept
-
-
-def plan_parts(engine: Engine, task: Task) -> Iterator[Part]:
-    """Yield the most requests that `keep_cases` can make."""
-    teacher, proposed = engine.terms.teacher.label, most_proposals(task)
-    longest = [_LONGEST_QUESTION] * (
-        len(task.skill.cases) + task.settings.count + task.settings.queries
-    )
-    kept = Kept(dropped={str(number): _LONGEST_QUESTION for number in range(BATCH)})
-    case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
-    for key in ("proposals", "queries"):
-        question = _question(engine, task, kept, 0, known=longest, key=key)
-        yield Part(f"{key} of {teacher}", engine.with_retry(question), _rounds(task, key))
-    own = _teacher_trials(engine, task, [case])
-    yield Part("its own answers to them, given the sources", own, proposed)
-    screening = _screening_trials(engine, task, [case])
-    yield Part("screening without the skill (not counted)", screening, proposed)
 
 
 def _keep_queries(engine: Engine, task: Task, kept: Kept) -> None:
@@ -168,7 +142,7 @@ def _replies(
     engine: Engine, task: Task, kept: Kept, key: str, is_enough: Callable[[], bool]
 ) -> Iterator[list[Any]]:
     """Yield the entries of each reply, until there are enough or the teacher proposes no more."""
-    for number in range(_rounds(task, key)):
+    for number in range(question_rounds(task, key)):
         if is_enough():
             return
         known = [case.input for case in (*task.skill.cases, *kept.cases)]
@@ -221,10 +195,11 @@ def _validate_entries(
         yield proposal, case
 
 
-def _teacher_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
+def teacher_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
+    """Return the trials of cases on the teacher, with the sources at hand."""
     files = tuple(WorkspaceFile(name=each.name, text=each.text) for each in task.sources)
     given = [replace(case, files=files) for case in cases]
-    models = [engine.terms.teacher]
+    models = [engine.teacher]
     return engine.trials(task.skill, given, "without_skill", runs=_FRESH_ANSWERS, models=models)
 
 
@@ -237,7 +212,8 @@ def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, st
     }
 
 
-def _screening_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
+def screening_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
+    """Return the trials of cases on the students without the skill."""
     return engine.trials(
         task.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_FIRST_SCREENING_RUN
     )
@@ -245,7 +221,7 @@ def _screening_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list
 
 def _refuted_by_students(engine: Engine, task: Task, cases: Sequence[Case]) -> dict[str, str]:
     """Return the ids of the cases that all students always pass without the skill, with reasons."""
-    trials = _screening_trials(engine, task, cases)
+    trials = screening_trials(engine, task, cases)
     results = engine.results(trials, "screening without the skill")
     failed = {result.case for result in results if result.passes < len(result.runs)}
     return {
@@ -258,7 +234,7 @@ def _refuted_by_students(engine: Engine, task: Task, cases: Sequence[Case]) -> d
 
 def _provenance(engine: Engine, task: Task, proposal: Proposal) -> Mapping[str, Any]:
     """Return where a case is from: the source of its quote, and who was tried on it."""
-    screened = {"screened": [student.resolved for student in engine.terms.students]}
+    screened = {"screened": [student.resolved for student in engine.students]}
     if not proposal.quote:
         return {"unsourced": True, **screened}
     quote = proposal.quote.casefold()

@@ -25,7 +25,7 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
-from pytest_upskill.teacher.engine import Engine, Part
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.holdout import (
     STRIDE,
     Acceptance,
@@ -239,13 +239,6 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
     return confirmed
 
 
-def look_parts(engine: Engine, task: Task) -> list[Part]:
-    """Return the most requests of `confirm`, and their purpose."""
-    draw = upcoming_look(engine, task, task.longest).draw
-    trials = _look_trials(engine, task, task.longest, draw)
-    return [Part("both versions on held-out cases", trials)]
-
-
 def _growth(task: Task, text: str) -> int:
     """Return the tokens by which the new version is longer than the old one."""
     if task.is_new or task.settings.description:
@@ -263,12 +256,12 @@ def _look_of(engine: Engine, task: Task, text: str) -> tuple[Look, list[Trial]]:
     comparison, ledger = _comparison(engine, task, text), _ledger(engine)
     for look in reversed(ledger.looks(comparison)):
         if look.comparison == comparison:
-            trials = _look_trials(engine, task, text, look.draw)
+            trials = look_trials(engine, task, text, look.draw)
             if engine.estimate(trials).recorded >= max(1, look.answers):
                 return look, trials
     look = upcoming_look(engine, task, text)
     ledger.write(look)
-    return look, _look_trials(engine, task, text, look.draw)
+    return look, look_trials(engine, task, text, look.draw)
 
 
 def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
@@ -276,7 +269,7 @@ def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
     return Comparison(
         old="" if task.is_new else _digest(task, task.text),
         new=_digest(task, text),
-        students=tuple(sorted(student.resolved for student in engine.terms.students)),
+        students=tuple(sorted(student.resolved for student in engine.students)),
         questions=tuple(sorted(map(question_digest, task.holdout))),
         checks=hashlib.sha256("\n".join(checks).encode()).hexdigest()[:16],
         runs=task.settings.runs,
@@ -284,7 +277,7 @@ def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
     )
 
 
-def _look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]:
+def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]:
     """Return the trials of both versions, interleaved: each new one before its old one."""
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
     if task.settings.description:
@@ -316,7 +309,7 @@ def _counts_by_student(
 
 
 def _ledger(engine: Engine) -> Ledger:
-    return Ledger(engine.terms.state / "looks", engine.workplace.resources.cache)
+    return Ledger(engine.state / "looks", engine.workplace.resources.cache)
 
 
 def _digest(task: Task, text: str) -> str:
@@ -335,7 +328,7 @@ def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, comm
         folder: The folder of the skill.
         command: The command's name.
     """
-    state = engine.terms.state
+    state = engine.state
     project = state.parent
     path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
     models = {result.model: result.resolved for result in confirmed.results}

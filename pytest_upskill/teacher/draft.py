@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,28 +11,17 @@ from pydantic import Field
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.teacher.engine import Engine, Part, Refused, complete_text, read_list
+from pytest_upskill.teacher.engine import Engine, Refused, complete_text, read_list
 from pytest_upskill.teacher.files import Drafts
 from pytest_upskill.teacher.sources import Source, marked_sources, prompt, source_of
 from pytest_upskill.teacher.versions import MAX_SKILL_TOKENS, Settings, read_draft
 from pytest_upskill.trials.trial import Trial
 
-_DRAFTS = 2
+DRAFTS = 2
 """How often a draft is asked for until one is accepted."""
 
 _INTERVIEW = "interview.md"
 _Questions = Annotated[list[str], Field(max_length=3)]
-
-
-def draft_parts(engine: Engine, settings: Settings) -> Iterator[Part]:
-    """Yield the most requests of `request_draft`, and their purposes."""
-    label, answers = engine.terms.teacher.label, list[Source]()
-    if _is_asked(engine, settings):
-        yield Part(f"questions of {label} to you", engine.with_retry(_interview(engine, settings)))
-        answers = [source_of("answers", "x" * 6000)]
-    longest = replace(settings, sources=settings.sources or answers)
-    question = _question(engine, longest, refused="x" * 200)
-    yield Part(f"drafts of {label}", engine.with_retry(question), _DRAFTS)
 
 
 def request_draft(
@@ -47,10 +36,10 @@ def request_draft(
         Refused: The last attempt was refused too.
         Stopped: An answer is missing, or a limit would be passed.
     """
-    if _is_asked(engine, settings):
+    if is_author_asked(engine, settings):
         settings = replace(settings, sources=_answers_of_author(engine, settings, drafts))
     refused = ""
-    for attempt in range(_DRAFTS):
+    for attempt in range(DRAFTS):
         question = _question(engine, settings, refused=refused, run=attempt)
         reply = engine.ask(question, "draft")
         drafts.write(f"draft-{attempt + 1}-reply.md", reply.text)
@@ -78,7 +67,7 @@ def request_draft(
     raise Refused(f"no usable draft: {refused}")
 
 
-def _question(engine: Engine, settings: Settings, *, refused: str, run: int = 0) -> Trial:
+def _question(engine: Engine, settings: Settings, *, refused: str, run: int) -> Trial:
     asked = prompt(
         "draft",
         task=settings.task,
@@ -90,9 +79,9 @@ def _question(engine: Engine, settings: Settings, *, refused: str, run: int = 0)
     return engine.question(settings.longest_skill(), "draft", asked, run=run)
 
 
-def _is_asked(engine: Engine, settings: Settings) -> bool:
+def is_author_asked(engine: Engine, settings: Settings) -> bool:
     """Return whether the author is asked: there is no source, but somebody at a terminal."""
-    consent = engine.terms.consent
+    consent = engine.consent
     return not settings.sources and consent.terminal is not None and not consent.yes
 
 
@@ -109,7 +98,7 @@ def _answers_of_author(engine: Engine, settings: Settings, drafts: Drafts) -> li
             questions = read_list(complete_text(reply), "questions", _Questions)
         except Refused:
             return []
-        asked = [(each, engine.terms.consent.ask_text(each)) for each in questions]
+        asked = [(each, engine.consent.ask_text(each)) for each in questions]
         answers = "\n\n".join(f"## {question}\n\n{answer}" for question, answer in asked if answer)
         drafts.write(_INTERVIEW, answers)
     return [source_of("the author's answers", answers)] if answers.strip() else []

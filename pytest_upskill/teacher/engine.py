@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,13 +25,14 @@ from pytest_upskill.answers.trial_runner import recorded_steps
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import blocks
-from pytest_upskill.figures.wording import fit_parts, money, wrap
+from pytest_upskill.figures.wording import fit_parts, wrap
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.project.files import ANSWERS
 from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.project.project import ANSWERS
+from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.files import Drafts
-from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm, Trial, plan
 
@@ -47,23 +49,32 @@ class Stopped(Exception):  # noqa: N818  a state from which the same command con
     """A command that ended early; everything so far is recorded. The message says why."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Engine:
-    """Runs a command's trials within its terms, and counts what they cost.
+    """Runs a command's trials within its limits, and counts what they cost."""
 
-    Args:
-        workplace: The hosts, recordings and settings of the session.
-        terms: The models, the limits and the user's consent.
-    """
+    workplace: Workplace
+    """The hosts, recordings and settings of the session."""
+    state: Path
+    """The project's ``.upskill`` folder."""
+    teacher: Model
+    students: tuple[Model, ...]
+    """Empty if the command needs none."""
+    consent: Consent
+    max_cost: float
+    """Dollars."""
+    max_answers: int | None
+    """Most answers to request; None for no limit."""
+    dry_run: bool
+    drafts: Drafts | None = None
+    """The command's folder, once it has one."""
 
-    def __init__(self, workplace: Workplace, terms: Terms) -> None:
-        self.workplace = workplace
-        self.terms = terms
+    def __post_init__(self) -> None:
         self._out = sys.stderr
         self._columns = shutil.get_terminal_size().columns if self._out.isatty() else 0
         """Width of the terminal; 0 for a log, where lines may be long."""
-        self.drafts: Drafts | None = None
         self._counted_answers = 0
-        self._money_left = terms.max_cost
+        self._money_left = self.max_cost
 
     @property
     def costs(self) -> list[float | None]:
@@ -95,17 +106,17 @@ class Engine:
         return Trial(
             skill=skill,
             case=Case(id=name, input=prompt, checks=()),
-            model=self.terms.teacher,
+            model=self.teacher,
             arm="without_skill",
             skill_block="",
             runs=1,
             first_run=run,
-            max_tokens=self.terms.teacher.parameters.max_tokens or MAX_TOKENS,
+            max_tokens=self.teacher.parameters.max_tokens or MAX_TOKENS,
         )
 
     def with_retry(self, question: Trial) -> list[Trial]:
         """Return a question, and once more with a higher limit unless the user has set one."""
-        if self.terms.teacher.parameters.max_tokens:
+        if self.teacher.parameters.max_tokens:
             return [question]
         return [question, replace(question, max_tokens=RAISED_TOKENS)]
 
@@ -122,7 +133,7 @@ class Engine:
         """Return the trials of cases of a skill in one arm; by default on the students."""
         all_arms = plan(
             replace(skill, cases=tuple(cases), before=None),
-            self.terms.students if models is None else models,
+            self.students if models is None else models,
             runs=runs,
             max_tokens=self.workplace.max_tokens,
             catalogues=self.workplace.catalogues() if arm in TRIGGER_ARMS else None,
@@ -233,7 +244,7 @@ class Engine:
     def _count_answers(self, trials: Sequence[Trial]) -> None:
         """Count the answers that will be requested, and stop if they exceed the limit."""
         self._counted_answers += self.estimate(trials).to_send
-        limit = self.terms.max_answers
+        limit = self.max_answers
         if limit is not None and self._counted_answers > limit:
             raise Stopped(
                 f"--max-answers: {self._counted_answers} answers would be requested, over {limit}"
@@ -262,38 +273,9 @@ class Engine:
         if not missing:
             return
         if any(each.why_not_sent for each in missing):
-            raise Stopped(f"--max-cost: further requests could exceed ${self.terms.max_cost:g}")
+            raise Stopped(f"--max-cost: further requests could exceed ${self.max_cost:g}")
         count = f"{len(missing)} of {counted(len(all_answers), 'answer')}"
         raise Stopped(f"no reply for {count}: {missing[0].error}")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Trials with one purpose, and how often they may run."""
-
-    purpose: str
-    trials: Sequence[Trial]
-    times: int = 1
-
-
-def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
-    """Yield a line for each part, and the total with the maximum cost."""
-    answers, recorded, costs, likely = 0, 0, list[float | None](), 0.0
-    for part in parts:
-        estimate = engine.estimate(part.trials)
-        runs = estimate.runs * part.times
-        answers += runs
-        recorded += estimate.recorded
-        for model in estimate.models:
-            costs.append(None if model.max_usd is None else model.max_usd * part.times)
-            likely += (model.likely_usd or 0.0) * part.times
-        yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
-    known = [cost for cost in costs if cost is not None]
-    total = money(sum(known) if known or not costs else None, at_most=True)
-    unknown = ", and models of unknown price" if known and None in costs else ""
-    of_recorded = f", {recorded} of them recorded" if recorded else ""
-    expected = f", likely below {money(likely)}" if likely else ""
-    yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}{expected}"
 
 
 def check_models(engine: Engine) -> None:
@@ -302,7 +284,7 @@ def check_models(engine: Engine) -> None:
     Raises:
         WorkError: A model is an agent; or has no price, and the number of answers is not limited.
     """
-    teacher, students = engine.terms.teacher, engine.terms.students
+    teacher, students = engine.teacher, engine.students
     prices = engine.workplace.resources.prices
     for model in dict.fromkeys((teacher, *students)):
         if not model.is_language_model or model.agent:
@@ -311,7 +293,7 @@ def check_models(engine: Engine) -> None:
                 "name a language model"
             )
         is_free = model.is_on_own_network or prices.has_price(model)
-        if engine.terms.max_answers is None and not is_free:
+        if engine.max_answers is None and not is_free:
             raise WorkError(
                 f"--max-cost: {prices.problem(model)}, or limit the requests with --max-answers"
             )

@@ -51,7 +51,7 @@ def eligible_cases(
 
 
 def _unusable_reasons(engine: Engine, case: Case, description: bool) -> Iterator[str]:
-    students = engine.terms.students
+    students = engine.students
     yield from filter(None, (case.why_not_for([student.label]) for student in students))
     if description:
         if case.trigger is None:

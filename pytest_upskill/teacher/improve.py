@@ -18,20 +18,19 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.project.messages import listed
 from pytest_upskill.teacher.additions import listed_code, marked_diff
-from pytest_upskill.teacher.cases import Kept, most_proposals, plan_parts
+from pytest_upskill.teacher.cases import Kept
 from pytest_upskill.teacher.confirmation import (
     Confirmation,
     confirm,
     log_confirmation,
-    look_parts,
-    upcoming_look,
 )
-from pytest_upskill.teacher.draft import draft_parts, request_draft
-from pytest_upskill.teacher.engine import Engine, Part, plan_lines
+from pytest_upskill.teacher.consent import Say
+from pytest_upskill.teacher.draft import request_draft
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.files import (
     Change,
     check_clean,
@@ -44,20 +43,14 @@ from pytest_upskill.teacher.files import (
 )
 from pytest_upskill.teacher.holdout import (
     MIN_HELD_OUT,
-    SPREADS,
-    alpha_of_look,
     eligible_cases,
     missing_cases,
-    power,
     split_cases,
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
-from pytest_upskill.teacher.search import Candidate, search, search_parts
-from pytest_upskill.teacher.terms import Say
+from pytest_upskill.teacher.plan import plan_lines
+from pytest_upskill.teacher.search import Candidate, bare_trials, search
 from pytest_upskill.teacher.versions import Settings, Task
-from pytest_upskill.trials.trial import Trial, runs_of
-
-_LONGEST_CASE = Case(id="case", input="x" * 1000, checks=())
 
 
 def generate(engine: Engine, settings: Settings) -> CommandOutcome:
@@ -68,15 +61,13 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
     """
     settings.check_output()
     work = Work.start(engine, settings, "generate", settings.name)
-    parts = [*draft_parts(engine, settings)]
-    if engine.terms.students:
-        parts += _parts(engine, _start(settings.longest_skill(), settings, is_new=True))
+    longest = _start(settings.longest_skill(), settings, is_new=True)
 
     def run() -> None:
         skill, sources = request_draft(engine, settings, work.drafts)
         folder = settings.new_folder(skill.name)
         work.note(skill=skill.name)
-        if not engine.terms.students:  # --no-eval
+        if not engine.students:  # --no-eval
             engine.say(*listed_code(skill.text))
             save_copy(skill.folder, folder, [], engine.say)
             return work.note(decision="not shown", reason=NO_EVAL, applied=True)
@@ -93,7 +84,7 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
         log_confirmation(engine, confirmed, folder, "generate")
         return work.note(applied=True)
 
-    return work.run(plan_lines(engine, *parts), run)
+    return work.run(plan_lines(engine, longest), run)
 
 
 def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
@@ -120,7 +111,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     if reason and not task.proposes:
         work.note(decision="refused", reason=reason)
         return work.record()
-    if engine.terms.consent.apply and settings.output is None:
+    if engine.consent.apply and settings.output is None:
         check_clean(file)
 
     def run() -> None:
@@ -129,7 +120,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
             log_confirmation(engine, confirmed, settings.output or skill.folder, "refine")
             work.note(applied=True)
 
-    return work.run(_plan(engine, task), run)
+    return work.run(plan_lines(engine, task), run)
 
 
 def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
@@ -141,7 +132,7 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
     file = skill.folder / CASE_FILE
     content = read_content(file)
     work = Work.start(engine, settings, "cases", skill.name, str(skill.folder))
-    if engine.terms.consent.apply:
+    if engine.consent.apply:
         check_clean(file)
     task = Task(skill=skill, settings=settings)
 
@@ -151,10 +142,10 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
         if entries := work.kept.entries:
             engine.say(*_case_lines(entries))
             change = Change(file=file, old=content, new=with_cases(content, entries))
-            applied = engine.terms.consent.apply_changes("Add them to", [change], engine.say)
+            applied = engine.consent.apply_changes("Add them to", [change], engine.say)
             work.note(decision="accepted", applied=applied)
 
-    return work.run(plan_lines(engine, *plan_parts(engine, task)), run)
+    return work.run(plan_lines(engine, task), run)
 
 
 def _start(skill: Skill, settings: Settings, *, is_new: bool = False) -> Task:
@@ -162,34 +153,6 @@ def _start(skill: Skill, settings: Settings, *, is_new: bool = False) -> Task:
     train, holdout = split_cases(skill.cases)
     task = Task(skill=skill, settings=settings, is_new=is_new, train=train, holdout=holdout)
     return replace(task, proposes=bool(settings.count and _too_few_reason(task)))
-
-
-def _plan(engine: Engine, task: Task) -> Iterator[str]:
-    """Yield the most answers that can be requested, and the gains that a look would detect."""
-    yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
-    yield from plan_lines(engine, *_parts(engine, task))
-    if not task.proposes:
-        yield from _power_lines(engine, task)
-
-
-def _parts(engine: Engine, task: Task) -> list[Part]:
-    """Return the most requests, and their purposes."""
-    proposals = list[Part]()
-    if task.proposes:
-        proposals = [*plan_parts(engine, task)]
-        most = most_proposals(task)
-        more = [replace(_LONGEST_CASE, id=f"case-{number}") for number in range(most)]
-        task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
-    shown = Part("each question once without the skill, for the page", _bare_trials(engine, task))
-    return [*proposals, shown, *search_parts(engine, task), *look_parts(engine, task)]
-
-
-def _bare_trials(engine: Engine, task: Task) -> list[Trial]:
-    """Return a run without the skill of each case of which no comparison has one."""
-    if task.settings.description:
-        return []
-    cases = task.train if task.is_new else [*task.train, *task.holdout]
-    return engine.trials(task.skill, cases, "without_skill", runs=1)
 
 
 def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
@@ -210,7 +173,7 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
             work.note(decision="not shown", reason=reason)
             return task, None
     work.cases = [*task.train, *task.holdout]
-    bare = _bare_trials(engine, task)
+    bare = bare_trials(engine, task)
     work.add("without", engine.results(bare, "without the skill, for the page"))
     current, best, log = search(engine, task, work.drafts)
     work.note(candidates=tuple(log))
@@ -248,24 +211,9 @@ def _offer(work: Work, task: Task, content: bytes) -> bool:
     file = task.skill.folder / "SKILL.md"
     changes.append(Change(file=file, old=content, new=encoded_like(content, new)))
     if (output := task.settings.output) is None:
-        return engine.terms.consent.apply_changes("Write this to", changes, engine.say)
+        return engine.consent.apply_changes("Write this to", changes, engine.say)
     save_copy(task.skill.folder, output, changes, engine.say)
     return True
-
-
-def _power_lines(engine: Engine, task: Task) -> Iterator[str]:
-    """Yield the chance to detect a gain, for each spread of the cases' pass rates."""
-    look = upcoming_look(engine, task, task.text).look
-    students, cases, settings = engine.terms.students, len(task.holdout), task.settings
-    runs = min(runs_of(each, settings.runs, chooses=settings.description) for each in students)
-    yield f"look {look} at this hold-out, level {alpha_of_look(look):.2g}; true gains are found"
-    for name, spread in SPREADS.items():
-        chances = (
-            power(gain, cases=cases, runs=runs, look=look, students=len(students), spread=spread)
-            for gain in (0.1, 0.2, 0.3)
-        )
-        shown = ", ".join(f"+{10 * n} in {chance:.0%}" for n, chance in enumerate(chances, 1))
-        yield f"  {shown} of looks, where most cases {name}"
 
 
 def _case_file_changes(task: Task, kept: Kept, say: Say) -> Iterator[Change]:

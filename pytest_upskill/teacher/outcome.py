@@ -115,7 +115,9 @@ class Work:
         cls, engine: Engine, settings: Settings, command: str, skill: str, *texts: str
     ) -> Self:
         """Return a command that has not decided anything; ``texts`` are those that it improves."""
-        drafts = engine.terms.drafts(skill, command, settings, *texts)
+        models = (engine.teacher, *sorted(engine.students, key=lambda model: model.resolved))
+        identity = (command, *(model.resolved for model in models), repr(settings), *texts)
+        drafts = Drafts(engine.state / "drafts", skill, *identity)
         outcome = CommandOutcome(command=command, skill=skill)
         return cls(engine=engine, settings=settings, drafts=drafts, outcome=outcome)
 
@@ -168,12 +170,13 @@ class Work:
         Raises:
             WorkError: The user does not agree, or ``run`` raised it; that is recorded.
         """
-        engine, terms = self.engine, self.engine.terms
+        engine, sources = self.engine, self.settings.sources
         check_models(engine)
-        terms.check_sources(self.settings.sources, self.drafts, engine.say)
+        if not engine.dry_run:
+            engine.consent.check_sources(sources, self.drafts, engine.teacher.label, engine.say)
         self.plan = [*plan]
         engine.say(*self.plan)
-        if terms.dry_run:
+        if engine.dry_run:
             return replace(self.outcome, reason=DRY_RUN)
         engine.drafts = self.drafts
         try:
@@ -191,7 +194,7 @@ class Work:
 
     def record(self) -> CommandOutcome:
         """Print the last lines; unless in a dry run, write ``decision.json`` and the page."""
-        if self.engine.terms.dry_run:
+        if self.engine.dry_run:
             self.engine.say(*_last_lines(self))
             return self.outcome
         self._write()
@@ -205,8 +208,8 @@ class Work:
         costs = self.engine.costs
         known = [cost for cost in costs if cost is not None]
         self.note(
-            teacher=self.engine.terms.teacher.resolved,
-            students=tuple(student.resolved for student in self.engine.terms.students),
+            teacher=self.engine.teacher.resolved,
+            students=tuple(student.resolved for student in self.engine.students),
             cost_usd=sum(known) if known or not costs else None,
             asked=len(costs),
             unpriced=len(costs) - len(known),

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.teacher.engine import Engine, Part, Refused, complete_text
+from pytest_upskill.teacher.engine import Engine, Refused, complete_text
 from pytest_upskill.teacher.files import Drafts
-from pytest_upskill.teacher.sources import BUDGET
 from pytest_upskill.teacher.versions import (
     Example,
     Task,
@@ -24,9 +23,6 @@ TRAIN_RUNS = 3
 
 _FAILED, _PASSED = 8, 4
 """Most wrong and most right answers in one question to the teacher."""
-
-_LONGEST_PROMPT = 36_000
-"""Upper bound, in bytes, of a question to the teacher without the skill and sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +92,6 @@ def search(
     return current, max(pool, key=lambda candidate: candidate.rank), log
 
 
-def search_parts(engine: Engine, task: Task) -> list[Part]:
-    """Return the most requests of `search`, and their purposes."""
-    steps, sources = task.settings.steps, BUDGET if task.settings.sources else 0
-    longest = " " * (len(task.longest) + _LONGEST_PROMPT + sources)
-    question = engine.question(task.skill, "edit", longest)
-    return [
-        Part(f"versions of {engine.terms.teacher.label}", engine.with_retry(question), steps),
-        Part("the skill as it is, on train cases", _train_trials(engine, task, task.text)),
-        Part("new versions on train cases", _train_trials(engine, task, task.longest), steps),
-    ]
-
-
 def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candidate]) -> str:
     """Return the text that a reply makes of the best version.
 
@@ -123,15 +107,23 @@ def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candid
     return new
 
 
-def _train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
+def train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
     """Return the trials of the train cases with a version."""
     arm: Arm = "trigger" if task.settings.description else "with_skill"
     return engine.trials(task.version(text), task.train, arm, runs=TRAIN_RUNS)
 
 
+def bare_trials(engine: Engine, task: Task) -> list[Trial]:
+    """Return a run without the skill of each case of which no comparison has one."""
+    if task.settings.description:
+        return []
+    cases = task.train if task.is_new else [*task.train, *task.holdout]
+    return engine.trials(task.skill, cases, "without_skill", runs=1)
+
+
 def _measure(engine: Engine, task: Task, text: str, number: int) -> Candidate:
     purpose = f"candidate {number} on train cases"
-    results = engine.results(_train_trials(engine, task, text), purpose)
+    results = engine.results(train_trials(engine, task, text), purpose)
     return Candidate(number=number, text=text, results=results)
 
 

@@ -40,10 +40,15 @@ def events_of(text: str) -> tuple[str, list[Event]]:
     ``response_item``; anything else is Markdown, cut at its headings.
     """
     rows = _rows(text)
-    if any(row.get("type") == "response_item" for row in rows):
-        return "a Codex rollout", list(_codex(rows))
-    if any(row.get("type") in {"user", "assistant"} and "message" in row for row in rows):
-        return "a Claude Code session", list(_claude_code(rows))
+    if items := [row.get("payload") for row in rows if row.get("type") == "response_item"]:
+        return "a Codex rollout", [event for item in items for event in _events(item)]
+    said = [row for row in rows if row.get("type") in {"user", "assistant"} and "message" in row]
+    if said:
+        # But for messages of Claude Code itself to the model, and the work of subagents.
+        own = [row for row in said if not row.get("isMeta") and not row.get("isSidechain")]
+        return "a Claude Code session", [
+            event for row in own for event in _events(row["message"], row["type"])
+        ]
     return "text", [Event(kind="text", text=part) for part in _SECTION.split(text) if part.strip()]
 
 
@@ -62,50 +67,29 @@ def _rows(text: str) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _claude_code(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-    for row in rows:
-        kind, message = row.get("type"), row.get("message")
-        if kind not in {"user", "assistant"} or not isinstance(message, dict):
-            continue
-        # Messages of Claude Code itself to the model, and the work of subagents.
-        if row.get("isMeta") or row.get("isSidechain"):
-            continue
-        content = message.get("content")
-        if isinstance(content, str):
-            yield Event(kind=kind, text=content)
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict):
-                yield from _block(kind, block)
-
-
-def _block(kind: Kind, block: Mapping[str, Any]) -> Iterator[Event]:
-    match block.get("type"):
-        case "text":
-            yield Event(kind=kind, text=str(block.get("text", "")))
-        case "tool_use":
-            called = json.dumps(block.get("input"), ensure_ascii=False)
-            yield Event(kind="call", text=f"{block.get('name')} {called}")
-        case "tool_result":
-            result_kind: Kind = "error" if block.get("is_error") else "result"
-            yield Event(kind=result_kind, text=_text(block.get("content")))
-
-
-def _codex(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-    for row in rows:
-        payload = row.get("payload")
-        if row.get("type") != "response_item" or not isinstance(payload, dict):
-            continue
-        kind = str(payload.get("type"))
-        if kind == "message" and payload.get("role") in {"user", "assistant"}:
-            text = _text(payload.get("content"))
-            if not text.startswith(_CODEX_CONTEXT):
-                yield Event(kind=payload["role"], text=text)
-        elif kind.endswith("_output"):
-            yield Event(kind="result", text=_text(payload.get("output")))
-        elif kind.endswith("_call"):
-            given = (payload.get(key) for key in ("arguments", "input", "action"))
-            called = next(filter(None, given), "")
-            yield Event(kind="call", text=called if isinstance(called, str) else json.dumps(called))
+def _events(item: object, speaker: object = None) -> Iterator[Event]:
+    """Yield the events of a message or of a part of one: texts, calls of tools, their results."""
+    if not isinstance(item, dict):
+        return
+    kind, content = str(item.get("type")), item.get("content")
+    speaker = speaker or item.get("role")
+    if kind == "tool_result":
+        yield Event(kind="error" if item.get("is_error") else "result", text=_text(content))
+    elif kind.endswith("_output"):
+        yield Event(kind="result", text=_text(item.get("output")))
+    elif kind == "tool_use":
+        called = json.dumps(item.get("input"), ensure_ascii=False)
+        yield Event(kind="call", text=f"{item.get('name')} {called}")
+    elif kind.endswith("_call"):
+        called = item.get("arguments") or item.get("input") or item.get("action") or ""
+        yield Event(kind="call", text=called if isinstance(called, str) else json.dumps(called))
+    elif isinstance(content, list):
+        for part in content:
+            yield from _events(part, speaker)
+    elif speaker in ("user", "assistant"):
+        text = _text(item)
+        if text and not text.startswith(_CODEX_CONTEXT):
+            yield Event(kind=speaker, text=text)
 
 
 def _text(content: object) -> str:

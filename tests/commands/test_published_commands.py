@@ -22,7 +22,7 @@ import pytest
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher import improve
+from pytest_upskill.teacher import plan
 from pytest_upskill.teacher.holdout import split_cases
 from tests.conftest import Run
 from tests.loopback import Loopback, Received
@@ -64,12 +64,12 @@ EVALUATIONS = {
     "eval ./skills/my-skill/ -m haiku": ("haiku",),
     "eval ./skills/my-skill/ -m haiku -m sonnet": ("haiku", "sonnet"),
     "eval ./skills/my-skill/ -m haiku -m sonnet --runs 5": ("haiku", "sonnet"),
-    "eval ./skills/my-skill/ -m generic.my-model": ("my-model",),
+    "eval ./skills/my-skill/ -m generic.my-model": ("generic.my-model",),
     "eval ./skills/my-skill/ --no-baseline": ("haiku",),
     "eval ./skills/my-skill/ -m haiku --runs 5": ("haiku",),
     "eval ./skills/my-skill/ --no-log-runs": ("haiku",),
-    "eval ./skills/my-skill/ --model generic.llama3.2:latest": ("llama3.2:latest",),
-    "eval ./skills/my-skill/ --model generic.my-model": ("my-model",),
+    "eval ./skills/my-skill/ --model generic.llama3.2:latest": ("generic.llama3.2:latest",),
+    "eval ./skills/my-skill/ --model generic.my-model": ("generic.my-model",),
     f'eval ./skills/my-skill/ --model "{GLM}" --base-url {LOCAL}': (GLM,),
     f"eval ./skills/my-skill/ --model my-model --base-url {LOCAL}": ("my-model",),
     "eval ./skills/my-skill/ --model haiku --model sonnet": ("haiku", "sonnet"),
@@ -167,7 +167,7 @@ def terminal(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-anybody")
     monkeypatch.setenv("GENERIC_BASE_URL", loopback.openai_url)
     monkeypatch.setattr(sys, "stdin", _Keyboard("y\n" * 99))
-    monkeypatch.setattr(improve, "power", cached_power)
+    monkeypatch.setattr(plan, "power", cached_power)
     Server(loopback)
     return loopback
 
@@ -199,7 +199,9 @@ def test_every_published_command_line_ends_as_published(
         result = run_once(*started.pop()[4:])
         table = result.stdout.str()
         assert not result.ret, f"{typed}\n{table}"
-        assert all(re.search(rf"^ *{re.escape(model)} ", table, re.MULTILINE) for model in models)
+        assert all(
+            re.search(rf"^ *{re.escape(model)}( |$)", table, re.MULTILINE) for model in models
+        )
         capsys.readouterr()
 
     shutil.copytree(".upskill/runs", "my-runs")

@@ -13,6 +13,7 @@ from typing import TextIO
 import pytest
 
 from pytest_upskill.answers.resources import WorkError
+from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.files import (
     Change,
     encoded_like,
@@ -20,7 +21,6 @@ from pytest_upskill.teacher.files import (
     with_cases,
     with_train_marks,
 )
-from pytest_upskill.teacher.terms import Consent
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -60,7 +60,7 @@ def test_only_yes_is_consent(
     typed, terminal = keyboard
     os.write(typed, b"y\n")  # typed before the question, and so no answer to it
     monkeypatch.setattr(
-        "pytest_upskill.teacher.terms.sys.stderr.flush", lambda: os.write(typed, keys)
+        "pytest_upskill.teacher.consent.sys.stderr.flush", lambda: os.write(typed, keys)
     )
 
     assert Consent(yes=False, apply=False, terminal=terminal).ask_yes_no("Write this?") is agrees

@@ -1,4 +1,4 @@
-"""The terms of a command that has a teacher: its models, its limits and the user's consent."""
+"""The user's consent: to what is sent to a teacher, and to what is changed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 from pytest_upskill.answers.resources import WorkError
-from pytest_upskill.models import Model
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.teacher.files import Change, Drafts, check_clean, display_path, replace_files
 from pytest_upskill.teacher.sources import Source
@@ -47,6 +45,24 @@ class Consent:
             return self.terminal.readline().strip()
         except UnicodeDecodeError:
             return ""
+
+    def check_sources(self, sources: Sequence[Source], drafts: Drafts, to: str, say: Say) -> None:
+        """Show what will be sent of the sources, write it into the drafts, and ask for consent.
+
+        Raises:
+            WorkError: The user did not agree.
+        """
+        for number, source in enumerate(sources, 1):
+            say(str(source))
+            file = drafts.write(f"source-{number}.md", source.text)
+            lines = source.text.splitlines()
+            say(*(f"  | {line}" for line in lines[:_SHOWN_LINES]))
+            if len(lines) > _SHOWN_LINES:
+                more = counted(len(lines) - _SHOWN_LINES, "more line")
+                say(f"  | … {more} in {display_path(file)}")
+        if sources and not self.yes and not self.ask_yes_no(f"Send this to {to}?"):
+            cure = "" if self.terminal else ": add --yes to send it without a terminal"
+            raise WorkError(f"the sources were not sent{cure}")
 
     def apply_changes(self, action: str, changes: Sequence[Change], say: Say) -> bool:
         """Change files if the user agrees: by --apply, or by a typed yes.
@@ -88,54 +104,3 @@ def _discard_typed_input(terminal: TextIO) -> None:
         return
     with suppress(termios.error, OSError):
         termios.tcflush(terminal, termios.TCIFLUSH)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The models, limits and consent of ``generate``, ``cases`` or ``refine``."""
-
-    teacher: Model
-    students: tuple[Model, ...]
-    """Empty if the command needs none."""
-    max_cost: float
-    """Dollars."""
-    max_answers: int | None
-    """Most answers to request; None for no limit."""
-    consent: Consent
-    dry_run: bool
-    state: Path
-    """The project's ``.upskill`` folder."""
-
-    def drafts(self, name: str, command: str, settings: object, *more: str) -> Drafts:
-        """Return the folder of a command's drafts; the same command has the same folder.
-
-        Args:
-            name: The skill's name; "" if it has none yet.
-            command: The command's name.
-            settings: What the author wants.
-            more: The texts that it improves.
-        """
-        models = [self.teacher.resolved, *sorted(student.resolved for student in self.students)]
-        return Drafts(self.state / "drafts", name, command, *models, repr(settings), *more)
-
-    def check_sources(self, sources: Sequence[Source], drafts: Drafts, say: Say) -> None:
-        """Show what will be sent of the sources, write it into the drafts, and ask for consent.
-
-        Raises:
-            WorkError: The user did not agree.
-        """
-        if self.dry_run:
-            return
-        for number, source in enumerate(sources, 1):
-            say(str(source))
-            file = drafts.write(f"source-{number}.md", source.text)
-            lines = source.text.splitlines()
-            say(*(f"  | {line}" for line in lines[:_SHOWN_LINES]))
-            if len(lines) > _SHOWN_LINES:
-                more = counted(len(lines) - _SHOWN_LINES, "more line")
-                say(f"  | … {more} in {display_path(file)}")
-        if not sources or self.consent.yes:
-            return
-        if not self.consent.ask_yes_no(f"Send this to {self.teacher.label}?"):
-            cure = "" if self.consent.terminal else ": add --yes to send it without a terminal"
-            raise WorkError(f"the sources were not sent{cure}")

@@ -1,0 +1,118 @@
+"""The plan: the most that a command can request and cost, and the gains that a look would find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.figures.wording import money
+from pytest_upskill.project.messages import counted
+from pytest_upskill.teacher.cases import (
+    BATCH,
+    question_rounds,
+    screening_trials,
+    teacher_trials,
+)
+from pytest_upskill.teacher.confirmation import look_trials, upcoming_look
+from pytest_upskill.teacher.draft import DRAFTS, is_author_asked
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.holdout import SPREADS, Look, alpha_of_look, power
+from pytest_upskill.teacher.search import bare_trials, train_trials
+from pytest_upskill.teacher.versions import Task
+from pytest_upskill.trials.trial import Trial, runs_of
+
+_LONGEST_QUESTION = 1000
+"""Characters of a case's question that are reckoned with."""
+
+_INSTRUCTIONS, _LONGEST_EXAMPLES = 10_000, 30_000
+"""Upper bounds, in bytes, of what else a question to the teacher holds beside skill and sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Trials with one purpose, and how often they may run."""
+
+    purpose: str
+    trials: Sequence[Trial]
+    times: int = 1
+
+
+def plan_lines(engine: Engine, task: Task) -> Iterator[str]:
+    """Yield the most answers for each purpose, their maximum cost, and what a look would detect."""
+    if task.train or task.holdout:
+        yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
+    look = upcoming_look(engine, task, task.text) if task.settings.steps else None
+    answers, recorded, costs, likely = 0, 0, list[float | None](), 0.0
+    for part in _parts(engine, task, look):
+        estimate = engine.estimate(part.trials)
+        if not (runs := estimate.runs * part.times):
+            continue
+        answers += runs
+        recorded += estimate.recorded
+        for model in estimate.models:
+            costs.append(None if model.max_usd is None else model.max_usd * part.times)
+            likely += (model.likely.usd or 0.0) * part.times
+        yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
+    known = [cost for cost in costs if cost is not None]
+    total = money(sum(known) if known or not costs else None, at_most=True)
+    unknown = ", and models of unknown price" if known and None in costs else ""
+    of_recorded = f", {recorded} of them recorded" if recorded else ""
+    expected = f", likely below {money(likely)}" if likely else ""
+    yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}{expected}"
+    if look and not task.proposes:
+        yield from _power_lines(engine, task, look.look)
+
+
+def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[_Part]:
+    """Yield the most requests by their purposes, in the order of the command's steps."""
+    settings, teacher = task.settings, engine.teacher.label
+    known = len(task.skill.cases) + settings.count + settings.queries
+    sources = sum(len(source.text) for source in task.sources)
+
+    def asked(size: int) -> list[Trial]:
+        prompt = " " * (_INSTRUCTIONS + sources + size)
+        return engine.with_retry(engine.question(task.skill, "question", prompt))
+
+    if task.is_new:
+        if is_author_asked(engine, settings):
+            yield _Part(f"questions of {teacher} to you", asked(0))
+        yield _Part(f"drafts of {teacher}", asked(0), DRAFTS)
+    if not engine.students:
+        return
+    if task.proposes or not settings.steps:
+        rounds = question_rounds(task, "proposals")
+        case = Case(id="case", input="x" * _LONGEST_QUESTION, checks=())
+        question = asked(known * _LONGEST_QUESTION)
+        yield _Part(f"proposals of {teacher}", question, rounds)
+        yield _Part(f"queries of {teacher}", question, question_rounds(task, "queries"))
+        own = teacher_trials(engine, task, [case])
+        yield _Part("its own answers to them, given the sources", own, rounds * BATCH)
+        screening = screening_trials(engine, task, [case])
+        yield _Part("screening without the skill (not counted)", screening, rounds * BATCH)
+        more = [replace(case, id=f"case-{number}") for number in range(rounds * BATCH)]
+        task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
+    if look:
+        bare = bare_trials(engine, task)
+        yield _Part("each question once without the skill, for the page", bare)
+        question = asked(len(task.longest) + _LONGEST_EXAMPLES)
+        yield _Part(f"versions of {teacher}", question, settings.steps)
+        yield _Part("the skill as it is, on train cases", train_trials(engine, task, task.text))
+        new = train_trials(engine, task, task.longest)
+        yield _Part("new versions on train cases", new, settings.steps)
+        both = look_trials(engine, task, task.longest, look.draw)
+        yield _Part("both versions on held-out cases", both)
+
+
+def _power_lines(engine: Engine, task: Task, look: int) -> Iterator[str]:
+    """Yield the chance to detect a gain, for each spread of the cases' pass rates."""
+    students, cases, settings = engine.students, len(task.holdout), task.settings
+    runs = min(runs_of(each, settings.runs, chooses=settings.description) for each in students)
+    yield f"look {look} at this hold-out, level {alpha_of_look(look):.2g}; true gains are found"
+    for name, spread in SPREADS.items():
+        chances = (
+            power(gain, cases=cases, runs=runs, look=look, students=len(students), spread=spread)
+            for gain in (0.1, 0.2, 0.3)
+        )
+        shown = ", ".join(f"+{10 * n} in {chance:.0%}" for n, chance in enumerate(chances, 1))
+        yield f"  {shown} of looks, where most cases {name}"
