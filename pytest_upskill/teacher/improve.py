@@ -29,7 +29,6 @@ from pytest_upskill.teacher.confirmation import (
     log_confirmation,
 )
 from pytest_upskill.teacher.consent import Say
-from pytest_upskill.teacher.draft import request_draft
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.files import (
     Change,
@@ -49,7 +48,7 @@ from pytest_upskill.teacher.holdout import (
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
 from pytest_upskill.teacher.plan import plan_lines
-from pytest_upskill.teacher.search import Candidate, bare_trials, search
+from pytest_upskill.teacher.search import Candidate, bare_trials, request_draft, search
 from pytest_upskill.teacher.versions import Settings, Task
 
 

@@ -15,10 +15,9 @@ from pytest_upskill.teacher.cases import (
     teacher_trials,
 )
 from pytest_upskill.teacher.confirmation import look_trials, upcoming_look
-from pytest_upskill.teacher.draft import DRAFTS, is_author_asked
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.holdout import SPREADS, Look, alpha_of_look, power
-from pytest_upskill.teacher.search import bare_trials, train_trials
+from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
 from pytest_upskill.teacher.versions import Task
 from pytest_upskill.trials.trial import Trial, runs_of
 

@@ -45,7 +45,7 @@ from pathlib import Path
 from pytest_upskill.cases.skill_meta.json_schema import write_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.teacher.proposals import KEYS
+from pytest_upskill.teacher.cases import KEYS
 
 def read(key):
     return read_cases(json.dumps({"cases": [{"input": "Hi", "expected": {key: 2}}]}))

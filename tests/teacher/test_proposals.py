@@ -13,8 +13,8 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.grading.grade import text_checks_of
+from pytest_upskill.teacher.cases import KEYS, Proposal, validate
 from pytest_upskill.teacher.engine import Engine, Refused, read_list, validate_as
-from pytest_upskill.teacher.proposals import KEYS, Proposal, validate
 from pytest_upskill.teacher.sources import marked, marked_sources, prompt, source_of
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
