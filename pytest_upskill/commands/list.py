@@ -1,4 +1,4 @@
-"""``pytest-upskill list``: the skills below a folder, with their cases and latest verdicts."""
+"""``pytest-upskill list``: the skills below a folder, with their cases, and what these need."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import argparse
 import shlex
 import shutil
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from pytest_upskill import STATE
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.cases.skill_text import read_skill_text
-from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
@@ -25,7 +22,6 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.project.files import RUNS, project_folder
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.report.history.runs import Series, read_history
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 _LEAST_WIDTH = 40
@@ -55,9 +51,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
     width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
-    history = _read_usual_history()
     for folder in folders:
-        name, description, lines = _describe(folder, history)
+        name, description, lines = _describe(folder)
         where = folder.relative_to(top).as_posix()
         yield f"  {name}" if where in {name, "."} else f"  {name} ({where})"
         if description:
@@ -70,40 +65,17 @@ def _list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
-def _read_usual_history() -> Sequence[Series]:
-    """Return the history in the usual folder; nothing if there is none."""
-    folder = project_folder(Path.cwd()) / STATE / RUNS
-    return read_history(folder).series if folder.is_dir() else ()
-
-
-def _describe(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[str]]:
-    """Return the name of a skill, its description, and lines about its cases and verdicts."""
+def _describe(folder: Path) -> tuple[str, str, list[str]]:
+    """Return the name of a skill, its description, and lines about its cases."""
     try:
         skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
         return folder.name, "", str(error).splitlines()
     with_cases, problems = own_cases(folder)
-    text = read_text(folder / "SKILL.md")
-    description = read_skill_text(text, folder=folder.name).description
     lines = [*chain.from_iterable(map(_case_lines, with_cases)), *problems]
-    if not with_cases and not problems:
-        lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
-    lines += _latest_verdicts({skill.case_file.resolve() for skill in with_cases}, history)
-    return skill.name, safe_line(description), lines
-
-
-def _latest_verdicts(case_files: Collection[Path], history: Sequence[Series]) -> Iterator[str]:
-    """Yield the verdicts of the latest runs of a skill's case files."""
-    project = project_folder(Path.cwd())
-    for series in history:
-        last = series.last
-        if (project / last.cell.path).resolve() in case_files:
-            found = (
-                f"recall {last.columns['recall [95 %]']}"
-                if last.chooses
-                else (f"{last.verdict}, lift {last.columns['lift [95 %]']}")
-            )
-            yield f"{series.model}: {found} on {last.date:%Y-%m-%d}"
+    if not lines:
+        lines = [f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first"]
+    return skill.name, safe_line(skill.description), lines
 
 
 def _case_lines(skill: Skill) -> Iterator[str]:

@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "search for a better version of a skill, and prove that it is better",
     ),
     "runs": ("runs:add", "show the lift of each skill on each model, run after run"),
-    "list": ("list:add", "list skills, with their cases and latest verdicts"),
+    "list": ("list:add", "list skills, with their cases and what these need"),
     "judge": ("judge:add", "draw answers, label them, and check a judge against the labels"),
     "report": ("report:add", "merge JSON reports of several runs and decide their gates"),
 }

@@ -20,7 +20,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
-from pytest_upskill.project.messages import listed
+from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept
 from pytest_upskill.teacher.confirmation import (
@@ -226,8 +226,8 @@ def _case_file_changes(task: Task, kept: Kept, say: Say) -> Iterator[Change]:
     new = with_train_marks(new, [case.id for case in task.train])
     if new != old:
         say(
-            f"{CASE_FILE}: {len(kept.entries)} new cases; {len(task.train)} train cases have "
-            '"train": true and leave the lift'
+            f"{CASE_FILE}: {counted(len(kept.entries), 'new case')}; {len(task.train)} train cases "
+            'get "train": true, as they chose the version, and leave the lift'
         )
         yield Change(file=file, old=old, new=new)
 

@@ -33,7 +33,6 @@ NO_EVAL = "--no-eval: nothing was measured"
 
 _RESUME_HINT = "everything so far is recorded: the same command continues from here"
 
-_PAGE = "page.html"
 _MOST_NAMED = 5
 _MOST_STUDENTS = 3
 
@@ -86,8 +85,13 @@ class CommandOutcome:
         return self.reason in {DRY_RUN, NO_EVAL}
 
 
-_VERSIONS = ("without", "old", "draft", "new")
-"""The versions of a skill, the first of which is none."""
+_VERSIONS = {
+    "without": "without the skill",
+    "old": "with the old version",
+    "draft": "with the first draft",
+    "new": "with the new version",
+}
+"""The versions of a skill, the first of which is none, and what they are called on the page."""
 
 
 @dataclass(kw_only=True)
@@ -194,14 +198,13 @@ class Work:
 
     def record(self) -> CommandOutcome:
         """Print the last lines; unless in a dry run, write ``decision.json`` and the page."""
-        if self.engine.dry_run:
-            self.engine.say(*_last_lines(self))
-            return self.outcome
-        self._write()
-        page = self.drafts.write(_PAGE, _page(self))
-        if self.cases:
-            self.drafts.write_once(COMMENTS, _comments_form(self))
-        self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
+        lines = [*_last_lines(self)]
+        if not self.engine.dry_run:
+            self._write()
+            lines.append(f"page: {display_path(self.drafts.write('page.html', _page(self)))}")
+            if self.cases:
+                self.drafts.write_once(COMMENTS, _comments_form(self))
+        self.engine.say(*lines)
         return self.outcome
 
     def _write(self) -> None:
@@ -248,7 +251,7 @@ def _cost(outcome: CommandOutcome) -> str:
 def _next_step(outcome: CommandOutcome) -> str:
     """Return what to do after a decision."""
     if outcome.applied:
-        return "review it with 'git diff', then commit it with .upskill/looks"
+        return "review it with 'git diff', then commit it with .upskill/looks, which count looks"
     if outcome.decision == "accepted":
         return "the same command with --apply writes it, without new answers"
     if outcome.look is not None and outcome.command == "generate":
@@ -286,6 +289,9 @@ def _page(work: Work) -> str:
     return template.render(
         outcome=work.outcome,
         review=work,
+        names={
+            version: _VERSIONS[version] for version in dict.fromkeys(v for _, v in work.results)
+        },
         cost=_cost(work.outcome),
         last_lines=[*_last_lines(work)],
         new_code=new_code(work.new, work.old),

@@ -1,4 +1,4 @@
-"""``pytest-upskill list``: skills with their cases and latest verdicts."""
+"""``pytest-upskill list``: skills with their cases, and what these need."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.commands.main import main
-from tests.conftest import Run, WriteSkill
+from tests.conftest import WriteSkill
 
 
 @pytest.fixture(autouse=True)
-def _skills(write_skill: WriteSkill, run_once: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def _skills(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_skill()
     monkeypatch.chdir(folder.parents[1])
-    run_once("--upskill-models=offline", "--upskill-log-runs", "skills")
     Path("skills/broken").mkdir()
     Path("skills/broken/SKILL.md").write_text("nothing", "utf-8")
     text = f"---\nname: long\ndescription: {'word ' * 40}\n---\n# Long\n"
@@ -22,11 +21,9 @@ def _skills(write_skill: WriteSkill, run_once: Run, monkeypatch: pytest.MonkeyPa
     Path("skills/deep/long/SKILL.md").write_text(text, "utf-8")
 
 
-def test_every_skill_is_listed_with_its_cases_and_latest_verdict(
+def test_every_skill_is_listed_with_its_cases(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    capsys.readouterr()
-
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     pytest.LineMatcher(lines).fnmatch_lines(
@@ -35,7 +32,6 @@ def test_every_skill_is_listed_with_its_cases_and_latest_verdict(
             "  billing",
             "    Facts about billing for a test. Use when a test asks.",
             "    1 case in skill_meta.json: 1 by code",
-            "    offline: too few runs, lift +100 *,+100] on *",
             "  broken",
             "    *SKILL.md:1:1: no frontmatter: *",
             "  long (deep/long)",
@@ -55,7 +51,6 @@ def test_what_the_cases_of_each_skill_need_is_listed(
         {"id": "file", "input": "Write it.", "expected": {"file_exists": "a.txt"}},
         name="shipping",
     )
-    capsys.readouterr()
 
     assert main(["list", "-d", "skills/shipping"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -70,8 +65,6 @@ def test_what_the_cases_of_each_skill_need_is_listed(
 
 
 def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-
     assert main(["list", "-v", "skills/billing"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["skills/billing", "  billing"]

@@ -17,6 +17,7 @@ from pytest_upskill.figures.figure import Scalar, columns_of, figures
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import Revision
+from pytest_upskill.project.messages import listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.stats import CaseCounts, regression_test, significant
@@ -24,7 +25,6 @@ from pytest_upskill.stats import CaseCounts, regression_test, significant
 _WORSE = 0.05
 """Significance at which a run counts as worse than the one before."""
 
-_NAMED = 3
 _DIGITS = 4
 
 Kind = Literal["lift", "choice"]
@@ -270,7 +270,7 @@ def difference(old: Point, new: Point) -> str | None:
         "with another prompt": [case for case in both if now[case][:4] != before[case][:4]],
         "with other checks": [case for case in both if now[case][4:] != before[case][4:]],
     }
-    parts = [f"cases {how}: {_named(cases)}" for how, cases in changes.items() if cases]
+    parts = [f"cases {how}: {listed(cases)}" for how, cases in changes.items() if cases]
     was, corrected = (each.number("lift.corrected") is not None for each in (old, new))
     if was is not corrected:
         parts.append("lift corrected by labels" if corrected else "lift no longer corrected")
@@ -280,11 +280,6 @@ def difference(old: Point, new: Point) -> str | None:
         then, served = (", ".join(each.served) or "unknown" for each in (old, new))
         parts.append(f"served model changed: {then} to {served}")
     return "; ".join(parts) or None
-
-
-def _named(cases: Sequence[str]) -> str:
-    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
-    return ", ".join(cases[:_NAMED]) + more
 
 
 def _series(points: Iterable[Point]) -> Iterator[Series]:
