@@ -198,13 +198,14 @@ class Work:
 
     def record(self) -> CommandOutcome:
         """Print the last lines; unless in a dry run, write ``decision.json`` and the page."""
-        lines = [*_last_lines(self)]
-        if not self.engine.dry_run:
-            self._write()
-            lines.append(f"page: {display_path(self.drafts.write('page.html', _page(self)))}")
-            if self.cases:
-                self.drafts.write_once(COMMENTS, _comments_form(self))
-        self.engine.say(*lines)
+        if self.engine.dry_run:
+            self.engine.say(*_last_lines(self))
+            return self.outcome
+        self._write()
+        page = self.drafts.write("page.html", _page(self))
+        if self.cases:
+            self.drafts.write_once(COMMENTS, _comments_form(self))
+        self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
         return self.outcome
 
     def _write(self) -> None:

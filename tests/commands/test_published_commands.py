@@ -68,7 +68,7 @@ EVALUATIONS = {
     "eval ./skills/my-skill/ --no-baseline": ("haiku",),
     "eval ./skills/my-skill/ -m haiku --runs 5": ("haiku",),
     "eval ./skills/my-skill/ --no-log-runs": ("haiku",),
-    "eval ./skills/my-skill/ --model generic.llama3.2:latest": ("generic.llama3.2:latest",),
+    "eval ./skills/my-skill/ --model generic.llama3.2:latest": ("generic.llama3.2-latest",),
     "eval ./skills/my-skill/ --model generic.my-model": ("generic.my-model",),
     f'eval ./skills/my-skill/ --model "{GLM}" --base-url {LOCAL}': (GLM,),
     f"eval ./skills/my-skill/ --model my-model --base-url {LOCAL}": ("my-model",),

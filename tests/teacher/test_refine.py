@@ -26,6 +26,8 @@ from tests.teaching import (
     question,
 )
 
+VERSIONS = ["without the skill", "with the old version", "with the new version"]
+
 STUDENTS = {"s": "student", "o": "other"}
 """Names of models by their labels."""
 
@@ -107,7 +109,26 @@ def test_the_page_shows_each_answer_without_the_skill_and_with_both_versions(dep
     page = next((depot.folder / ".upskill" / "drafts").glob("*/page.html")).read_text("utf-8")
     for bay in BAYS:
         (shown,) = re.findall(rf"<b><bdi>bay-{bay}</bdi>.*?</details>", page, re.DOTALL)
-        assert re.findall(r"<h4>(\w+),", shown) == ["without", "old", "new"]
+        assert re.findall(r"<h4>([^,]+),", shown) == VERSIONS
+    assert f'\n<ins class="good">+{line(0)[:-1]}</ins>\n' in page
+
+
+def test_what_hinges_on_answers_that_were_cut_is_not_accepted(depot: Depot) -> None:
+    depot.teach = lambda _, __: FIX
+    answer = depot.loopback.answer
+
+    def cut_misses(received: Received) -> Reply | str:
+        text = answer(received)
+        return Reply(text=str(text), stop="max_tokens") if "do not know" in str(text) else text
+
+    depot.loopback.answer = cut_misses
+
+    assert depot.refine("--apply", "--steps=1") == 1
+
+    reason = depot.decision()["reason"]
+    assert reason.startswith("better only if no cut answer of the old version would have passed: p")
+    assert reason.endswith(" cut at the output limit: --param max_tokens=N raises it")
+    assert depot.text == SKILL
 
 
 def test_the_end_in_a_terminal_is_at_most_ten_lines(
