@@ -70,7 +70,7 @@ EVALUATIONS = {
     "eval ./skills/my-skill/ --no-log-runs": ("haiku",),
     "eval ./skills/my-skill/ --model generic.llama3.2:latest": ("generic.llama3.2-latest",),
     "eval ./skills/my-skill/ --model generic.my-model": ("generic.my-model",),
-    f'eval ./skills/my-skill/ --model "{GLM}" --base-url {LOCAL}': (GLM,),
+    f'eval ./skills/my-skill/ --model "{GLM}" --base-url {LOCAL}': ("GLM-4.7-Flash-GGUF-Q4_0",),
     f"eval ./skills/my-skill/ --model my-model --base-url {LOCAL}": ("my-model",),
     "eval ./skills/my-skill/ --model haiku --model sonnet": ("haiku", "sonnet"),
     "eval ./skills/kernel-builder-cuda-kernels/ --model haiku --m kimi --runs 5": ("haiku", "kimi"),
