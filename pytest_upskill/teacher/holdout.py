@@ -22,6 +22,7 @@ from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.stats import CaseCounts, holm, look_alpha, regression_test
 from pytest_upskill.stats.exact_test import mid_p_tails, significant
 from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.trials.needs import why_skipped
 from pytest_upskill.trials.trial import user_message
 
 SHARE = 0.4
@@ -53,19 +54,14 @@ def eligible_cases(
 def _unusable_reasons(engine: Engine, case: Case, description: bool) -> Iterator[str]:
     students = engine.students
     yield from filter(None, (case.why_not_for([student.label]) for student in students))
-    if description:
-        if case.trigger is None:
-            yield "does not say which skill should be chosen: add should_trigger"
-        return
-    if case.skip:
-        yield case.skip
-    if case.agent_key:
-        yield f"'{case.agent_key}' needs an agent"
-    if not case.is_answered:
+    if description and case.trigger is None:
+        yield "does not say which skill should be chosen"
+    if not description and not case.is_answered:
         yield "is about triggers, and has no answer"
-    if len(case.judge_checks) == len(case.checks):
-        yield "has no check by code"
-    if sandboxed := sandboxed_of(case):
+    # Without the cure, which would help only a test run.
+    skipped = why_skipped(case, chooses=description, has_judge=False, is_agent=False) or ""
+    yield from filter(None, [skipped.partition(":")[0]])
+    if not description and (sandboxed := sandboxed_of(case)):
         compilers = engine.workplace.resources.compilers()
         yield from filter(None, map(compilers.missing, sandboxed))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pytest_upskill import CASE_FILE
@@ -71,17 +72,7 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
             save_copy(skill.folder, folder, [], engine.say)
             return work.note(decision="not shown", reason=NO_EVAL, applied=True)
         task = _start(skill, replace(settings, sources=sources), is_new=True)
-        if not (confirmed := _prove(work, task)[1]):
-            return None
-        engine.say(*listed_code(work.new))
-        content = with_train_marks(with_cases(None, work.kept.entries), work.outcome.train)
-        changes = [
-            Change(file=skill.folder / CASE_FILE, old=None, new=content),
-            Change(file=skill.folder / "SKILL.md", old=None, new=work.new.encode()),
-        ]
-        save_copy(skill.folder, folder, changes, engine.say)
-        log_confirmation(engine, confirmed, folder, "generate")
-        return work.note(applied=True)
+        return _improve(work, task, b"", folder)
 
     return work.run(plan_lines(engine, longest), run)
 
@@ -114,10 +105,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
         check_clean(file)
 
     def run() -> None:
-        proved, confirmed = _prove(work, task)
-        if confirmed and _offer(work, proved, content):
-            log_confirmation(engine, confirmed, settings.output or skill.folder, "refine")
-            work.note(applied=True)
+        _improve(work, task, content, settings.output)
 
     return work.run(plan_lines(engine, task), run)
 
@@ -200,16 +188,33 @@ def _why_not_proved(current: Candidate, best: Candidate) -> str:
     return ""
 
 
-def _offer(work: Work, task: Task, content: bytes) -> bool:
+def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> None:
+    """Prove a version of a skill, and write it if the user agrees.
+
+    Args:
+        work: The command.
+        task: What to improve.
+        content: Its ``SKILL.md`` as it is.
+        output: The folder of a changed copy; None to change the skill itself.
+    """
+    task, confirmed = _prove(work, task)
+    if confirmed and _offer(work, task, content, output):
+        folder = output or task.skill.folder
+        log_confirmation(work.engine, confirmed, folder, work.outcome.command)
+        work.note(applied=True)
+
+
+def _offer(work: Work, task: Task, content: bytes, output: Path | None) -> bool:
     """Show the change of a ``SKILL.md``, and return whether the user agreed and it was written."""
     engine, old, new = work.engine, work.old, work.new
-    engine.say(*marked_diff(old, new, (*task.train, *task.holdout), name="SKILL.md"))
+    if old:
+        engine.say(*marked_diff(old, new, (*task.train, *task.holdout), name="SKILL.md"))
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
     changes = [*_case_file_changes(task, work.kept, engine.say)]
     file = task.skill.folder / "SKILL.md"
     changes.append(Change(file=file, old=content, new=encoded_like(content, new)))
-    if (output := task.settings.output) is None:
+    if output is None:
         return engine.consent.apply_changes("Write this to", changes, engine.say)
     save_copy(task.skill.folder, output, changes, engine.say)
     return True

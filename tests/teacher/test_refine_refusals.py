@@ -36,10 +36,10 @@ def test_cases_that_code_cannot_decide_for_all_students_are_left_out(
     assert depot.refine("--dry-run") == 0
 
     said = capsys.readouterr().err
-    assert "left out: prose: has no check by code\n" in said
+    assert "left out: prose: has only statements for a judge\n" in said
     assert "left out: elsewhere: " in said
     assert "left out: query: is about triggers, and has no answer\n" in said
-    assert "left out: files: 'file_exists' needs an agent\n" in said
+    assert "left out: files: has files or needs commands ('file_exists')\n" in said
     assert "codes: 11 train cases, 13 held out\n" in said
 
 
