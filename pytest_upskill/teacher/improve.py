@@ -70,7 +70,8 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
         if not engine.students:  # --no-eval
             engine.say(*listed_code(skill.text))
             save_copy(skill.folder, folder, [], engine.say)
-            return work.note(decision="not shown", reason=NO_EVAL, applied=True)
+            step = f"'pytest-upskill cases {folder}' proposes cases, which can measure it"
+            return work.note(decision="not shown", reason=NO_EVAL, applied=True, next_step=step)
         task = _start(skill, replace(settings, sources=sources), is_new=True)
         return _improve(work, task, b"", folder)
 
@@ -201,7 +202,11 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     if confirmed and _offer(work, task, content, output):
         folder = output or task.skill.folder
         log_confirmation(work.engine, confirmed, folder, work.outcome.command)
-        work.note(applied=True)
+        review = (
+            f"read {display_path(folder.absolute())}" if output else "review it with 'git diff'"
+        )
+        step = f"{review}, then commit it with .upskill/looks, which count the looks"
+        work.note(applied=True, next_step=step)
 
 
 def _offer(work: Work, task: Task, content: bytes, output: Path | None) -> bool:

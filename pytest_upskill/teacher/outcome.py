@@ -252,7 +252,7 @@ def _cost(outcome: CommandOutcome) -> str:
 def _next_step(outcome: CommandOutcome) -> str:
     """Return what to do after a decision."""
     if outcome.applied:
-        return "review it with 'git diff', then commit it with .upskill/looks, which count looks"
+        return "review it with 'git diff', then commit it"
     if outcome.decision == "accepted":
         return "the same command with --apply writes it, without new answers"
     if outcome.look is not None and outcome.command == "generate":
