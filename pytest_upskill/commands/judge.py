@@ -163,13 +163,10 @@ def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
 
 def _label(options: argparse.Namespace) -> int:
     """Have a person label the answers of every labels file; return the exit code."""
-    paths = list(_label_files(options.paths))
-    if not paths:
+    if not (files := _labels_files(options.paths)):
         raise CommandError(f"no {LABELS_FILE} here: draw answers with pytest-upskill judge draw")
     with key_presses() as next_key:
-        for path in paths:
-            file = _read_labels_file(path)
-            assert file is not None
+        for path, file in files.items():
             if not label_answers(file, path, next_key):
                 break
     return PASSED
@@ -177,35 +174,34 @@ def _label(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     """Compare the judge with every labels file; return the exit code."""
-    paths = list(_label_files(options.paths))
-    if not paths:
+    if not (files := _labels_files(options.paths)):
         # Not an error: a workflow may check a judge before anybody has labelled an answer.
         say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
-    valid = [_check_labels_file(path) for path in paths]
-    return PASSED if all(valid) else FAILED
+    too_few = [_report_agreement(path, file) for path, file in files.items()]
+    return FAILED if any(too_few) else PASSED
 
 
-def _label_files(paths: Sequence[Path]) -> Iterator[Path]:
+def _labels_files(paths: Sequence[Path]) -> dict[Path, LabelsFile]:
+    """Read labels files, and those in folders."""
+    found: dict[Path, LabelsFile] = {}
     for path in paths:
-        if path.is_dir():
-            yield from sorted(path.rglob(LABELS_FILE))
-        elif path.name == LABELS_FILE and path.is_file():
-            yield path
-        else:
-            raise CommandError(f"{path}: neither a folder nor a {LABELS_FILE}")
+        for file in sorted(path.rglob(LABELS_FILE)) if path.is_dir() else [path]:
+            labels = _read_labels_file(file) if file.name == LABELS_FILE else None
+            if labels is None:
+                raise CommandError(f"{path}: neither a folder nor a {LABELS_FILE}")
+            found[file] = labels
+    return found
 
 
-def _check_labels_file(path: Path) -> bool:
-    """Print how the judge agrees with a labels file, and return whether its labels are enough."""
-    file = _read_labels_file(path)
-    assert file is not None
+def _report_agreement(path: Path, file: LabelsFile) -> list[str]:
+    """Print how the judge agrees with a labels file, and return which labels are too few."""
     say(
         f"{path}: {counted(len(file.answers), 'answer')}, {file.labelled} labelled, "
         f"drawn {file.drawn} for {file.judge}"
     )
     too_few = [*_too_few_labels(file)]
     say(*(f"  {line}" for line in [*too_few, *_agreement_lines(file), *_disagreements(file)]))
-    return not too_few
+    return too_few
 
 
 def _agreement_lines(file: LabelsFile) -> Iterator[str]:
