@@ -192,7 +192,8 @@ class Drafts:
     def __init__(self, parent: Path, name: str, *identity: str) -> None:
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
         # The name comes from a SKILL.md, and must not lead out of the parent folder.
-        self.folder = parent / f"{_safe_name(name) or 'generated'}-{digest}"
+        safe = _UNSAFE.sub("-", name)[:_LONGEST_NAME]
+        self.folder = parent / f"{safe or 'generated'}-{digest}"
         self._parent = parent
 
     def write(self, name: str, text: str) -> Path:
@@ -201,8 +202,9 @@ class Drafts:
         Raises:
             OSError: It cannot be written.
         """
-        self._make_parent()
-        file = self.folder / name
+        ignore, file = self._parent / ".gitignore", self.folder / name
+        if not ignore.exists():
+            write_file(ignore, _GITIGNORE)
         write_file(file, text.encode("utf-8", "replace"))
         return file
 
@@ -210,16 +212,10 @@ class Drafts:
         """Return the text of a file of the folder, "" if there is none."""
         return _text_of(self.folder / name)
 
-    def write_once(self, name: str, text: str) -> None:
-        """Write a file of the folder unless it exists: a person may have written into it."""
-        if not (self.folder / name).exists():
-            self.write(name, text)
-
     def comments(self, skill: str) -> str:
         """Return what an author has written about the versions of a skill, "" if nothing."""
         written = []
-        for file in sorted(self._parent.glob(f"*/{COMMENTS}")):
-            text = _text_of(file)
+        for text in map(_text_of, sorted(self._parent.glob(f"*/{COMMENTS}"))):
             if not text.startswith(f"# Comments on {skill}\n"):
                 continue
             for heading, *lines in (part.split("\n") for part in _HEADING.split(text)[1:]):
@@ -227,19 +223,6 @@ class Drafts:
                 written += [f"{heading}\n{comment}"] if comment else []
         return "\n\n".join(written)
 
-    def _make_parent(self) -> None:
-        ignore = self._parent / ".gitignore"
-        if not ignore.exists():
-            write_file(ignore, _GITIGNORE)
-
-
-def _safe_name(name: str) -> str:
-    return _UNSAFE.sub("-", name)[:_LONGEST_NAME]
-
 
 def _text_of(file: Path) -> str:
-    """Return the text of a file, "" if there is none."""
-    try:
-        return read_file(file, MAX_TEXT_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return (read_content(file) or b"").decode("utf-8", "replace")

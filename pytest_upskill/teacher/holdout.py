@@ -90,12 +90,6 @@ def split_cases(cases: Iterable[Case]) -> tuple[list[Case], list[Case]]:
     return parts
 
 
-def missing_cases(held_out: int) -> int:
-    """Estimate how many more cases would fill the hold-out, as each has a chance of ``SHARE``."""
-    lacking = max(0, MIN_HELD_OUT - held_out)
-    return -int(-lacking // SHARE)
-
-
 ALPHA = 0.05
 """Probability that a hold-out ever accepts a version that is no better, over all looks."""
 

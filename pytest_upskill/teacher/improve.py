@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,8 +44,8 @@ from pytest_upskill.teacher.files import (
 )
 from pytest_upskill.teacher.holdout import (
     MIN_HELD_OUT,
+    SHARE,
     eligible_cases,
-    missing_cases,
     split_cases,
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
@@ -254,9 +255,10 @@ def _too_few_reason(task: Task) -> str:
     """Return why the cases are too few to decide, "" if they are enough."""
     train, holdout = len(task.train), len(task.holdout)
     if holdout < MIN_HELD_OUT:
+        more = math.ceil((MIN_HELD_OUT - holdout) / SHARE)
         return (
             f"only {holdout} of {train + holdout} cases are held out, and a decision needs "
-            f"{MIN_HELD_OUT}: add about {missing_cases(holdout)} more, or let "
+            f"{MIN_HELD_OUT}: add about {more} more, or let "
             "'pytest-upskill cases' propose some"
         )
     return "" if train else "no train case: add cases, or let 'pytest-upskill cases' propose some"

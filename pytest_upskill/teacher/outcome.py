@@ -203,8 +203,8 @@ class Work:
             return self.outcome
         self._write()
         page = self.drafts.write("page.html", _page(self))
-        if self.cases:
-            self.drafts.write_once(COMMENTS, _comments_form(self))
+        if self.cases and not self.drafts.read(COMMENTS):
+            self.drafts.write(COMMENTS, _comments_form(self))
         self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
         return self.outcome
 
