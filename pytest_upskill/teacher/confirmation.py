@@ -28,7 +28,6 @@ from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.holdout import (
     STRIDE,
-    Acceptance,
     Comparison,
     Ledger,
     Look,
@@ -59,86 +58,67 @@ _FEASIBLE_RUNS = 50
 class Confirmation:
     """The result of a look."""
 
-    look: int
-    acceptance: Acceptance
-    counts: Mapping[str, Sequence[CaseCounts]]
-    """Counts per case by the label of the student; *with* is the new version."""
-    results: tuple[TrialResult, ...]
+    accepted: bool
+    """Whether the new version is better, and worth its length."""
+    results: Sequence[TrialResult]
     """Results of both versions, case by case."""
-    growth: int
-    """Tokens by which the new version is longer."""
-    hinges_on_cut: bool = False
-    """Whether it is better only if the old version's cut answers would all have failed."""
+    fields: Mapping[str, Any]
+    """The decision and its figures, as fields of a command's outcome."""
 
-    @property
-    def evidence(self) -> str:
-        """The figures of the decision, in words."""
-        acceptance = self.acceptance
-        text = f"{p_text(acceptance.p)}, level {acceptance.alpha:.2g} at look {self.look}"
-        if self.growth:
-            text += f"; {self.growth:+,} tokens for {100 * self.best_lift:+.0f} points"
-        if not self.cut_failures:
-            return text
-        cut = counted(self.cut_failures, "answer")
-        return f"{text}; {cut} cut at the output limit: --param max_tokens=N raises it"
 
-    @property
-    def best_lift(self) -> float:
-        """The largest lift of a student."""
-        return max(lift(cases) or 0.0 for cases in self.counts.values())
+def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Confirmation:
+    """Decide about a new version.
 
-    @property
-    def is_too_long(self) -> bool:
-        """Whether the new version grows by more than it gains."""
-        return self.growth > TOKENS_PER_POINT * max(0.0, 100 * self.best_lift)
+    Args:
+        results: Results of both versions, case by case.
+        look: The number of the look.
+        growth: Tokens by which the new version is longer.
+    """
+    counts = _counts_by_student(results)
+    acceptance = decide_acceptance(counts, look=look)
+    if is_better := acceptance.accepted:
+        # It must stand as well if the old version's cut answers would have passed.
+        against = _counts_by_student(results, old_cut_pass=True)
+        acceptance = replace(decide_acceptance(against, look=look), worse=())
+    gain = 100 * max(lift(cases) or 0.0 for cases in counts.values())
+    evidence = f"{p_text(acceptance.p)}, level {acceptance.alpha:.2g} at look {look}"
+    if growth:
+        evidence += f"; {growth:+,} tokens for {gain:+.0f} points"
+    if cut := sum(trial.cut_failures for trial in results):
+        cut_answers = counted(cut, "answer")
+        evidence += f"; {cut_answers} cut at the output limit: --param max_tokens=N raises it"
+    is_short = growth <= TOKENS_PER_POINT * max(0.0, gain)
+    if acceptance.worse:
+        finding = f"worse for {', '.join(acceptance.worse)}"
+    elif is_better and not acceptance.accepted:
+        finding = "better only if no cut answer of the old version would have passed"
+    elif not acceptance.accepted:
+        finding = "no better beyond chance on held-out cases"
+        evidence += _advice(counts, acceptance.alpha) if gain > 0 and not cut else ""
+    elif not is_short:
+        finding = f"better, but too long for it, as {TOKENS_PER_POINT} a point may be"
+    else:
+        finding = "better on held-out cases"
+    accepted = acceptance.accepted and is_short
+    fields = {
+        "decision": "accepted" if accepted else "not shown",
+        "reason": f"{finding}: {evidence}",
+        "look": look,
+        "p": acceptance.p,
+        "alpha": acceptance.alpha,
+        "growth": growth,
+        "figures": {student: figures_of(cases) for student, cases in counts.items()},
+    }
+    return Confirmation(accepted=accepted, results=results, fields=fields)
 
-    @property
-    def accepted(self) -> bool:
-        """Whether the new version is better, and worth its length."""
-        return self.acceptance.accepted and not self.is_too_long
 
-    @property
-    def cut_failures(self) -> int:
-        """Number of runs that failed with an answer cut at the output limit."""
-        return sum(trial.cut_failures for trial in self.results)
-
-    @property
-    def reason(self) -> str:
-        """Why the new version is accepted or not, in one sentence."""
-        acceptance, figures = self.acceptance, self.evidence
-        if self.accepted:
-            return f"better on held-out cases: {figures}"
-        if acceptance.worse:
-            return f"worse for {', '.join(acceptance.worse)}: {figures}"
-        if self.hinges_on_cut:
-            return f"better only if no cut answer of the old version would have passed: {figures}"
-        if acceptance.accepted:
-            return f"better, but too long for it, as {TOKENS_PER_POINT} a point may be: {figures}"
-        return f"not shown to be better: {figures}{self._advice()}"
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        """The decision and figures of this look, as fields of a command's outcome."""
-        return {
-            "decision": "accepted" if self.accepted else "not shown",
-            "reason": self.reason,
-            "look": self.look,
-            "p": self.acceptance.p,
-            "alpha": self.acceptance.alpha,
-            "growth": self.growth,
-            "figures": {student: figures_of(cases) for student, cases in self.counts.items()},
-        }
-
-    def _advice(self) -> str:
-        """Return what would probably show the observed gain, "" if there is none."""
-        if self.cut_failures or self.best_lift <= 0:
-            return ""
-        level = 2 * self.acceptance.alpha
-        found = (runs_needed(cases, level) for cases in self.counts.values() if lift(cases))
-        needed = min(filter(None, found), default=None)
-        if needed is None or needed > _FEASIBLE_RUNS:
-            return "; more cases could show a gain of this size"
-        return f"; about {needed} runs per case would show a gain of this size: add --runs {needed}"
+def _advice(counts: Mapping[str, Sequence[CaseCounts]], alpha: float) -> str:
+    """Return what would probably show the observed gain."""
+    found = (runs_needed(cases, 2 * alpha) for cases in counts.values() if lift(cases))
+    needed = min(filter(None, found), default=None)
+    if needed is None or needed > _FEASIBLE_RUNS:
+        return "; more cases could show a gain of this size"
+    return f"; about {needed} runs per case would show a gain of this size: add --runs {needed}"
 
 
 def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
@@ -211,30 +191,11 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
     finally:
         written = replace(look, answers=engine.estimate(trials).recorded)
         ledger.write(written)
-    counts = _counts_by_student(results)
-    acceptance = decide_acceptance(counts, look=look.look)
-    is_better = acceptance.accepted
-    if is_better:
-        # It must stand as well if the old version's cut answers would have passed.
-        against = _counts_by_student(results, old_cut_pass=True)
-        acceptance = replace(decide_acceptance(against, look=look.look), worse=())
-    confirmed = Confirmation(
-        look=look.look,
-        acceptance=acceptance,
-        counts=counts,
-        results=tuple(results),
-        growth=_growth(task, text),
-        hinges_on_cut=is_better and not acceptance.accepted,
-    )
-    ledger.write(
-        replace(
-            written,
-            decision="accepted" if confirmed.accepted else "not shown",
-            p=acceptance.p,
-            alpha=acceptance.alpha,
-        )
-    )
+    confirmed = _decide(results, look.look, _growth(task, text))
+    figures = {name: confirmed.fields[name] for name in ("decision", "p", "alpha")}
+    ledger.write(replace(written, **figures))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
+    counts = _counts_by_student(results)
     engine.say(*comparison_lines(counts, *names, blocks=engine.can_show_blocks))
     return confirmed
 
@@ -352,7 +313,7 @@ def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, comm
         date=datetime.now(UTC).replace(microsecond=0),
         versions={},
         models=models,
-        options={"command": command, "look": confirmed.look},
+        options={"command": command, "look": confirmed.fields["look"]},
         complete=True,
         revision=revision(project, [folder]),
     )
