@@ -64,7 +64,8 @@ class InFlight:
     def ages(self, kind: str) -> list[float]:
         """Return the seconds since the start of each activity of a kind that is in progress."""
         now = self._clock()
-        activities = tuple(self._activities.values())
+        # A copy is one operation; the values could change while they are read.
+        activities = self._activities.copy().values()
         return [now - began for each, began in activities if each == kind]
 
     def pauses(self) -> dict[tuple[str, str], float]:

@@ -33,8 +33,8 @@ from pytest_upskill.commands.command import (
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
 from pytest_upskill.grading.labels import STRATA, Drawing, draw
+from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted, safe, safe_line
-from pytest_upskill.project.project import project_folder
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 

@@ -20,7 +20,6 @@ from pytest_upskill.commands.command import (
     own_cases,
     say,
 )
-from pytest_upskill.project.files import RUNS, project_folder
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 

@@ -51,7 +51,7 @@ def plan_lines(engine: Engine, task: Task) -> Iterator[str]:
         recorded += estimate.recorded
         for model in estimate.models:
             costs.append(None if model.max_usd is None else model.max_usd * part.times)
-            likely += (model.likely.usd or 0.0) * part.times
+            likely += (model.likely_usd or 0.0) * part.times
         yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
     known = [cost for cost in costs if cost is not None]
     total = money(sum(known) if known or not costs else None, at_most=True)

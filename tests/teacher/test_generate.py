@@ -133,7 +133,7 @@ def test_a_skill_that_does_not_help_stays_a_draft(
     said = capsys.readouterr().err
     assert "next: the draft is beside the page" in said
     # Nothing is free because its price is unknown.
-    assert re.search(r"^cost n/a for \d+ new answers$", said, re.MULTILINE)
+    assert re.search(r"^cost: n/a for \d+ new answers$", said, re.MULTILINE)
     assert depot.decision()["cost_usd"] is None
     assert not (depot.folder / "skills" / "bay-codes").exists()
 
