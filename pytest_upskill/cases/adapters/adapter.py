@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,18 +66,22 @@ def spellings(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, to_camel(name), name.replace("_", "-"))))
 
 
+Keys = Mapping[str, "Reader | Keys"]
+"""Keys of an object in a case file, each with how its value is read, or with its own keys.
+
+Of ``a|b`` the first key that is given counts; of ``a b`` both count. Each has all spellings.
+"""
+
+
 class Shape:
-    """The keys of an object in a case file, in every spelling, each with how its value is read.
+    """How an object in a case file is read by its keys."""
 
-    Args:
-        keys: Maps keys to how they are read. Of ``a|b`` the first key that is given counts; of
-            ``a b`` both count. The value of a key may be an object with a shape itself.
-    """
-
-    def __init__(self, keys: Mapping[str, Reader | Shape]) -> None:
-        self.keys = keys
+    def __init__(self, keys: Keys) -> None:
         self._rows = [
-            ([spelling for name in same.split("|") for spelling in spellings(name)], reader)
+            (
+                [spelling for name in same.split("|") for spelling in spellings(name)],
+                reader if isinstance(reader, Reader) else Shape(reader),
+            )
             for names, reader in keys.items()
             for same in names.split()
         ]
@@ -113,7 +117,7 @@ def listed(value: Any, *path: str | int) -> list[Entry]:
     return [Entry((*path, index), item) for index, item in enumerate(items)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Adapter:
     """How the case files of one tool are read."""
 
@@ -128,8 +132,8 @@ class Adapter:
     """
     find: Callable[[Any], Sequence[Entry]]
     """Returns the cases in the value of a document; none if the document is not the tool's."""
-    shape: Shape
-    """The keys of a case."""
+    keys: Keys
+    """How a case is read."""
     every: bool = False
     """Whether a file is the tool's only if each case has a question and an expectation, and no
     other key that looks like one; else one such case is enough."""
@@ -142,6 +146,11 @@ class Adapter:
 
     It raises BadFile if one of them is broken.
     """
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How a case is read, by all spellings of its keys."""
+        return Shape(self.keys)
 
     def reads(self, suffix: str) -> bool:
         """Return whether the tool has files of a format, such as ``.json``."""

@@ -43,7 +43,7 @@ def checks_of(assertion: object) -> Sequence[AnyCheck]:
         return _checks_of_kind(assertion, kind)
     if typed := [key for key in assertion if _plain(key) in _MAKERS and assertion[key]]:
         return _of_all({**assertion, "type": key, "value": assertion[key]} for key in typed)
-    if text := _first_text(assertion, (*_PROSE_KEYS, "value", "name")):
+    if text := _first_text(assertion, (*_PROSE_KEYS.split("|"), "value", "name")):
         return stated([text])
     if any(assertion.values()):
         raise left_out("has no known key: add 'text'")
@@ -105,7 +105,7 @@ def _checks_of_kind(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyChec
         if not words.isdisjoint(features.split()):
             raise left_out(f"{kind}: {why}")
     judged = () if words.isdisjoint(_JUDGED) else ("value",)
-    if text := _first_text(assertion, (*_PROSE_KEYS, *judged)):
+    if text := _first_text(assertion, (*_PROSE_KEYS.split("|"), *judged)):
         return stated([text])
     raise left_out(f"{kind}: unknown type of assertion")
 
@@ -118,9 +118,11 @@ def _made(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyCheck]:
             raise left_out(f"{kind}: unknown type of assertion")
     bare = kind.removeprefix("not_")
     # The last one is tried last: beside another key, it may just describe the assertion.
-    given = [assertion[key] for key in (*_VALUE_KEYS, kind, bare, "text") if key in assertion]
+    given = [
+        assertion[key] for key in (*_VALUE_KEYS.split("|"), kind, bare, "text") if key in assertion
+    ]
     if not given and kind != "exit_success":
-        if text := _first_text(assertion, _PROSE_KEYS):
+        if text := _first_text(assertion, _PROSE_KEYS.split("|")):
             return stated([text])
         raise left_out(f"{kind}: no known key says what to look for")
     value = next(filter(None, given), None)
@@ -188,31 +190,12 @@ _SYNONYMS = {name: names.split()[0] for names in _TYPES for name in names.split(
 _FILE_EXISTS = frozenset({"file_exists", "file_produced", "file_created", "files_exist"})
 _IN_FILE: Mapping[str, str] = {"file_contains": "", "file_not_contains": "not_"}
 _VALUE_KEYS = (
-    "value",
-    "values",
-    "phrase",
-    "phrases",
-    "substring",
-    "substrings",
-    "string",
-    "strings",
-    "pattern",
-    "patterns",
-    "schema",
-    "expected",
+    "value|values|phrase|phrases|substring|substrings|string"
+    "|strings|pattern|patterns|schema|expected"
 )
 """Keys of the text to search for."""
 _PROSE_KEYS = (
-    "text",
-    "description",
-    "statement",
-    "assertion",
-    "expectation",
-    "criterion",
-    "behavior",
-    "rubric",
-    "pass_if",
-    "check",
+    "text|description|statement|assertion|expectation|criterion|behavior|rubric|pass_if|check"
 )
 _SLUG = re.compile(r"[\w.-]*", re.ASCII)
 _WORD = re.compile("[!-~]+")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from pytest_upskill.cases.skill import Trigger, plain_name
@@ -19,7 +18,7 @@ _WORDS = re.compile(
     r"(?:(?P<yes>true|yes|should|(?:true_)?positive|in_scope"
     r"|(?:skill_)?(?:trigger|activat|invok|load|us|fir|select|choos|tak|rout)"
     r"(?:e[ds]?|r?ed|s|ing|ion)?(?:_skill|_it)?)"
-    r"|false|negative|(?:true_|hard_)negative|false_positive|near_(?:neighbou?r|miss)|adjacent"
+    r"|no|false|negative|(?:true_|hard_)negative|false_positive|near_(?:neighbou?r|miss)|adjacent"
     r"|out_of_scope|anti|decoy|distractor|skip(?:ped)?|ignored?|reject(?:ed)?)"
 )
 """Words for the choice of this skill; those without ``yes`` mean another or none."""
@@ -61,28 +60,13 @@ class Unclear(ValueError):  # noqa: N818  a reason to skip a case, not an error 
     """A choice that only a person could understand; the message is one line."""
 
 
-def polarity(word: str) -> bool | None:
-    """Return whether a word says that a skill should be chosen; None for none at all.
-
-    Raises:
-        Unclear: It is no such word; it may be a name.
-    """
+def meaning_of(word: str) -> Choice | None:
+    """Return what a word for the choice of a skill says; None for any other, such as a name."""
     plain = normalize(word)
     if _NOTHING.fullmatch(plain):
-        return None
-    if plain == "no":
-        return False
-    if found := _WORDS.fullmatch(plain):
-        return bool(found["yes"]) != bool(found["no"])
-    raise Unclear(f"{word[:40]!r} does not say whether the skill should be chosen")
-
-
-def meaning_of(word: str) -> bool | None:
-    """Return what a word says about the choice of a skill; None for nothing, as any other word."""
-    try:
-        return polarity(word)
-    except Unclear:
-        return None
+        return Choice(nothing=True)
+    found = _WORDS.fullmatch(plain)
+    return Choice(should=frozenset({bool(found["yes"]) != bool(found["no"])})) if found else None
 
 
 def choice_of(value: object) -> Choice:
@@ -98,10 +82,8 @@ def choice_of(value: object) -> Choice:
         raise Unclear("must be true, false or the name of a skill")
     if not names:
         return Choice(nothing=True)
-    if len(names) == 1:
-        with suppress(Unclear):
-            meaning = polarity(names[0])
-            return Choice(nothing=True) if meaning is None else choice_of(meaning)
+    if len(names) == 1 and (found := meaning_of(names[0])):
+        return found
     if sentence := next((each for each in names if each.count(" ") >= _BLANKS_OF_SENTENCE), None):
         what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
         raise Unclear(what)

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, Shape, listed
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
-from pytest_upskill.cases.adapters.choice import FITS, Choice, choice_of, meaning_of, normalize
+from pytest_upskill.cases.adapters.choice import FITS, choice_of, meaning_of, normalize
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight
 from pytest_upskill.cases.source.document import shown
 
@@ -54,8 +54,8 @@ def _kind(meaning: str, *, only: str = ".+") -> Reader:
     def read(value: object) -> Draft:
         if not isinstance(value, str) or not re.fullmatch(only, normalize(value)):
             return NOTHING
-        should = meaning_of(value)
-        return NOTHING if should is None else Draft(implied=Choice(should=frozenset({should})))
+        found = meaning_of(value)
+        return Draft(implied=found) if found and found.should else NOTHING
 
     return Reader(meaning, read)
 
@@ -68,7 +68,7 @@ def _said(value: object) -> Draft:
     return found
 
 
-_QUERY: Mapping[str, Reader] = {
+_QUERY: Keys = {
     _QUESTION: keys.PROMPT,
     "id name eval_name slug title": keys.NAME,
     _SKILL: keys.SKILL,
@@ -84,13 +84,6 @@ _QUERY: Mapping[str, Reader] = {
 """The keys of a query, with the skill that should be chosen."""
 
 _KIND = _kind("the choice, where no other key says it")
-_QUERY_SHAPE = Shape(
-    {
-        **_QUERY,
-        "expected expect": Reader(keys.SHOULD.meaning, _said),
-        "kind type category label polarity": _KIND,
-    }
-)
 
 
 def _sets_in(key: str, value: Any) -> list[Entry]:
@@ -104,9 +97,10 @@ def _sets_in(key: str, value: Any) -> list[Entry]:
             for at, case in _sets_in(inner, part)
         ]
     found = _SET.fullmatch(normalize(key))
-    if not found or not isinstance(value, list):
+    meaning = meaning_of(found[2]) if found else None
+    if not (found and meaning and isinstance(value, list)):
         return []
-    shared: dict[str, Any] = {"should_trigger": meaning_of(found[2])}
+    shared: dict[str, Any] = {"should_trigger": True in meaning.should}
     if found[1]:
         shared["expected_skill"] = None
     return [Entry((key, index), _with(query, shared)) for index, query in enumerate(value)]
@@ -165,53 +159,6 @@ _CHOSEN = re.compile(
 _ABOUT_CHOICE = r"false_positive.*|near_.*|distractor|decoy|anti_.*|.*(trigger|activat|invok).*"
 """Words for kinds of cases; others, such as ``negative``, may be about the answer."""
 
-_SHAPE = Shape(
-    {
-        **_QUERY,
-        "expected expect": _ANSWER,
-        "type kind category": _kind("`false_positive` …", only=_ABOUT_CHOICE),
-        "label polarity": _KIND,
-        "assertions assert expectations expected_behavior expected_behaviors checks acceptance"
-        " acceptance_criteria rubric criteria must must_have": ASSERTIONS,
-        "expected_output": _ANSWER,
-        "must_include": worded("The answer includes this: "),
-        "must_not_include": worded("The answer does not include this: ", negate=True),
-        "expected_output_characteristics": worded("The answer has this: "),
-        "must_do": worded("The answer does this: "),
-        "must_avoid": worded("The answer avoids this: ", negate=True),
-        "must_not must_not_have must_not_do failure_conditions anti_expectations fail": worded(
-            "The answer does not do this: ", negate=True
-        ),
-        "must_contain expected_output_contains": searched("contains"),
-        "must_not_contain": searched("not_contains"),
-        "required_regex": searched("regex"),
-        "forbidden_regex": searched("not_regex"),
-        "ground_truth": worded("The answer agrees with this reference: "),
-        "context": Reader("text before the question, or files", _context),
-        "files": keys.FILES,
-        "workspace|fixture|fixtures": keys.WORKSPACE,
-        "setup": keys.SETUP,
-        "max_turns": keys.MAX_TURNS,
-        "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
-        "expected_script": keys.RAN_SCRIPT,
-        "expected_references": keys.OPENED_FILES,
-        "expected_test": keys.needs_agent("runs no scripts"),
-        "graders|validators|deterministic_assertions": keys.needs_agent(
-            "leaves nothing for commands to look at"
-        ),
-        "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
-        "reject_tools": keys.REJECTED_TOOLS,
-        "tool_assertions": keys.needs_agent("calls no tools"),
-        "tools": keys.lacks("tools"),
-        "cmd": keys.lacks("commands"),
-        "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.lacks(
-            "further turns"
-        ),
-        "environment": keys.lacks("workspace"),
-        "trajectory": Reader("`skill_triggered`", _trajectory),
-    }
-)
-
 
 def _find(value: Any) -> list[Entry]:
     """Return the cases of every part of a document, or the document if it is a case."""
@@ -260,7 +207,50 @@ ADAPTER = Adapter(
         "{evaluations,evals/cases}/*.{json,jsonl,yaml,yml}",
     ),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        **_QUERY,
+        "expected expect": _ANSWER,
+        "type kind category": _kind("`false_positive` …", only=_ABOUT_CHOICE),
+        "label polarity": _KIND,
+        "assertions assert expectations expected_behavior expected_behaviors checks acceptance"
+        " acceptance_criteria rubric criteria must must_have": ASSERTIONS,
+        "expected_output": _ANSWER,
+        "must_include": worded("The answer includes this: "),
+        "must_not_include": worded("The answer does not include this: ", negate=True),
+        "expected_output_characteristics": worded("The answer has this: "),
+        "must_do": worded("The answer does this: "),
+        "must_avoid": worded("The answer avoids this: ", negate=True),
+        "must_not must_not_have must_not_do failure_conditions anti_expectations fail": worded(
+            "The answer does not do this: ", negate=True
+        ),
+        "must_contain expected_output_contains": searched("contains"),
+        "must_not_contain": searched("not_contains"),
+        "required_regex": searched("regex"),
+        "forbidden_regex": searched("not_regex"),
+        "ground_truth": worded("The answer agrees with this reference: "),
+        "context": Reader("text before the question, or files", _context),
+        "files": keys.FILES,
+        "workspace|fixture|fixtures": keys.WORKSPACE,
+        "setup": keys.SETUP,
+        "max_turns": keys.MAX_TURNS,
+        "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
+        "expected_script": keys.RAN_SCRIPT,
+        "expected_references": keys.OPENED_FILES,
+        "expected_test": keys.unmeasured("a single answer runs no scripts"),
+        "graders|validators|deterministic_assertions": keys.unmeasured(
+            "a single answer leaves nothing for commands to look at"
+        ),
+        "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
+        "reject_tools": keys.REJECTED_TOOLS,
+        "tool_assertions": keys.unmeasured("a single answer calls no tools"),
+        "tools": keys.lacks("tools"),
+        "cmd": keys.lacks("commands"),
+        "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.lacks(
+            "further turns"
+        ),
+        "environment": keys.lacks("workspace"),
+        "trajectory": Reader("`skill_triggered`", _trajectory),
+    },
     skill=_skill_at_top,
 )
 
@@ -272,7 +262,11 @@ TRIGGERS = Adapter(
         "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
     ),
     find=_find,
-    shape=_QUERY_SHAPE,
+    keys={
+        **_QUERY,
+        "expected expect": Reader(keys.SHOULD.meaning, _said),
+        "kind type category label polarity": _KIND,
+    },
     every=True,
     skill=_skill_at_top,
 )

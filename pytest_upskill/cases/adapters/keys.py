@@ -174,16 +174,19 @@ OPENED_FILES = Reader(
 )
 
 
-def needs_agent(why: str, *, weight: Weight = Weight.SKIPPED) -> Reader:
-    """Return how a key is read whose case no single answer can meet: it is skipped."""
-    reason = f"a single answer {why}"
+def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
+    """Return how a key is read that cannot be measured, or be given to a model."""
+    done = "left out" if weight is Weight.LEFT_OUT else "skipped"
 
     def read(value: object) -> Draft:
-        return Draft(notes=(Note(reason, weight),)) if value else NOTHING
+        return Draft(notes=(Note(why, weight),)) if value else NOTHING
 
-    return Reader(f"skipped: {reason}", read)
+    return Reader(f"{done}: {why}", read)
 
 
 def lacks(what: str) -> Reader:
     """Return how a key is read of what the author's tool gives: its case is skipped."""
-    return needs_agent(f"has no {what}", weight=Weight.LACKS)
+    return unmeasured(f"a single answer has no {what}", Weight.LACKS)
+
+
+FURTHER_TURNS = unmeasured("a single answer has no further turns")

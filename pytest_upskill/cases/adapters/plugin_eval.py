@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, Shape
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.documents import object_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
@@ -127,19 +127,6 @@ def _context(value: object) -> Draft:
     )
 
 
-_SHAPE = Shape(
-    {
-        "name": keys.NAME,
-        "body": keys.PROMPT,
-        "execution": Shape({"prompt": keys.PROMPT, "max_turns": keys.MAX_TURNS}),
-        "max_turns": keys.MAX_TURNS,
-        "context": Reader("folders of input files", _context),
-        "graders": _GRADERS,
-        "tags": keys.TAGS,
-    }
-)
-
-
 _BODIES = {"llm": "criteria", "baseline": "criteria", "regex": "pattern"}
 """Keys that the text of a grader's file stands for, by the type of the grader."""
 
@@ -167,7 +154,15 @@ ADAPTER = Adapter(
     about="https://code.claude.com/docs/en/plugin-evals, Claude Code 2.1.330",
     places=("{*evals,*eval}/**/prompt*.md", "{*evals,*eval}/**/case*.yaml"),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        "name": keys.NAME,
+        "body": keys.PROMPT,
+        "execution": {"prompt": keys.PROMPT, "max_turns": keys.MAX_TURNS},
+        "max_turns": keys.MAX_TURNS,
+        "context": Reader("folders of input files", _context),
+        "graders": _GRADERS,
+        "tags": keys.TAGS,
+    },
     is_folder=True,
     beside=_beside,
 )

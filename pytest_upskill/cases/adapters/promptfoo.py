@@ -17,7 +17,7 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, Shape, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
@@ -124,17 +124,6 @@ def _unrendered(value: object) -> Draft:
     raise Flaw(str(value), Weight.LACKS)
 
 
-_SHAPE = Shape(
-    {
-        "description|id": keys.NAME,
-        "skill": keys.SKILL,
-        "prompt": keys.PROMPT,
-        "vars": Reader("values for the prompt", _unrendered),
-        "assert": _ASSERTIONS,
-    }
-)
-
-
 def _find(value: Any) -> list[Entry]:
     """Return the tests of a configuration or of a file of tests, one for each prompt."""
     config = value if isinstance(value, dict) else {}
@@ -212,5 +201,11 @@ ADAPTER = Adapter(
     about="https://www.promptfoo.dev/docs/configuration/, version 0.123",
     places=("*promptfoo*.{yaml,yml,json}", "*{tests,cases,routing}*.{yaml,yml}"),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        "description|id": keys.NAME,
+        "skill": keys.SKILL,
+        "prompt": keys.PROMPT,
+        "vars": Reader("values for the prompt", _unrendered),
+        "assert": _ASSERTIONS,
+    },
 )

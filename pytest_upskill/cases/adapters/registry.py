@@ -10,13 +10,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_upskill.cases.adapters import (
-    caliper,
     evals_json,
+    other_tools,
     plugin_eval,
     promptfoo,
-    prompts_csv,
     skill_up,
-    tessl,
     vally,
     waza,
     yao,
@@ -33,9 +31,9 @@ ADAPTERS: tuple[Adapter, ...] = (
     vally.ADAPTER,
     plugin_eval.ADAPTER,
     skill_up.ADAPTER,
-    tessl.ADAPTER,
-    caliper.ADAPTER,
-    prompts_csv.ADAPTER,
+    other_tools.TESSL,
+    other_tools.CALIPER,
+    other_tools.PROMPTS_CSV,
     evals_json.TRIGGERS,
     evals_json.ADAPTER,
 )

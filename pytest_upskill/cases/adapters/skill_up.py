@@ -13,9 +13,9 @@ from shlex import quote
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader
 from pytest_upskill.cases.adapters.documents import object_in
-from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import Draft, Weight, an_object, as_list, left_out
 from pytest_upskill.checks import AnyCheck
 
 _literals = partial(make.literals, ignore_case=False)
@@ -26,20 +26,14 @@ def _in_files(value: object) -> tuple[AnyCheck, ...]:
     return sum((make.in_file(e.get("path"), _literals(e.get("content"))) for e in given), ())
 
 
-def _golden(_value: object) -> Draft:
-    raise left_out("the answer is not compared with a file")
-
-
-_EXPECT = Shape(
-    {
-        "must_contain": Reader("texts that must be in the answer", _literals),
-        "must_not_contain": Reader("texts that must not", partial(_literals, negate=True)),
-        "files_exist": Reader("files that an agent should leave", make.file_exists),
-        "file_contains": Reader("texts in them", _in_files),
-        "files_not_exist": Reader("files that it should not", make.files_gone),
-        "golden_file": Reader("is left out", _golden),
-    }
-)
+_EXPECT: Keys = {
+    "must_contain": Reader("texts that must be in the answer", _literals),
+    "must_not_contain": Reader("texts that must not", partial(_literals, negate=True)),
+    "files_exist": Reader("files that an agent should leave", make.file_exists),
+    "file_contains": Reader("texts in them", _in_files),
+    "files_not_exist": Reader("files that it should not", make.files_gone),
+    "golden_file": keys.unmeasured("the answer is not compared with a file", Weight.LEFT_OUT),
+}
 
 
 def _rules(rule: object, *, negate: bool = False) -> Draft:
@@ -84,19 +78,6 @@ def _context(value: object) -> Draft:
     return inline + Draft(copies=tuple(copies), commands=tuple(commands), git=bool(git))
 
 
-_SHAPE = Shape(
-    {
-        "id": keys.NAME,
-        "input": Shape({"prompt": keys.PROMPT, "turns": keys.needs_agent("has no further turns")}),
-        "expect": _EXPECT,
-        "defaults": _EXPECT,
-        "judge": Reader("rules, or criteria for a judge", _judge),
-        "context": Reader("files, a folder and git for an agent", _context),
-        "constraints": Shape({"max_turns": keys.MAX_TURNS}),
-    }
-)
-
-
 def _find(value: Any) -> list[Entry]:
     is_case = isinstance(value, dict) and isinstance(value.get("input"), dict)
     return [Entry((), value)] if is_case else []
@@ -115,6 +96,17 @@ ADAPTER = Adapter(
     about="https://alibaba.github.io/skill-up/guide/writing-evals, November 2026",
     places=("evals/cases/**/*.{yaml,yml}",),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        "id": keys.NAME,
+        "input": {
+            "prompt": keys.PROMPT,
+            "turns": keys.unmeasured("a single answer has no further turns"),
+        },
+        "expect": _EXPECT,
+        "defaults": _EXPECT,
+        "judge": Reader("rules, or criteria for a judge", _judge),
+        "context": Reader("files, a folder and git for an agent", _context),
+        "constraints": {"max_turns": keys.MAX_TURNS},
+    },
     beside=_beside,
 )

@@ -13,7 +13,7 @@ from shlex import join
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
@@ -101,20 +101,6 @@ def _environment(value: object) -> Draft:
     )
 
 
-_SHAPE = Shape(
-    {
-        "name": keys.NAME,
-        "prompt": keys.PROMPT,
-        "turns": keys.needs_agent("has no further turns"),
-        "graders": _GRADERS,
-        "rubric": make.statements("statements for a judge"),
-        "tags": Reader("`skill`, and words for `-k`", _tags),
-        "environment": Reader("the skills and files of the case", _environment),
-        "tested": Reader("", lambda name: Draft(skills=(name,))),
-    }
-)
-
-
 def _find(value: Any) -> list[Entry]:
     """Return the stimuli, each with the environment and the tags of the whole file."""
     return [
@@ -145,5 +131,14 @@ ADAPTER = Adapter(
     about="https://microsoft.github.io/vally/reference/eval-spec/, version 0.13",
     places=("*eval*.{yaml,yml}", "stimuli/*.{yaml,yml}"),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        "name": keys.NAME,
+        "prompt": keys.PROMPT,
+        "turns": keys.FURTHER_TURNS,
+        "graders": _GRADERS,
+        "rubric": make.statements("statements for a judge"),
+        "tags": Reader("`skill`, and words for `-k`", _tags),
+        "environment": Reader("the skills and files of the case", _environment),
+        "tested": Reader("", lambda name: Draft(skills=(name,))),
+    },
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, Shape
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.documents import object_in
 from pytest_upskill.cases.adapters.draft import (
@@ -116,34 +116,6 @@ def _files(value: object) -> Draft:
     return Draft(inputs=tuple(inputs), files=tuple(names))
 
 
-_SHAPE = Shape(
-    {
-        "id|name": keys.NAME,
-        "inputs": Shape(
-            {
-                "prompt": keys.PROMPT,
-                "files": Reader("files of `fixtures`, or with their text", _files),
-            }
-        ),
-        "expected": Shape(
-            {
-                "should_trigger": keys.SHOULD,
-                "output_contains": Reader("texts that must be in the answer", make.literals),
-                "output_not_contains": Reader(
-                    "texts that must not", partial(make.literals, negate=True)
-                ),
-                "output_contains_any": Reader(
-                    "texts of which one must", partial(make.literals, any_of=True)
-                ),
-            }
-        ),
-        "graders": _GRADERS,
-        "suite": Shape({"skill": keys.SKILL, "graders": _GRADERS}),
-        "tags": keys.TAGS,
-    }
-)
-
-
 def _find(value: Any) -> list[Entry]:
     is_task = isinstance(value, dict) and isinstance(value.get("inputs"), dict)
     return [Entry((), value)] if is_task and value.get("enabled", True) else []
@@ -159,6 +131,25 @@ ADAPTER = Adapter(
     about="https://github.com/microsoft/waza, version 0.40",
     places=("{tasks,holdouts}/**/*.{yaml,yml}",),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        "id|name": keys.NAME,
+        "inputs": {
+            "prompt": keys.PROMPT,
+            "files": Reader("files of `fixtures`, or with their text", _files),
+        },
+        "expected": {
+            "should_trigger": keys.SHOULD,
+            "output_contains": Reader("texts that must be in the answer", make.literals),
+            "output_not_contains": Reader(
+                "texts that must not", partial(make.literals, negate=True)
+            ),
+            "output_contains_any": Reader(
+                "texts of which one must", partial(make.literals, any_of=True)
+            ),
+        },
+        "graders": _GRADERS,
+        "suite": {"skill": keys.SKILL, "graders": _GRADERS},
+        "tags": keys.TAGS,
+    },
     beside=_beside,
 )

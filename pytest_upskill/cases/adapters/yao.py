@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Shape, listed, reader_of_each
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, listed, reader_of_each
 from pytest_upskill.cases.adapters.assertions import items_of
 from pytest_upskill.cases.adapters.draft import an_object
 from pytest_upskill.checks import AnyCheck
@@ -27,19 +27,6 @@ def _assertion(value: Any) -> Sequence[AnyCheck]:
     sides = ((given.get("required"), False), (given.get("forbidden"), True))
     found = [make.literals(texts, negate=negate) for texts, negate in sides if texts]
     return sum(found, ()) or make.judged(given.get("description"))
-
-
-_SHAPE = Shape(
-    {
-        "text|prompt": keys.PROMPT,
-        "id": keys.NAME,
-        "should_trigger": keys.SHOULD,
-        "expected_skill": keys.EXPECTED_SKILL,
-        "assertions": reader_of_each(
-            "texts, `required` or `forbidden`; or statements for a judge", _assertion, items_of
-        ),
-    }
-)
 
 
 def _find(value: Any) -> list[Entry]:
@@ -77,6 +64,14 @@ ADAPTER = Adapter(
         "evals/output/cases*.jsonl",
     ),
     find=_find,
-    shape=_SHAPE,
+    keys={
+        "text|prompt": keys.PROMPT,
+        "id": keys.NAME,
+        "should_trigger": keys.SHOULD,
+        "expected_skill": keys.EXPECTED_SKILL,
+        "assertions": reader_of_each(
+            "texts, `required` or `forbidden`; or statements for a judge", _assertion, items_of
+        ),
+    },
     every=True,
 )

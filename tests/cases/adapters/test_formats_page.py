@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.adapter import Adapter, Reader, Shape
+from pytest_upskill.cases.adapters.adapter import Adapter, Keys, Reader
 from pytest_upskill.cases.adapters.registry import ADAPTERS
 from tests.cases.adapters.examples import PAGE, example_of, suffix_of
 
 BEGIN, END = "<!-- what follows is generated from the adapters -->\n", "<!-- end -->\n"
 
 
-def rows(shape: Shape, above: str = "") -> Iterator[tuple[str, str]]:
-    for names, reader in shape.keys.items():
-        keys = [f"{above}{name}" for name in names.replace("|", " ").split()]
+def rows(keys: Keys, above: str = "") -> Iterator[tuple[str, str]]:
+    for names, reader in keys.items():
+        found = [f"{above}{name}" for name in names.replace("|", " ").split()]
         if isinstance(reader, Reader):
-            yield ", ".join(f"`{key}`" for key in keys), reader.meaning
+            yield ", ".join(f"`{key}`" for key in found), reader.meaning
         else:
-            yield from rows(reader, f"{keys[0]}.")
+            yield from rows(reader, f"{found[0]}.")
 
 
 def section(adapter: Adapter) -> str:
     meanings: dict[str, list[str]] = {}
-    for names, meaning in rows(adapter.shape):
+    for names, meaning in rows(adapter.keys):
         if meaning:
             meanings.setdefault(meaning, []).append(names)
     table = "\n".join(f"| {', '.join(names)} | {what} |" for what, names in meanings.items())

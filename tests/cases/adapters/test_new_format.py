@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cases.adapters import keys, make, registry
-from pytest_upskill.cases.adapters.adapter import Adapter, Reader, Shape, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Reader, listed
 from pytest_upskill.cases.adapters.draft import Draft
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill_files import with_files
@@ -18,13 +18,11 @@ RIDDLES = Adapter(
     about="nowhere",
     places=("riddles/*.yaml",),
     find=lambda value: listed(value, "riddles"),
-    shape=Shape(
-        {
-            "ask": keys.PROMPT,
-            "name": keys.NAME,
-            "solution": Reader("the answer", lambda text: Draft(checks=make.literals(text))),
-        }
-    ),
+    keys={
+        "ask": keys.PROMPT,
+        "name": keys.NAME,
+        "solution": Reader("the answer", lambda text: Draft(checks=make.literals(text))),
+    },
 )
 FILE = f"riddles: [{{ask: '{QUESTION}', name: missing, solution: '37'}}]"
 
