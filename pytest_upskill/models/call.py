@@ -38,7 +38,7 @@ from pytest_upskill.models.errors import (
 )
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.request import ProviderError, Request
-from pytest_upskill.models.streams import Format, ReplyReader, is_whole
+from pytest_upskill.models.streams import MAX_REPLY, Format, ReplyReader, is_whole
 
 Sdk = TypeVar("Sdk")
 
@@ -50,14 +50,11 @@ _KEEPALIVE_S = 120.0
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 
 
-MAX_BYTES = 1 << 24
-"""Maximum size of a decompressed reply, about a hundred times that of the longest answers."""
-
 _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class ReplyTooLong(Exception):  # noqa: N818  describes a reply, not a failure here
-    """A reply of more than ``MAX_BYTES``, whose rest was not read."""
+    """A reply of more than ``MAX_REPLY``, whose rest was not read."""
 
 
 class _BoundedClient(httpx2.AsyncClient):
@@ -69,7 +66,7 @@ class _BoundedClient(httpx2.AsyncClient):
         """Send a request and read the reply.
 
         Raises:
-            ReplyTooLong: The reply has more than ``MAX_BYTES``.
+            ReplyTooLong: The reply has more than ``MAX_REPLY``.
         """
         assert not stream
         response = await super().send(request, stream=True, **options)
@@ -77,7 +74,7 @@ class _BoundedClient(httpx2.AsyncClient):
         try:
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > MAX_BYTES:
+                if len(body) > MAX_REPLY:
                     raise ReplyTooLong
         finally:
             await response.aclose()
@@ -376,7 +373,7 @@ class Call:
         )
 
     def _too_long_error(self) -> ProviderError:
-        return self._error(f"{self.endpoint.host} sent more than {MAX_BYTES >> 20} MiB", status=200)
+        return self._error(f"{self.endpoint.host} sent more than {MAX_REPLY >> 20} MiB", status=200)
 
     def _error(self, message: str, **details: Any) -> ProviderError:
         line = self.endpoint.redact(one_line(message))

@@ -18,7 +18,7 @@ AgentFormat = Literal["messages", "responses", "generateContent"]
 Format = AgentFormat | Literal["chat"]
 
 MAX_REPLY = 1 << 24
-"""Maximum number of bytes of a reply."""
+"""Maximum bytes of a decompressed reply, about a hundred times those of the longest answers."""
 
 _Body = dict[str, Any]
 

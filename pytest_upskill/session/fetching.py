@@ -106,19 +106,14 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
     for model, host in host_of.items():
         if host.fetch_served_models is not None:
             names.setdefault(host, []).append(model.name)
-    if not names:
-        return {}
-    with ThreadPoolExecutor(len(names), thread_name_prefix="upskill-served") as threads:
-        futures = {
-            host: threads.submit(host.fetch_served_models, names[host])
-            for host in names
-            if host.fetch_served_models
-        }
-    return {
-        (host.url, name): text
-        for host, future in futures.items()
-        for name, text in future.result().items()
-    }
+
+    def fetch(host: Host) -> dict[tuple[str, str], str]:
+        assert host.fetch_served_models is not None
+        texts = host.fetch_served_models(names[host])
+        return {(host.url, name): text for name, text in texts.items()}
+
+    with ThreadPoolExecutor(len(names) or 1, thread_name_prefix="upskill-served") as threads:
+        return {key: text for served in threads.map(fetch, names) for key, text in served.items()}
 
 
 def stop_service(config: pytest.Config, service: Service) -> None:

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from pytest_upskill.models import ProviderError, parse_model
-from pytest_upskill.models.call import MAX_BYTES
+from pytest_upskill.models.streams import MAX_REPLY
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
 
@@ -20,7 +20,7 @@ from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
 def test_a_reply_is_not_read_beyond_what_an_answer_can_have(
     loopback: Loopback, provider: str, status: int
 ) -> None:
-    bomb = gzip.compress(b" " * (MAX_BYTES + 1))
+    bomb = gzip.compress(b" " * (MAX_REPLY + 1))
     reply = Reply(status=status, body=bomb, headers={"content-encoding": "gzip"})
 
     error = fault(loopback, provider, reply)
