@@ -90,7 +90,7 @@ def _draw(options: argparse.Namespace) -> int:
     try:
         report = read_report(options.report, NAMED_BYTES)
     except ReportError as error:
-        raise CommandError(f"{options.report}: {error}") from None
+        raise CommandError(str(error)) from None
     drawn = 0
     for path, cells in _group_by_case_file(gate.cell for gate in report.lifts).items():
         drawing = draw(

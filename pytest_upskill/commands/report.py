@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
 def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
-    reports = {file: _read(Path(file)) for file in options.files}
+    reports = {file: read_report(Path(file), NAMED_BYTES) for file in options.files}
     if len(reports) == 1:
         return next(iter(reports.values()))
     sessions = [session for report in reports.values() for session in report.sessions]
@@ -96,13 +96,6 @@ def _cells(reports: Mapping[str, Report]) -> list[Cell]:
     models = list(dict.fromkeys(model for *_, model in found))
     in_order = sorted(found, key=lambda key: (*key[:2], models.index(key[2])))
     return with_places(found[key][1] for key in in_order)
-
-
-def _read(file: Path) -> Report:
-    try:
-        return read_report(file, NAMED_BYTES)
-    except ReportError as error:
-        raise ReportError(f"{file}: {error}") from None
 
 
 def _thresholds(sessions: Sequence[Session]) -> Thresholds:

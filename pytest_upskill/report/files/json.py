@@ -74,7 +74,9 @@ def read_report(file: Path, max_bytes: int = MAX_STATE_BYTES) -> Report:
     try:
         return read_json(read_state(file, max_bytes, max_values=max_bytes // _BYTES_PER_VALUE))
     except OSError as error:
-        raise ReportError(f"cannot be read: {error.strerror}") from None
+        raise ReportError(f"{file}: cannot be read: {error.strerror}") from None
+    except ReportError as error:
+        raise ReportError(f"{file}: {error}") from None
 
 
 def read_json(text: str | bytes) -> Report:

@@ -72,14 +72,6 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line through figures of one kind, unbroken."""
-
-    color: str
-    points: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """Figures over the runs of a skill on a model."""
 
@@ -90,7 +82,8 @@ class Chart:
     marks: Sequence[Mark]
     breaks: Sequence[Tick]
     """Lines between runs that cannot be compared, and why."""
-    lines: Sequence[Line]
+    lines: Sequence[tuple[str, str]]
+    """Color and points of the unbroken lines."""
     ticks: Sequence[Tick]
 
 
@@ -129,12 +122,12 @@ def chart(series: Series) -> Chart:
     )
 
 
-def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
+def _lines(marks: Sequence[Mark]) -> Iterator[tuple[str, str]]:
     """Yield the lines of an unbroken part; runs without a figure are passed over."""
     for color in dict.fromkeys(dot.color for mark in marks for dot in mark.dots):
         dots = [(mark.x, dot.y) for mark in marks for dot in mark.dots if dot.color == color]
         if len(dots) > 1:
-            yield Line(color=color, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in dots))
+            yield color, " ".join(f"{x:.1f},{y:.1f}" for x, y in dots)
 
 
 def _dots(point: Point) -> Iterator[Dot]:

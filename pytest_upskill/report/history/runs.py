@@ -229,7 +229,7 @@ def read_history(folder: Path) -> History:
         try:
             run = _read_run(file)
         except ReportError as error:
-            unreadable.append(f"{file.name}: {error}")
+            unreadable.append(str(error))
             continue
         files += 1
         points += [Point(run=run, cell=cell, file=file.name) for cell in run.cells]
@@ -251,7 +251,7 @@ def _read_run(file: Path) -> KeptRun:
     try:
         return _RUN.validate_json(read_state(file))
     except OSError as error:
-        raise ReportError(str(error.strerror)) from None
+        raise ReportError(f"{file}: {error.strerror}") from None
     except ValidationError:
         return kept_run(read_report(file))
 
