@@ -65,11 +65,13 @@ def test_the_type_of_a_case_can_say_whether_to_take_it(entry: Any, trigger: Trig
     assert read_one(assertions=["Says hi"], **entry).trigger == trigger
 
 
-def test_keys_that_contradict_each_other_skip_the_case() -> None:
-    case = read_one(should_trigger=True, expected_activation=False)
+def test_keys_that_contradict_each_other_are_a_mistake_in_the_file() -> None:
+    good = {"prompt": "Say hi", "should_trigger": True}
 
-    assert case.trigger is None
-    assert case.skip == CONTRADICTION
+    evals = read([good, {"prompt": "Sing", "should_trigger": True, "expected_activation": False}])
+
+    assert [case.skip for case in evals.cases] == [None, f"cannot be read: [1]: {CONTRADICTION}"]
+    assert [each.is_hint for each in evals.warnings] == [False]
 
 
 @pytest.mark.parametrize("entry", [{"should_trigger": True}, {"expected_skill": None}])

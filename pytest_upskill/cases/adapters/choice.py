@@ -148,10 +148,11 @@ def trigger_of(
         None if it says nothing about this skill, such as that another one is wrong.
 
     Raises:
-        Unclear: The case contradicts itself, or expects skills that do not exist.
+        ValueError: The case contradicts itself.
+        Unclear: It expects skills that do not exist.
     """
     if len(choice.should) > 1:
-        raise Unclear(CONTRADICTION)
+        raise ValueError(CONTRADICTION)
     names = {plain_name(name) for name in own}
     is_own = {name for name in choice.expected if plain_name(name) in names}
     others = [name for name in choice.expected if name not in is_own]

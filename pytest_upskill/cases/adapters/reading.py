@@ -98,14 +98,6 @@ class Reading:
             path = (*path, step) if (*path, step) in self.document.offsets else path
         return self.document.problem(path, note.what)
 
-    def left_out(self) -> Mapping[str, Sequence[ReadEntry]]:
-        """Return the cases from which checks are left out, by the reason."""
-        found: dict[str, list[ReadEntry]] = {}
-        for each in self.entries:
-            for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
-                found.setdefault(reason, []).append(each)
-        return found
-
     def unread(self) -> Iterator[Problem]:
         """Yield a problem for each unknown key that looks like an expectation, once per key."""
         paths = {

@@ -14,7 +14,7 @@ from pytest_upskill.cases.adapters.draft import Draft, Weight
 from pytest_upskill.cases.adapters.reading import ReadEntry, Reading
 from pytest_upskill.cases.skill import Case, Trigger, plain_name
 from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.document import BadFile, Problem
+from pytest_upskill.cases.source.document import BadFile, JsonPath, Problem
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
@@ -89,7 +89,9 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
             try:
                 case = _case(each, case_owner, find, why_no_owner)
             except ValueError as error:
-                found = [document.problem((*each.entry.path, MARK_KEY), str(error))]
+                marks = (*each.entry.path, MARK_KEY)
+                path = marks if marks in document.offsets else each.entry.path
+                found = [document.problem(path, str(error))]
         if found:
             why = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
             case = replace(case, skip=f"{_UNREADABLE}: {why}")
@@ -140,7 +142,7 @@ def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: s
     """Make a case, without its id and line, of what its adapter read.
 
     Raises:
-        ValueError: It marks a statement that it does not have.
+        ValueError: It contradicts itself, or marks a statement that it does not have.
     """
     draft = each.draft
     checks = draft.checks or draft.reference
@@ -284,11 +286,14 @@ def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
 
     It is a hint if all of these cases are measured by other checks.
     """
-    skips = {id(each): case.skip for each, case in zip(reading.entries, cases, strict=True)}
-    for reason, entries in reading.left_out().items():
-        skipped = sum(skips[id(each)] == reason for each in entries)
+    found: dict[str, list[tuple[JsonPath, bool]]] = {}
+    for each, case in zip(reading.entries, cases, strict=True):
+        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
+            found.setdefault(reason, []).append((each.entry.path, case.skip == reason))
+    for reason, entries in found.items():
+        skipped = sum(is_skipped for _, is_skipped in entries)
         count = f"{len(entries)} case{'s' * (len(entries) > 1)}"
         which = f", {skipped} skipped" if skipped else ""
         what = f"{reason} (left out of {count}{which})"
-        problem = reading.document.problem(entries[0].entry.path, what)
+        problem = reading.document.problem(entries[0][0], what)
         yield replace(problem, is_hint=not skipped)
