@@ -43,7 +43,7 @@ def checks_of(assertion: object) -> Sequence[AnyCheck]:
         return _checks_of_kind(assertion, kind)
     if typed := [key for key in assertion if _plain(key) in _MAKERS and assertion[key]]:
         return _of_all({**assertion, "type": key, "value": assertion[key]} for key in typed)
-    if text := _first_text(assertion, (*_PROSE_KEYS.split("|"), "value", "name")):
+    if text := _first_text(assertion, (*_PROSE_KEYS.split("|"), "value")):
         return stated([text])
     if any(assertion.values()):
         raise left_out("has no known key: add 'text'")
@@ -122,7 +122,8 @@ def _made(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyCheck]:
         assertion[key] for key in (*_VALUE_KEYS.split("|"), kind, bare, "text") if key in assertion
     ]
     if not given and kind != "exit_success":
-        if text := _first_text(assertion, _PROSE_KEYS.split("|")):
+        text = _first_text(assertion, _PROSE_KEYS.split("|"))
+        if text and not kind.startswith("not_"):  # else it may say what must be, or must not
             return stated([text])
         raise left_out(f"{kind}: no known key says what to look for")
     value = next(filter(None, given), None)

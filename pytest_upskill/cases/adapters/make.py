@@ -85,7 +85,7 @@ def graders(
             hint = did_you_mean(kind, sorted(known))
             if is_complete or hint:
                 raise Flaw(f"unknown type {shown(kind)}{hint or ': write one of the tool'}")
-            raise left_out(f"{kind}: {NOT_CHECKED}")
+            raise left_out(f"{kind}: no such type is known here")
         read = known[kind]
         if read is None:
             return NOTHING

@@ -107,12 +107,12 @@ _ASSERTIONS = make.graders(
         "trajectory:goal-success trajectory:step-count trajectory:tool-args-match"
         " trajectory:tool-sequence trajectory:tool-used trace-error-spans trace-span-count"
         " trace-span-duration tool-call-f1 is-valid-function-call is-valid-openai-function-call"
-        " is-valid-openai-tools-call finish-reason guardrails": make.NOT_CHECKED,
+        " is-valid-openai-tools-call": make.NOT_CHECKED,
         "bleu classifier contains-html contains-sql contains-xml context-faithfulness"
-        " context-recall context-relevance conversation-relevance f-score gleu is-html is-refusal"
-        " is-sql is-xml levenshtein meteor moderation pi rouge-n search-rubric similar"
-        " similar:cosine similar:dot similar:euclidean human max-score"
-        " select-best": "it is not measured here",
+        " context-recall context-relevance conversation-relevance f-score finish-reason gleu"
+        " guardrails human is-html is-refusal is-sql is-xml levenshtein max-score meteor moderation"
+        " pi rouge-n search-rubric select-best similar similar:cosine similar:dot"
+        " similar:euclidean": "it is not measured here",
     },
     is_complete=True,
     opposite="not-",

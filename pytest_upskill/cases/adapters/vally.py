@@ -80,8 +80,10 @@ _GRADERS = make.graders(
         # Of the agent's session: trouble in one is missing data here.
         "completed exit-success error-count": None,
         "wall-time tool-call-count token-usage turn-count": make.BUDGET,
-        "pairwise transcript-contains transcript-not-contains transcript-matches"
-        " transcript-not-matches diff-contains diff-not-contains diff-empty": make.NOT_CHECKED,
+        "pairwise": "the answer is not compared with another",
+        "transcript-contains transcript-not-contains transcript-matches"
+        " transcript-not-matches": make.NOT_CHECKED,
+        "diff-contains diff-not-contains diff-empty": "what an agent changes is not searched",
     },
 )
 

@@ -100,7 +100,8 @@ _GRADERS = make.graders(
         "behavior": _behavior,
         "program": "its program is not run",
         "json_schema": "its schema is in another file",
-        "action_sequence diff tool_constraint": make.NOT_CHECKED,
+        "diff": "files are not compared with others",
+        "action_sequence tool_constraint": make.NOT_CHECKED,
     },
 )
 
