@@ -101,7 +101,9 @@ class CliClient:
     """The sandbox that works on this machine, with bubblewrap."""
     limits: RunLimits = field(default_factory=RunLimits)
     """Limits of each run."""
-    _self_test: asyncio.Task[None] | None = field(default=None, init=False)
+    _testing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _is_tested: bool = field(default=False, init=False)
+    _problem: str = field(default="", init=False)
 
     async def complete(self, request: Request) -> Completion:
         """Run the agent, and return its last message with what it did.
@@ -110,7 +112,7 @@ class CliClient:
             BudgetError: The run could exceed the budget.
             ProviderError: The host did not answer, or the program does not work.
         """
-        await self._wait_for_self_test(request)
+        await self._pass_self_test(request)
         async with self.slots:
             reserved = await self.budget.reserve(request)
             reserve = partial(self.budget.reserve_next, reserved)
@@ -123,41 +125,26 @@ class CliClient:
         """Close the connections to the host."""
         await self.upstream.aclose()
 
-    async def _wait_for_self_test(self, request: Request) -> None:
-        """Wait for the self-test of the program, which runs once for all requests.
+    async def _pass_self_test(self, request: Request) -> None:
+        """Run the self-test of the program, once for all requests, without its host.
 
         Raises:
             ProviderError: The program does not work; or it cannot be started now, and the next
                 request tests it again.
         """
-        if self._self_test is None:
-            self._self_test = asyncio.ensure_future(self._run_self_test(request))
-        self_test = self._self_test
-        try:
-            # Shielded, because other requests still wait for it when this one is cancelled.
-            await asyncio.shield(self_test)
-        except ProviderError as error:
-            if not error.fatal and self._self_test is self_test:
-                self._self_test = None
-            raise
-
-    async def _run_self_test(self, request: Request) -> None:
-        """Run the self-test of the program, against a script instead of the host.
-
-        Raises:
-            ProviderError: The program does not work, or cannot be started.
-        """
-        problem = ""
-        for _ in range(_SELF_TESTS):
-            problem = await self._try_self_test(request)
-            if not problem:
-                return
-        raise ProviderError(
-            f"{self.cli.name} {self.installed.version} fails its self-test: {problem}: "
-            f"install another version, such as {self.cli.tested_version}",
-            fatal=True,
-            billable=False,
-        )
+        async with self._testing:
+            for _ in range(0 if self._is_tested else _SELF_TESTS):
+                self._problem = await self._try_self_test(request)
+                if not self._problem:
+                    break
+            self._is_tested = True
+        if self._problem:
+            raise ProviderError(
+                f"{self.cli.name} {self.installed.version} fails its self-test: {self._problem}: "
+                f"install another version, such as {self.cli.tested_version}",
+                fatal=True,
+                billable=False,
+            )
 
     async def _try_self_test(self, request: Request) -> str:
         """Try the self-test once, and return what does not work, "" if everything does.

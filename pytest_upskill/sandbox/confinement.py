@@ -14,7 +14,6 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill.sandbox.disk_usage import entries_below
@@ -72,16 +71,6 @@ _FIRST_USER = 1 << 30
 """The first of the user ids that distributions, containers and networks do not use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The command that starts a program."""
-
-    command: tuple[str, ...]
-    """Arguments before the program's own command line."""
-    files: tuple[int, ...] = ()
-    """File descriptors that the command must inherit."""
-
-
 @contextlib.contextmanager
 def confined(
     level: Level,
@@ -91,7 +80,7 @@ def confined(
     *,
     own_user: bool,
     places: Mapping[str, str],
-) -> Iterator[Start]:
+) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
     """Prepare the start of a program.
 
     Args:
@@ -103,16 +92,17 @@ def confined(
         places: Where it sees folders below the root of the workspace too, at the level ``bwrap``.
 
     Yields:
-        The command, whose file descriptors are closed at the end.
+        The command, to put before the program's own, and the file descriptors that it must
+        inherit, which are closed at the end.
     """
     if level != "bwrap":
         capabilities = OWN_USER_CAPABILITIES if own_user else 0
-        yield Start(_launcher(level, home, readable, (str(seconds), str(capabilities))))
+        yield _launcher(level, home, readable, (str(seconds), str(capabilities))), ()
         return
     with open_filter(_namespace_filter) as filters:
         command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable, places)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
-        yield Start((*command, *options, "--"), filters)
+        yield (*command, *options, "--"), filters
 
 
 def _launcher(

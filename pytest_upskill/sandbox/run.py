@@ -136,16 +136,16 @@ class Sandbox:
             as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []
             with confined(
                 self.level, home, readable, seconds, own_user=self.own_user, places=places
-            ) as start:
+            ) as (start, inherited):
                 process = subprocess.Popen(  # noqa: S603 - it is confined
-                    [*start.command, *as_own_user, *self._limited(limits), *program],
+                    [*start, *as_own_user, *self._limited(limits), *program],
                     cwd=home.root / "cwd",
                     env=_environment(home, path),
                     stdin=subprocess.DEVNULL if self.level == "bwrap" else subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    pass_fds=(*start.files, *files),
+                    pass_fds=(*inherited, *files),
                 )
         except OSError as error:
             raise SandboxError(f"cannot start {program[0]}: {error.strerror}") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,6 @@ from pathlib import Path
 from pytest_upskill.sandbox.disk_usage import scan
 
 _PREFIX = "upskill-"
-_OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK = "in-use-by-pytest-upskill"
 """Name of a file in each workspace that is locked while the process that made it runs."""
 
@@ -108,48 +109,17 @@ def _remove(root: Path) -> None:
     """Remove a workspace, even if a program has made it deep or unreadable; the lock goes last."""
     with contextlib.suppress(OSError):
         root.chmod(0o700)
-        folder = os.open(root, _OPEN_FOLDER)
-        _empty(folder)
+        folders = []
+        for entry in [*scan(str(root))]:
+            if entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError, RecursionError):
+                    shutil.rmtree(entry.path)
+                folders.append(entry.path)
+            elif entry.name != _LOCK:
+                os.unlink(entry.path)  # noqa: PTH108  as above
+        if left := [*filter(os.path.exists, folders)]:
+            # Python cannot remove what is deeper than it can recurse.
+            for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+                subprocess.run([*command, "--", *left], stderr=subprocess.DEVNULL, check=False)  # noqa: S603  no program writes these names
         (root / _LOCK).unlink()
         root.rmdir()
-
-
-def _empty(folder: int) -> None:
-    """Remove the contents of an open folder, and close it.
-
-    It descends folder by folder, because full paths may be too long for the system.
-    """
-    # For each folder on the way down to the current one: its name, and the subfolders to remove.
-    names: list[str] = []
-    subfolders = [_remove_files(folder, kept=_LOCK)]
-    while subfolders:
-        if subfolders[-1]:
-            name = subfolders[-1].pop()
-            with contextlib.suppress(OSError):
-                os.chmod(name, 0o700, dir_fd=folder)
-                below = os.open(name, _OPEN_FOLDER, dir_fd=folder)
-                os.close(folder)
-                folder = below
-                names.append(name)
-                subfolders.append(_remove_files(folder))
-        else:
-            subfolders.pop()
-            if names:
-                parent = os.open("..", _OPEN_FOLDER, dir_fd=folder)
-                os.close(folder)
-                folder = parent
-                with contextlib.suppress(OSError):
-                    os.rmdir(names.pop(), dir_fd=folder)
-    os.close(folder)
-
-
-def _remove_files(folder: int, kept: str | None = None) -> list[str]:
-    """Remove all files in a folder except the kept one, and return the names of its subfolders."""
-    subfolders = []
-    for entry in [*scan(folder)]:
-        with contextlib.suppress(OSError):
-            if entry.is_dir(follow_symlinks=False):
-                subfolders.append(entry.name)
-            elif entry.name != kept:
-                os.unlink(entry.name, dir_fd=folder)
-    return subfolders

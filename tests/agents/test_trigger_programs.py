@@ -45,7 +45,7 @@ OURS = Catalogue.of([MARKED, PARCELS, STORY, *MANY])
 class Furnished(CliClient):
     """A client that does not test the program first."""
 
-    async def _run_self_test(self, request: Request) -> None: ...
+    async def _pass_self_test(self, request: Request) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

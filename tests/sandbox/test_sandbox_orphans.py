@@ -110,9 +110,9 @@ def test_a_folder_is_removed_however_deep_and_unreadable_it_is(temporary: Path) 
     script = """
 import fcntl
 import os
-for depth in range(300):
-    os.mkdir("d" * 100)
-    os.chdir("d" * 100)
+for depth in range(1500):
+    os.mkdir("d" * 20)
+    os.chdir("d" * 20)
 os.mkdir("unreadable")
 open("unreadable/file", "w").close()
 os.chmod("unreadable", 0)
