@@ -107,7 +107,7 @@ def _bare(cli: Cli, request: Request, url: str) -> float:
     installed, launch = cli.find(), cli.launch(request, url)
     with tempfile.TemporaryDirectory(prefix="upskill-bare-") as folder:
         root = Path(folder)
-        box = Box(root=root, cli=cli, installed=installed, launch=launch, has_own_user=False)
+        box = Box(root=root, installed=installed, launch=launch, has_own_user=False)
         box.prepare_folders(request)
         environment = {
             "PATH": f"{installed.program.parent}:/usr/local/bin:/usr/bin:/bin",

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
+from pytest_upskill.agents.programs.cli import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.models import Request
 from pytest_upskill.sandbox.confinement import (
@@ -79,8 +79,6 @@ class Box:
 
     root: Path
     """The new folder of the run."""
-    cli: Cli
-    """The adapter of the agent."""
     installed: Installed
     """The agent's program."""
     launch: Launch

@@ -7,11 +7,11 @@ https://agentskills.io/client-implementation/adding-skills-support.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pytest_upskill.agents.skill_use import SKILL_FILE
 from pytest_upskill.agents.tally import RunTally
@@ -22,22 +22,17 @@ from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
 from pytest_upskill.cases.skill_text import read_skill_text
 from pytest_upskill.models import (
-    AgentRun,
     AgentTask,
     Client,
     Completion,
     ProviderError,
     Request,
     RunLimits,
-    ToolResult,
     Turn,
 )
 from pytest_upskill.sandbox.limits import Level, cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
-
-InThread = Callable[..., Awaitable[Any]]
-"""Calls a slow function in a thread, off the event loop."""
 
 VERSION = "1"
 """Changes with the prompt or the tools."""
@@ -46,78 +41,6 @@ FRAME = (
     "You are an agent. You work with tools in a workspace, which is the current folder. Do what "
     "the user asks, leave the files that you are asked for in the workspace, and then answer."
 )
-
-
-async def run_loop(
-    request: Request,
-    client: Client,
-    work: AgentWorkspace,
-    in_thread: InThread,
-    *,
-    limits: RunLimits,
-    redact: Callable[[str], str],
-) -> Completion:
-    """Run a model with tools until it answers, or until the run reaches a limit.
-
-    Args:
-        request: The request with a task.
-        client: Sends each request of the run, with retries and within the budget.
-        work: The workspace, as the setup has left it.
-        in_thread: Calls slow functions off the event loop.
-        limits: Limits of the run.
-        redact: Hides the keys in what tools return.
-
-    Raises:
-        ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
-        BudgetError: The next request could exceed the budget; ``paid`` likewise.
-    """
-    assert request.task is not None
-    task = request.task
-    offer = catalogue(task, request.run)
-    tally = RunTally(
-        task=task,
-        skill_tool=("skill", "name"),
-        redact=redact,
-        limits=limits,
-        offered=bool(offer),
-    )
-    toolbox = Toolbox(task, work.shell, limits.seconds)
-    first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
-    try:
-        limit = await _converse(first_request, client, tally, toolbox, in_thread)
-    except (BudgetError, ProviderError) as error:
-        error.paid = tally.paid()
-        raise
-    run: AgentRun = tally.run(VERSION, limit)
-    if not task.chooses:
-        run = await in_thread(work.record, run, redact)
-    return tally.completion(run)
-
-
-async def _converse(
-    model_request: Request, client: Client, tally: RunTally, toolbox: Toolbox, in_thread: InThread
-) -> str:
-    """Send requests and call tools in turn until the run ends.
-
-    Returns:
-        The limit that ended the run; "" if the model has answered or chosen.
-    """
-    while True:
-        await in_thread(_note_request, tally, model_request)
-        if tally.has_chosen:
-            return ""
-        if limit := tally.exceeded_limit():
-            return limit
-        completion = await client.complete(model_request)
-        tally.requests += completion.attempts
-        tally.note_reply(completion, max_input_tokens(model_request))
-        if tally.has_final_answer or tally.taken:
-            return ""
-        results = await _call_tools(completion, toolbox, in_thread)
-        if results is None:
-            return f"its tools took more than {tally.limits.seconds:g} s"
-        turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
-        model_request = replace(model_request, turns=(*model_request.turns, turn))
 
 
 def _note_request(tally: RunTally, request: Request) -> None:
@@ -147,18 +70,6 @@ def catalogue(task: AgentTask, run: int) -> str:
     }
     listed = [entries[name] for name in sorted(entries, key=lambda name: sort_key(run, name))]
     return available_skills(listed) if listed else ""
-
-
-async def _call_tools(
-    completion: Completion, toolbox: Toolbox, in_thread: InThread
-) -> tuple[ToolResult, ...] | None:
-    """Call the tools that a reply asks for; return None if their time is up before the last."""
-    results = []
-    for call in completion.tool_calls:
-        if toolbox.left_s <= 0:
-            return None
-        results.append(await in_thread(toolbox.call, call))
-    return tuple(results)
 
 
 def agent_sandbox(level: Level) -> Sandbox:
@@ -231,19 +142,70 @@ class LoopClient:
                     folder = SKILLS.removeprefix("~/")
                     work = AgentWorkspace(request.task, self._sandbox, home, folder)
                     await self._in_thread(work.set_up)
-                    return await run_loop(
-                        request,
-                        self._client,
-                        work,
-                        self._in_thread,
-                        limits=self._limits,
-                        redact=self._redact,
-                    )
+                    return await self._run(request, work)
         except (OSError, SandboxError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise ProviderError(
                 f"{request.model.label}: cannot run the agent: {reason}", billable=False
             ) from None
+
+    async def _run(self, request: Request, work: AgentWorkspace) -> Completion:
+        """Run a model with tools until it answers, or until the run reaches a limit.
+
+        Args:
+            request: The request with a task.
+            work: The workspace, as the setup has left it.
+
+        Raises:
+            ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
+            BudgetError: The next request could exceed the budget; ``paid`` likewise.
+        """
+        assert request.task is not None
+        task = request.task
+        offer = catalogue(task, request.run)
+        tally = RunTally(
+            task=task,
+            skill_tool=("skill", "name"),
+            redact=self._redact,
+            limits=self._limits,
+            offered=bool(offer),
+        )
+        first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
+        try:
+            limit = await self._converse(first_request, tally, work)
+        except (BudgetError, ProviderError) as error:
+            error.paid = tally.paid()
+            raise
+        run = tally.run(VERSION, limit)
+        if not task.chooses:
+            run = await self._in_thread(work.record, run, self._redact)
+        return tally.completion(run)
+
+    async def _converse(self, request: Request, tally: RunTally, work: AgentWorkspace) -> str:
+        """Send requests and call tools in turn until the run ends.
+
+        Returns:
+            The limit that ended the run; "" if the model has answered or chosen.
+        """
+        toolbox = Toolbox(tally.task, work.shell, self._limits.seconds)
+        while True:
+            await self._in_thread(_note_request, tally, request)
+            if tally.has_chosen:
+                return ""
+            if limit := tally.exceeded_limit():
+                return limit
+            completion = await self._client.complete(request)
+            tally.requests += completion.attempts
+            tally.note_reply(completion, max_input_tokens(request))
+            if tally.has_final_answer or tally.taken:
+                return ""
+            results = []
+            for call in completion.tool_calls:
+                if toolbox.left_s <= 0:
+                    return f"its tools took more than {self._limits.seconds:g} s"
+                results.append(await self._in_thread(toolbox.call, call))
+            turn = Turn(assistant_blocks=completion.assistant_blocks, results=tuple(results))
+            request = replace(request, turns=(*request.turns, turn))
 
     async def aclose(self) -> None:
         """Kill the tools that run, and start no more."""

@@ -23,7 +23,7 @@ from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.agents.workspace import AgentWorkspace
 from pytest_upskill.answers.budget import Budget, BudgetError, Settle
-from pytest_upskill.answers.progress import InFlight
+from pytest_upskill.answers.resources import Resources
 from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import Completion, Model, ProviderError, Request, RunLimits
 from pytest_upskill.models.keys import Endpoint
@@ -37,25 +37,21 @@ _SELF_TESTS = 2
 def make_program_client(
     model: Model,
     endpoint: Endpoint,
+    resources: Resources,
+    slots: asyncio.Semaphore,
     *,
     timeout: float,
-    budget: Budget,
-    activity: InFlight,
     max_in_flight: int,
-    slots: asyncio.Semaphore,
-    sandbox: Sandbox,
 ) -> CliClient:
     """Make the client that runs the program of a model's agent.
 
     Args:
         model: A model with an agent.
         endpoint: The model's host and key.
-        timeout: Seconds until a reply must begin.
-        budget: The limit of the cost of all runs.
-        activity: The record of requests and waits.
-        max_in_flight: Maximum number of requests in flight at the host.
+        resources: What all requests of the session share.
         slots: Limits the programs that run at once.
-        sandbox: The sandbox that works on this machine, with bubblewrap.
+        timeout: Seconds until a reply must begin.
+        max_in_flight: Maximum number of requests in flight at the host.
 
     Raises:
         ProviderError: The program is not installed.
@@ -66,21 +62,15 @@ def make_program_client(
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
-    upstream = Upstream(
-        endpoint,
-        wire,
-        timeout=timeout,
-        retries=Retries(
-            pace=Pace(max_in_flight, timeout=timeout), host=endpoint.host, activity=activity
-        ),
-    )
+    pace = Pace(max_in_flight, timeout=timeout)
+    retries = Retries(pace=pace, host=endpoint.host, activity=resources.activity)
     return CliClient(
         cli=cli,
         installed=installed,
-        upstream=upstream,
-        budget=budget,
+        upstream=Upstream(endpoint, wire, timeout=timeout, retries=retries),
+        budget=resources.budget,
         slots=slots,
-        sandbox=sandbox,
+        sandbox=resources.agent_sandbox(),
     )
 
 
@@ -216,7 +206,6 @@ class CliClient:
         """
         box = Box(
             root=root,
-            cli=self.cli,
             installed=self.installed,
             launch=self.cli.launch(request, BASE_URL),
             has_own_user=self.sandbox.own_user,

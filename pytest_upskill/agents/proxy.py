@@ -31,11 +31,7 @@ from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import Completion, ProviderError, Request, RunLimits
-from pytest_upskill.models.anthropic import read_message
-from pytest_upskill.models.completion import clean
-from pytest_upskill.models.gemini import read_generated
-from pytest_upskill.models.responses import read_response
-from pytest_upskill.models.streams import AgentFormat, ReplyReader
+from pytest_upskill.models.streams import ReplyReader
 
 _FINISH_S = 10.0
 """Seconds to wait for a reply that is still arriving when the agent exits."""
@@ -51,11 +47,6 @@ _MAX_BRACKETS = 1_000_000
 _MAX_NAME_CHARS = 40
 _CHUNK = 1 << 16
 
-_READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
-    "messages": read_message,
-    "responses": read_response,
-    "generateContent": read_generated,
-}
 _GENERATING = ("generateContent", "streamGenerateContent")
 """What Gemini's program asks of a model, as the end of the URL."""
 
@@ -248,33 +239,20 @@ class Proxy:
             content_type = reply.headers.get("content-type", "application/json")
             is_agent_reading = await _try_send(agent.begin(HTTPStatus.OK, content_type))
             reader = ReplyReader(self._wire)
-            # Read to its end even if the agent has gone: it is paid for.
-            async for chunk in reply.aiter_bytes():
-                reader.feed(chunk)
-                if is_agent_reading:
-                    is_agent_reading = await _try_send(agent.send(chunk))
-            return self._read_reply(self._upstream.redact(reader.body()))
+            try:
+                # Read to its end even if the agent has gone: it is paid for.
+                async for chunk in reply.aiter_bytes():
+                    reader.feed(chunk)
+                    if is_agent_reading:
+                        is_agent_reading = await _try_send(agent.send(chunk))
+                return self._upstream.completion(self._request, reader)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                label, defect = self._request.model.label, type(error).__name__
+                raise ProviderError(f"{label}: malformed reply ({defect})", status=200) from None
 
         completion = await self._upstream.exchange(self._request, built, receive)
         await _try_send(agent.end())
         return completion
-
-    def _read_reply(self, body: Mapping[str, Any]) -> Completion:
-        """Return the completion in the body of a reply.
-
-        Raises:
-            ProviderError: The reply is an error, or malformed.
-        """
-        label = self._request.model.label
-        if body.get("error"):
-            raise ProviderError(f"{label}: {_error_text(body['error'])}", status=200)
-        served = body.get("model") or body.get("modelVersion")
-        try:
-            completion = _READERS[self._wire](body)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            defect = f"{type(error).__name__}: {error}"
-            raise ProviderError(f"{label}: malformed reply ({defect})", status=200) from None
-        return replace(completion, served_model=clean(served) if isinstance(served, str) else None)
 
     async def _fail(self, error: Exception, agent: AgentRequest) -> None:
         """End the run with an error, and tell the agent."""
@@ -311,11 +289,6 @@ async def _try_send(sending: Awaitable[None]) -> bool:
             await sending
         return True
     return False
-
-
-def _error_text(error: object) -> str:
-    message = error.get("message") if isinstance(error, Mapping) else error
-    return " ".join(str(message).split())[:200]
 
 
 class AgentRequest:

@@ -16,9 +16,13 @@ import httpx2
 from pytest_upskill.answers.progress import ASKING
 from pytest_upskill.answers.retry import Retries
 from pytest_upskill.models import Completion, ProviderError, Request
+from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.call import Call
+from pytest_upskill.models.content import ErrorReply
+from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.keys import NO_KEY, Endpoint
-from pytest_upskill.models.streams import AgentFormat
+from pytest_upskill.models.responses import read_response
+from pytest_upskill.models.streams import AgentFormat, ReplyReader
 
 _MAX_ERROR_BYTES = 1 << 16
 """Maximum bytes of an error's body that are read."""
@@ -34,6 +38,12 @@ _ALLOWED_BETAS = frozenset(
 )
 """Beta features of Anthropic's API that change neither the price nor what the host does."""
 
+
+_READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
+    "messages": read_message,
+    "responses": read_response,
+    "generateContent": read_generated,
+}
 
 Script = Callable[[httpx2.Request], httpx2.Response]
 
@@ -108,6 +118,27 @@ class Upstream:
         call = Call(request=request, endpoint=self._endpoint)
         send_once = partial(self._exchange_once, call, built, receive)
         return await self._retries.send(request, send_once, has_own_timeout=True)
+
+    def completion(self, request: Request, reader: ReplyReader) -> Completion:
+        """Return the completion in a reply.
+
+        Raises:
+            ProviderError: The reply is an error, or malformed.
+        """
+
+        def read(body: Mapping[str, Any]) -> Completion:
+            if body.get("error"):
+                raise ErrorReply(body)
+            return _READERS[self.wire](body)
+
+        call = Call(request=request, endpoint=self._endpoint)
+        try:
+            body = self.redact(reader.body())
+            return call.completion({"model": body.get("modelVersion"), **body}, read)
+        except ProviderError as error:
+            # The agent has the beginning of the reply.
+            error.retryable = False
+            raise
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value without the keys that the host may have sent back."""

@@ -215,12 +215,10 @@ def _open_program(
     return make_program_client(
         model,
         endpoint,
+        resources,
+        slots,
         timeout=settings.timeout,
-        budget=resources.budget,
-        activity=resources.activity,
         max_in_flight=settings.concurrency,
-        slots=slots,
-        sandbox=resources.agent_sandbox(),
     )
 
 

@@ -251,6 +251,34 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
     assert asyncio.run(hang()) == 0.25
 
 
+@pytest.mark.parametrize(
+    ("events", "error"),
+    [
+        ([{"type": "content_block_delta", "index": 5, "delta": {}}], "malformed reply (KeyError)"),
+        (
+            [{"type": "error", "error": {"type": "overloaded_error", "message": "Too busy"}}],
+            "Too busy",
+        ),
+    ],
+)
+def test_a_reply_that_is_none_is_missing_data_and_not_requested_again(
+    events: list[dict[str, Any]], error: str
+) -> None:
+    asked: list[httpx2.Request] = []
+
+    def reply(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200, text="".join(_event(**event).decode() for event in events))
+
+    upstream = Upstream(**scripted_host(reply), wire="messages")
+
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(client(upstream).complete(agent_request()))
+
+    assert error in str(caught.value)
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent", "countTokens"])
 def test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url(
     verb: str, tmp_path: Path
