@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.cases.catalogue import CatalogueError, Catalogues, read_catalogue
+from pytest_upskill.cases.catalogue import Catalogues
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import CATALOGUE, project_folder
@@ -60,6 +60,9 @@ def node_id_names(skills: Sequence[Skill], root: Path) -> list[str]:
 
 def catalogue_file(config: pytest.Config) -> Path:
     """Return the path of the catalogue file, which may not exist."""
+    named = config.getini("upskill_catalogue")
+    if named:
+        return Path(config.rootpath, named)
     return project_folder(config.rootpath) / STATE / CATALOGUE
 
 
@@ -67,13 +70,25 @@ def catalogues_of(config: pytest.Config) -> Catalogues:
     """Return the catalogues of a session, read once: the committed one, if there is one.
 
     Raises:
-        pytest.UsageError: The file cannot be used.
+        pytest.UsageError: The file is missing though it is named, or cannot be used.
     """
     if _CATALOGUES not in config.stash:
-        file = catalogue_file(config)
-        try:
-            committed = read_catalogue(file) if file.exists() else None
-        except CatalogueError as error:
-            raise pytest.UsageError(str(error)) from None
-        config.stash[_CATALOGUES] = Catalogues(committed=committed, root=config.rootpath)
+        config.stash[_CATALOGUES] = _read_catalogues(config)
     return config.stash[_CATALOGUES]
+
+
+def _read_catalogues(config: pytest.Config) -> Catalogues:
+    file = catalogue_file(config)
+    if not file.exists():
+        if config.getini("upskill_catalogue"):
+            raise pytest.UsageError(
+                f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"
+            )
+        return Catalogues(root=config.rootpath)
+    # Imported here: most projects have no such file.
+    from pytest_upskill.cases.catalogue import CatalogueError, read_catalogue
+
+    try:
+        return Catalogues(committed=read_catalogue(file), root=config.rootpath)
+    except CatalogueError as error:
+        raise pytest.UsageError(str(error)) from None

@@ -192,6 +192,12 @@ _TRIGGERS = (
         "float",
     ),
     Option(
+        "catalogue",
+        "Catalogue file, with the names and descriptions of all skills (default: "
+        ".upskill/catalogue.json if it exists, otherwise the skills next to the one under test).",
+        on_command_line=False,
+    ),
+    Option(
         "catalogue-update",
         "Write the names and descriptions of the skills to the catalogue file, for you to commit; "
         "run nothing.",
