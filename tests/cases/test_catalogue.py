@@ -155,6 +155,23 @@ def test_the_update_writes_all_skills_and_lint_reports_a_stale_one(
     )
 
 
+def test_a_setting_names_another_catalogue_file(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    pytester.makeini("[pytest]\nupskill_catalogue = skills.lock.json")
+    write_skill()
+
+    missing = run_once("--upskill-models", "offline", "skills")
+    run_once("--upskill-catalogue-update", "skills")
+
+    missing.stderr.fnmatch_lines(
+        ["ERROR: upskill_catalogue: there is no *skills.lock.json: write *"]
+    )
+    assert Path("skills.lock.json").is_file()
+    assert not Path(".upskill", "catalogue.json").exists()
+    assert run_once("--upskill-models", "offline", "skills").ret == 0
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
