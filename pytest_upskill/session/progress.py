@@ -38,7 +38,10 @@ class Progress:
     """
 
     def __init__(self, config: pytest.Config, service: Service, keys: Iterable[str]) -> None:
-        self._line = _line_of(config)
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        self._output: Output | None = None
+        if reporter is not None and config.get_verbosity() >= 0:
+            self._output = Output(config, reporter)
         self._service = service
         self._resources = config.stash[RESOURCES]
         runs = [run for key in keys for run in service.run_results(key)]
@@ -47,7 +50,9 @@ class Progress:
     def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""
         answers = self._service.result(key)
-        self.update_log()
+        if self._output is not None and self._output.is_log:
+            # It may be due although answers come so quickly that no test waits.
+            self.update()
         try:
             while True:
                 try:
@@ -61,19 +66,14 @@ class Progress:
     def update(self) -> None:
         """Print the progress if answers are still missing."""
         self._tally.count()
-        if self._line is not None and self._tally.done < self._tally.total:
+        if self._output is not None and self._tally.done < self._tally.total:
             resources = self._resources
-            self._line.show(list(parts(self._tally, resources.activity, resources.bill.all)))
-
-    def update_log(self) -> None:
-        """Print the progress in a log, where it is due although pytest prints too."""
-        if isinstance(self._line, PlainLines):
-            self.update()
+            self._output.show(list(parts(self._tally, resources.activity, resources.bill.all)))
 
     def clear(self) -> None:
         """Clear the progress line before pytest prints."""
-        if self._line is not None:
-            self._line.clear()
+        if self._output is not None:
+            self._output.clear()
 
 
 class Heartbeat:
@@ -151,64 +151,45 @@ def interruptible() -> Iterator[None]:
         raise
 
 
-class LiveLine:
-    """One row of a terminal that is updated and finally cleared."""
+class Output:
+    """Where progress is printed: in a row of a terminal that is finally cleared, or in a log.
+
+    In a log there is a line now and then, so that a long wait does not look like a hang.
+    """
 
     def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
         self._config = config
         self._reporter = reporter
-        self._shown = False
-
-    def show(self, parts: Sequence[str]) -> None:
-        """Print the parts that fit in one row, most important first."""
-        self._write(fit_parts(parts, self._config.get_terminal_writer().fullwidth - 1))
-        self._shown = True
-
-    def clear(self) -> None:
-        """Clear the row."""
-        if self._shown:
-            self._write("")
-            self._shown = False
-
-    def _write(self, text: str) -> None:
-        with _uncaptured(self._config):
-            self._reporter.write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
-
-
-class PlainLines:
-    """Occasional lines for a log, so that a long wait does not look like a hang."""
-
-    def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
-        self._config = config
-        self._reporter = reporter
+        self.is_log = not reporter.isatty or os.environ.get("TERM", "dumb") == "dumb"
+        self._row_is_shown = False
         self._due = time.monotonic() + FIRST_S
 
     def show(self, parts: Sequence[str]) -> None:
-        """Print a line if one is due."""
-        if time.monotonic() < self._due:
-            return
+        """Print the parts that fit in the row, most important first, or a line if one is due."""
         writer = self._config.get_terminal_writer()
-        with _uncaptured(self._config):
-            if self._config.get_verbosity() > 0:
-                # pytest prints the test's name again before its result.
-                self._reporter.ensure_newline()
-            elif writer.width_of_current_line:
-                writer.line()
-            writer.line(safe(", ".join(parts)))
-            writer.flush()
-        self._due = time.monotonic() + AGAIN_S
+        if not self.is_log:
+            self._write_row(fit_parts(parts, writer.fullwidth - 1))
+            self._row_is_shown = True
+        elif time.monotonic() >= self._due:
+            with _uncaptured(self._config):
+                if self._config.get_verbosity() > 0:
+                    # pytest prints the test's name again before its result.
+                    self._reporter.ensure_newline()
+                elif writer.width_of_current_line:
+                    writer.line()
+                writer.line(safe(", ".join(parts)))
+                writer.flush()
+            self._due = time.monotonic() + AGAIN_S
 
     def clear(self) -> None:
-        """Leave the lines."""
+        """Clear the row; the lines of a log stay."""
+        if self._row_is_shown:
+            self._write_row("")
+            self._row_is_shown = False
 
-
-def _line_of(config: pytest.Config) -> LiveLine | PlainLines | None:
-    """Return the output that fits pytest's terminal; None for -q or without a terminal reporter."""
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or config.get_verbosity() < 0:
-        return None
-    moves_cursor = reporter.isatty and os.environ.get("TERM", "dumb") != "dumb"
-    return (LiveLine if moves_cursor else PlainLines)(config, reporter)
+    def _write_row(self, text: str) -> None:
+        with _uncaptured(self._config):
+            self._reporter.write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
 
 
 def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
