@@ -158,11 +158,6 @@ def read_baselines(folder: Path, models: Iterable[str]) -> Baselines:
     return {path: baseline for path, baseline in read if baseline}
 
 
-def counts_of(trial: TrialResult) -> ArmCounts | None:
-    """Return a trial's passes and valid runs; None without a valid run."""
-    return ArmCounts(trial.passes, len(trial.runs)) if trial.runs else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
     """Outcome of the update of one baseline."""
@@ -207,7 +202,7 @@ def baseline_of(cell: Cell) -> Baseline:
             digest=current.prompt_digest,
             grader=current.grader_digest,
             with_skill=ArmCounts(current.passes, len(current.runs)),
-            without_skill=counts_of(without) if without else None,
+            without_skill=ArmCounts(without.passes, len(without.runs)) if without else None,
         )
         for current, without in pairs
     ]

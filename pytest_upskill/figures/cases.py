@@ -82,7 +82,8 @@ class CaseLine:
 
 def case_lines(gate: Gate) -> list[CaseLine]:
     """Return the cases of a gate's cell, the most urgent first."""
-    compared = {} if gate.comparison is None else gate.comparison.by_case
+    measured = () if gate.comparison is None else gate.comparison.measured
+    compared = {case.id: case for case in measured}
     cases: dict[str, dict[Arm, TrialResult]] = {}
     for trial in sorted(gate.cell.counted_trials, key=lambda trial: ARMS.index(trial.arm)):
         cases.setdefault(trial.case, {})[trial.arm] = trial

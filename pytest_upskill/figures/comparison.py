@@ -135,11 +135,6 @@ class Comparison:
             if (counts := case.counts).difference < 0
         ]
 
-    @property
-    def by_case(self) -> dict[str, ComparedCase]:
-        """Compared cases by id."""
-        return {case.id: case for case in self.measured}
-
 
 def adjust(comparisons: Sequence[Comparison]) -> Iterator[Comparison]:
     """Test comparisons of one kind, and adjust the p-values for their number (Holm).

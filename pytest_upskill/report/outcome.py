@@ -12,7 +12,7 @@ from typing import Literal
 
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.project.messages import counted, listed
-from pytest_upskill.report.document import Report, Session
+from pytest_upskill.report.document import Report
 from pytest_upskill.trials.needs import reasons_of, skip_lines
 from pytest_upskill.trials.result import TrialResult
 
@@ -56,7 +56,7 @@ def why_undecided(report: Report, *, names_error: bool = True) -> Iterator[str]:
         yield f"{missing} not measured{error}"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
-    for session in cut_short(report):
+    for session in (each for each in report.sessions if not each.complete):
         yield f"not everything ran: see the output of the run of {session.date:%Y-%m-%d %H:%M} UTC"
 
 
@@ -116,11 +116,6 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
         for nodeid, trial in _trials(report)
         if not trial.settled and trial.errors and not _is_replay(report)
     ]
-
-
-def cut_short(report: Report) -> list[Session]:
-    """Return the sessions that are incomplete."""
-    return [session for session in report.sessions if not session.complete]
 
 
 def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:

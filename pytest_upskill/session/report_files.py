@@ -59,8 +59,8 @@ class Files:
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        writes_files = self._settings.makes_files or in_github_actions(os.environ)
-        if not writes_files or exitstatus in _RUN_REFUSED:
+        wanted = self._settings.reports or self._settings.runs_dir
+        if not (wanted or in_github_actions(os.environ)) or exitstatus in _RUN_REFUSED:
             return
         report = self._presentable(report)
         for name, file in self._settings.reports.items():

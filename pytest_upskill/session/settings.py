@@ -107,11 +107,6 @@ class Settings(BaseModel, frozen=True, allow_inf_nan=False):
         )
 
     @property
-    def makes_files(self) -> bool:
-        """Whether results are written, into reports or a history."""
-        return bool(self.reports or self.runs_dir)
-
-    @property
     def requested_models(self) -> tuple[Model, ...]:
         """All models that may get requests: those of the trials, and the judge."""
         return self.models if self.judge is None else (*self.models, self.judge)
