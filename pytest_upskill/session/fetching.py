@@ -1,7 +1,4 @@
-"""Before the first request: check that trials can be answered, then start the service.
-
-The process that sends the requests calls `prepare`, `start_service` and at the end `stop_service`.
-"""
+"""Answers of a session: what must hold before the first request, the start and the end."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import pytest
@@ -30,7 +26,7 @@ from pytest_upskill.session.hosts import (
     runs_ahead,
 )
 from pytest_upskill.session.items import TrialItem, needing_answers
-from pytest_upskill.session.progress import Progress
+from pytest_upskill.session.progress import Progress, interruptible
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
@@ -38,66 +34,6 @@ from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """Trials whose answers can be fetched, by key, with their hosts and the cost forecast."""
-
-    trials: Mapping[str, Trial]
-    hosts: Mapping[Model, Host]
-    forecast: CostForecast
-
-
-def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
-    """Check, before any request is sent, that every trial can be answered.
-
-    Args:
-        config: Config of this process.
-        trials: Trials that need answers, by key.
-
-    Raises:
-        pytest.UsageError: A provider is unknown, an SDK or a key is missing, a price is missing
-            under a cost limit, or the sandbox does not work. The message has a line for each.
-    """
-    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
-    models = dict.fromkeys(trial.model for trial in trials.values())
-    host_of = hosts(config, models if judge is None else models | {judge: None})
-    cost_forecast = forecast(
-        trials.values(), host_of, resources, judge=judge, concurrency=settings.concurrency
-    )
-    if not settings.dry_run:
-        problems = [
-            *_request_problems(cost_forecast, host_of, settings, resources.prices),
-            *_sandbox_problems(trials.values(), resources),
-            *agent_problems(cost_forecast, host_of, resources),
-        ]
-        if problems:
-            raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
-    return Prepared(trials=trials, hosts=host_of, forecast=cost_forecast)
-
-
-def start_service(config: pytest.Config, prepared: Prepared) -> Service:
-    """Start to fetch the answers to the trials, in the order of the items."""
-    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    if resources.cache.mode in {"auto", "refresh"}:
-        resources.cache.served_models.update(_fetch_served_models(prepared.hosts))
-    if resources.cache.mode == "auto":
-        resources.cache.installed_agents.update(installed_versions(prepared.hosts))
-    stops_at_failure = bool(config.getoption("maxfail") or config.getoption("stepwise", False))
-    may_waste_answers = stops_at_failure and not settings.early_stop
-    return Service(
-        prepared.trials,
-        prepared.hosts,
-        resources,
-        concurrency=settings.concurrency,
-        # A session that stops at a failure must not have paid for many answers beyond it.
-        lookahead=runs_ahead(prepared.hosts, settings) if may_waste_answers else None,
-        judge=settings.judge,
-        record_command=resources.redactor.redact(_recording_command(config.invocation_params.args)),
-        why_stop=_why_stop if settings.early_stop else None,
-    )
 
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
@@ -112,21 +48,9 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
         texts = host.fetch_served_models(names[host])
         return {(host.url, name): text for name, text in texts.items()}
 
-    with ThreadPoolExecutor(len(names) or 1, thread_name_prefix="upskill-served") as threads:
+    threads = ThreadPoolExecutor(len(names) or 1, thread_name_prefix="upskill-served")
+    with interruptible(), threads:
         return {key: text for served in threads.map(fetch, names) for key, text in served.items()}
-
-
-def stop_service(config: pytest.Config, service: Service) -> None:
-    """Stop the service; what it leaves behind is printed at the end of the session."""
-    lines = []
-    try:
-        service.stop()
-    except Exception as error:  # noqa: BLE001  an SDK's or a plugin's, of a client that was closed
-        lines.append(f"upskill: {error}")
-    lines += config.stash[RESOURCES].batches.lines()
-    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
-        for line in lines:
-            config.add_cleanup(partial(reporter.line, line, yellow=True))
 
 
 def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> str | None:
@@ -172,15 +96,91 @@ def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     return command if replaced else f"{command} --upskill-cache auto"
 
 
-class FetchedAnswers:
-    """Plugin that fetches answers in the process that runs the items."""
+class Fetching:
+    """The answers of a session, in the process that sends the requests: checked, then fetched."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._needs: list[str] = []
-        self._prepared: Prepared | None = None
+        self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
+        self._trials: Mapping[str, Trial] = {}
+        """The trials that need answers, by key."""
+        self._hosts: Mapping[Model, Host] = {}
+        self._forecast: CostForecast | None = None
         self._service: Service | None = None
-        self._progress: Progress | None = None
+
+    def prepare(self, trials: Mapping[str, Trial]) -> None:
+        """Check, before any request is sent, that every trial can be answered.
+
+        Args:
+            trials: Trials that need answers, by key.
+
+        Raises:
+            pytest.UsageError: A provider is unknown, an SDK or a key is missing, a price is missing
+                under a cost limit, or the sandbox does not work. The message has a line for each.
+        """
+        settings, resources, self._trials = self._settings, self._resources, trials
+        judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
+        models = dict.fromkeys(trial.model for trial in trials.values())
+        self._hosts = hosts(self._config, models if judge is None else models | {judge: None})
+        self._forecast = forecast(
+            trials.values(), self._hosts, resources, judge=judge, concurrency=settings.concurrency
+        )
+        if not settings.dry_run:
+            problems = [
+                *_request_problems(self._forecast, self._hosts, settings, resources.prices),
+                *_sandbox_problems(trials.values(), resources),
+                *agent_problems(self._forecast, self._hosts, resources),
+            ]
+            if problems:
+                raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+
+    def lines(self, needs: Sequence[str]) -> list[str]:
+        """Return the lines before the first test: what the cases need, and the forecast."""
+        return lines_before_the_run(self._config, needs, self._trials.values(), self._forecast)
+
+    def start(self) -> tuple[Service, Progress]:
+        """Start to fetch the answers to the trials, in the order of the items."""
+        config, settings, cache = self._config, self._settings, self._resources.cache
+        if cache.mode in {"auto", "refresh"}:
+            cache.served_models.update(_fetch_served_models(self._hosts))
+        if cache.mode == "auto":
+            cache.installed_agents.update(installed_versions(self._hosts))
+        stops_at_failure = bool(config.getoption("maxfail") or config.getoption("stepwise", False))
+        may_waste_answers = stops_at_failure and not settings.early_stop
+        command = _recording_command(config.invocation_params.args)
+        self._service = Service(
+            self._trials,
+            self._hosts,
+            self._resources,
+            concurrency=settings.concurrency,
+            # A session that stops at a failure must not have paid for many answers beyond it.
+            lookahead=runs_ahead(self._hosts, settings) if may_waste_answers else None,
+            judge=settings.judge,
+            record_command=self._resources.redactor.redact(command),
+            why_stop=_why_stop if settings.early_stop else None,
+        )
+        return self._service, Progress(config, self._service, self._trials)
+
+    def stop(self) -> None:
+        """Stop fetching; what the service leaves behind is printed at the end of the session."""
+        if self._service is None:
+            return
+        lines = []
+        try:
+            self._service.stop()
+        except Exception as error:  # noqa: BLE001  an SDK's or a plugin's, of a client that was closed
+            lines.append(f"upskill: {error}")
+        lines += self._resources.batches.lines()
+        if reporter := self._config.pluginmanager.get_plugin("terminalreporter"):
+            for line in lines:
+                self._config.add_cleanup(partial(reporter.line, line, yellow=True))
+
+
+class FetchedAnswers(Fetching):
+    """Plugin that fetches answers in the process that runs the items."""
+
+    _needs: Sequence[str] = ()
+    _progress: Progress | None = None
 
     # First: pytest's reporter prints the forecast in the same hook.
     @pytest.hookimpl(tryfirst=True)
@@ -188,32 +188,21 @@ class FetchedAnswers:
         """Check, before the first test, that every trial can be answered."""
         self._needs = needs_lines(session.items)
         if runs_tests(self._config):
-            self._prepared = prepare(
-                self._config, {item.key: item.trial for item in needing_answers(session.items)}
-            )
+            self.prepare({item.key: item.trial for item in needing_answers(session.items)})
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Return what the cases need, and the forecast of the requests."""
-        trials = self._prepared.trials.values() if self._prepared else ()
-        cost_forecast = self._prepared.forecast if self._prepared else None
-        return lines_before_the_run(self._config, self._needs, trials, cost_forecast)
+        return self.lines(self._needs)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
         """Run nothing in a dry run."""
-        return True if self._config.stash[SETTINGS].dry_run else None
-
-    def stop(self) -> None:
-        """Stop fetching."""
-        if self._service is not None:
-            stop_service(self._config, self._service)
+        return True if self._settings.dry_run else None
 
     def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
         if self._service is None or self._progress is None:
-            assert self._prepared is not None
             # Not before the first trial: a session that stops earlier must cost nothing.
-            self._service = start_service(self._config, self._prepared)
-            self._progress = Progress(self._config, self._service, self._prepared.trials)
+            self._service, self._progress = self.start()
         self._service.prioritize(item.key)
         return self._progress.wait(item.key)

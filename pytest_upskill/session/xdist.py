@@ -27,15 +27,14 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import write_file
-from pytest_upskill.session.fetching import Prepared, prepare, start_service, stop_service
+from pytest_upskill.session.fetching import Fetching
 from pytest_upskill.session.items import TrialItem, needing_answers
-from pytest_upskill.session.progress import Heartbeat, Progress
-from pytest_upskill.session.settings import SETTINGS, runs_tests
-from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
+from pytest_upskill.session.progress import Heartbeat
+from pytest_upskill.session.settings import runs_tests
+from pytest_upskill.session.terminal import needs_lines
 from pytest_upskill.trials.trial import Trial
 
 _POLL_S = 0.01
@@ -58,20 +57,19 @@ class CollectedTrial(NamedTuple):
     trial: Trial
 
 
-class Controller:
+class Controller(Fetching):
     """Plugin of the controller, which fetches the answers for all workers.
 
     So one concurrency limit and one budget apply, and a crashed worker causes no second request.
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+        super().__init__(config)
         self._session: pytest.Session | None = None
         self._handover = Handover(Path(tempfile.mkdtemp(prefix="pytest-upskill-")))
         self._handover.mark_open()
         self._keys_by_nodeid: dict[str, list[str]] = {}
         """Keys of the trials by node id; trials outside the rootdir may share a node id."""
-        self._service: Service | None = None
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
         config.add_cleanup(self._handover.remove)
@@ -90,22 +88,21 @@ class Controller:
         """Start fetching when the first worker has collected; all collect the same trials."""
         if self._service is not None or not runs_tests(self._config):
             return
-        settings = self._config.stash[SETTINGS]
+        settings = self._settings
         collected, needs = self._handover.read_collected(settings.models, settings.judge)
         for key, (nodeid, _) in collected.items():
             self._keys_by_nodeid.setdefault(nodeid, []).append(key)
-        prepared = prepare(self._config, {key: trial for key, (_, trial) in collected.items()})
-        self._print_forecast(needs, prepared)
-        self._service = start_service(self._config, prepared)
-        self._heartbeat.watch(Progress(self._config, self._service, collected))
+        self.prepare({key: trial for key, (_, trial) in collected.items()})
+        self._print_forecast(needs)
+        service, progress = self.start()
+        self._heartbeat.watch(progress)
         for key in collected:
-            self._service.result(key).add_done_callback(partial(self._write_answers, key))
+            service.result(key).add_done_callback(partial(self._write_answers, key))
 
     def stop(self) -> None:
         """Stop fetching, and the workers' waiting."""
         self._handover.mark_closed()
-        if self._service is not None:
-            stop_service(self._config, self._service)
+        super().stop()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Move the requests of a trial that starts to the front of the queue."""
@@ -118,13 +115,12 @@ class Controller:
         if self._session is not None and self._session.shouldfail:
             self._handover.mark_closed()
 
-    def _print_forecast(self, needs: Sequence[str], prepared: Prepared) -> None:
+    def _print_forecast(self, needs: Sequence[str]) -> None:
         """Print the forecast, for which pytest has a hook only in a process that collects."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
-        trials, cost_forecast = prepared.trials.values(), prepared.forecast
-        for line in lines_before_the_run(self._config, needs, trials, cost_forecast):
+        for line in self.lines(needs):
             if reporter.isatty:
                 # Overwrite pytest-xdist's line about its workers: it has no line break.
                 reporter.rewrite(line, erase=True)
