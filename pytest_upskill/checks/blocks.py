@@ -12,11 +12,9 @@ Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 _SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}"
 _PATH = re.compile(rf"(?:\./)?({_SEGMENT}(?:/{_SEGMENT}){{0,7}})")
@@ -34,35 +32,22 @@ def relative_path(text: str) -> str | None:
     return match[1] if match else None
 
 
-class Known(NamedTuple):
-    """What is known of a built-in language."""
-
-    labels: tuple[str, ...]
-    """Labels of code fences, and suffixes of files."""
-    builds: bool = True
-    """Whether there are ``compile`` checks of it."""
-    runs: bool = False
-    """Whether there are ``run`` checks of it."""
-
-
-_KNOWN: Mapping[str, Known] = {
-    "c": Known(("c", "c89", "c99", "c11", "c17", "c23")),
-    "cpp": Known(("cpp", "c++", "cc", "cxx", "hpp", "h++", "hxx", "h", "cpp17", "cpp20", "cpp23")),
-    "cuda": Known(("cuda", "cu", "cuh", "cuda-cpp", "cuda-c++", "cuda-c", "cudacpp", "nvcc")),
-    "json": Known(("json", "jsonc"), builds=False),
-    "python": Known(("python", "py", "python3", "py3"), runs=True),
-    "toml": Known(("toml",), builds=False),
-    "yaml": Known(("yaml", "yml"), builds=False),
-}
-
-LANGUAGES = tuple(name for name, known in _KNOWN.items() if known.builds)
+LANGUAGES = ("c", "cpp", "cuda", "python")
 """Built-in languages of ``compile`` checks."""
-RUNNABLE = frozenset(name for name, known in _KNOWN.items() if known.runs)
+RUNNABLE = frozenset({"python"})
 """Built-in languages of ``run`` checks."""
 
-_OF_LABEL: Mapping[str, str] = MappingProxyType(
-    {label: language for language, known in _KNOWN.items() for label in known.labels}
-)
+_LABELS = {
+    "c": "c c89 c99 c11 c17 c23",
+    "cpp": "cpp c++ cc cxx hpp h++ hxx h cpp17 cpp20 cpp23",
+    "cuda": "cuda cu cuh cuda-cpp cuda-c++ cuda-c cudacpp nvcc",
+    "json": "json jsonc",
+    "python": "python py python3 py3",
+    "toml": "toml",
+    "yaml": "yaml yml",
+}
+"""Labels of code fences, and suffixes of files, of each language."""
+_OF_LABEL = {label: language for language, labels in _LABELS.items() for label in labels.split()}
 HEADER_SUFFIXES = frozenset({"h", "hpp", "hh", "hxx", "h++", "cuh", "inl", "inc"})
 """Suffixes of files that are included, not compiled on their own."""
 
@@ -105,7 +90,7 @@ class Block:
     """One fenced block."""
 
     language: str
-    """Its name in `_KNOWN`, or else the label in lower case; "" if there is no label."""
+    """Its name in `_LABELS`, or else the label in lower case; "" if there is no label."""
     name: str | None
     """File name, a relative path of plain characters; None if there is none."""
     code: str
@@ -143,7 +128,7 @@ def choose_units(candidates: tuple[Block, ...], *names: str) -> tuple[Block, ...
 
     Args:
         candidates: The blocks of the answer.
-        names: Labels and suffixes of the language; one is enough if `_KNOWN` has it.
+        names: Labels and suffixes of the language; one is enough if `_LABELS` has it.
     """
     filled = [block for block in candidates if block.kind in names and block.code.strip()]
     units = [block for block in filled if not block.is_header] or filled

@@ -28,6 +28,8 @@ from pytest_upskill.checks.compile.toolchain import (
 )
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Left, RunsCommand, WorkspaceFile
+from pytest_upskill.checks.result import failed
+from pytest_upskill.project.messages import listed
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
@@ -73,7 +75,7 @@ class Compilers:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
         if isinstance(check, RunsCommand):
             return self._why_unsafe()
-        language = self._language(check)
+        language = self._languages.get(_spelling(check))
         if isinstance(check, Run):
             if language is None or language.runner is None:
                 return f"no runner is known for language {check.language!r}"
@@ -124,7 +126,11 @@ class Compilers:
         if not units and not (check.file and isinstance(check, Run)):
             what = f"no {language.name} block ({found_languages(candidates)})"
             return _not_built(check, language, what)
-        headers = {block.name: block for block in candidates if _is_header_for(block, units)}
+        headers = {
+            block.name: block
+            for block in candidates
+            if block.is_header and block.language in C_FAMILY and block not in units
+        }
         sources = Sources(
             units=units,
             headers=tuple(headers.values()),
@@ -188,9 +194,6 @@ class Compilers:
         except (CheckError, OSError, SandboxError) as error:
             raise CannotCompile(f"{check.name}: {error}") from None
 
-    def _language(self, check: OfCode) -> Language | None:
-        return self._languages.get(_spelling(check))
-
     def _why_unsafe(self) -> str | None:
         """Return why no answer may be run, None if it may.
 
@@ -225,7 +228,8 @@ def _built_in() -> Iterator[Language]:
 
 def _not_built(check: OfCode, language: Language, what: str) -> tuple[CheckResult, ...]:
     """Return the results of a check whose code is missing."""
-    return result(check, False, f"{check.name} {language.name}: {what}"), *unbuilt(check)
+    message = f"{check.name} {language.name}: {what}"
+    return CheckResult(name=check.name, passed=False, message=message), *unbuilt(check)
 
 
 def _spelling(check: OfCode) -> str:
@@ -256,10 +260,6 @@ def _identity(check: OfCode) -> tuple[object, ...]:
     return (check.arch, check.flags, check.host, check.requires, *check.files.items())
 
 
-def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
-    return block.is_header and block.language in C_FAMILY and block not in units
-
-
 MAX_LINES = 40
 MAX_CHARACTERS = 8 << 10
 MAX_NAMES = 5
@@ -276,30 +276,22 @@ def describe(
     check: OfCode, language: Language, units: tuple[Block, ...], built: Built
 ) -> CheckResult:
     """Make the result of a check from the build or test run of its code blocks."""
-    named = [unit.name or f"block at answer line {unit.line}" for unit in units]
-    where = ", ".join(named[:MAX_NAMES]) + (" …" if len(named) > MAX_NAMES else "")
+    where = listed([unit.name or f"block at answer line {unit.line}" for unit in units], MAX_NAMES)
     finding = f"{built.message} ({where}; {built.compiler})"
     if not all(unit.closed for unit in units):
         finding += "; its fence is never closed: the answer seems to be cut off"
-    message = f"{check.name} {language.name}: {finding}"
-    return result(check, built.passed, message, _cut(built.diagnostics))
-
-
-def result(check: OfCode, passed: bool, message: str, detail: str = "") -> CheckResult:
-    """Make the result of a check."""
-    return CheckResult(name=check.name, passed=passed, message=message, detail=detail)
+    return CheckResult(
+        name=check.name,
+        passed=built.passed,
+        message=f"{check.name} {language.name}: {finding}",
+        detail=_cut(built.diagnostics),
+    )
 
 
 def unbuilt(check: OfCode) -> tuple[CheckResult, ...]:
     """Make a failed result for each of a check's ``requires``, for code that does not build."""
-    return tuple(
-        CheckResult(
-            name=requirement.name,
-            passed=False,
-            message=f"{requirement.name}: the code does not build",
-        )
-        for requirement in (check.requires if isinstance(check, Compile) else ())
-    )
+    required = check.requires if isinstance(check, Compile) else ()
+    return tuple(failed(each.name, ": the code does not build") for each in required)
 
 
 def _cut(lines: Sequence[str]) -> str:
