@@ -82,39 +82,28 @@ class Choice:
         return "only looked around" if self.looked else "chose no skill"
 
 
-def first_request(
+def choosing(
+    request: Request,
     *,
-    model: Model,
     catalogue: Catalogue,
     own: ListedSkill,
-    query: str,
-    max_tokens: int,
-    run: int,
-    draw: int = 0,
     workspace: tuple[WorkspaceFile, ...] = (),
     setup: Setup = NO_SETUP,
 ) -> Request:
-    """Return the request that begins a run.
+    """Return a request that begins a run in which its model chooses among skills.
 
     An agent lists the skills in its own way. They are installed with names and descriptions only,
     as the run ends before one is loaded: so a change of their instructions changes no run.
 
     Args:
-        model: The model, perhaps with an agent.
+        request: What is asked of which model, and in which run.
         catalogue: The skills that it can choose from.
         own: The skill under test.
-        query: The user's message.
-        max_tokens: Maximum output tokens of one answer.
-        run: Index of the run, from 0.
-        draw: Number of earlier cases that ask the same.
         workspace: The files that an agent finds.
         setup: What is done with them before it starts.
     """
-    request = Request(
-        model=model, frame="", skill="", user=query, max_tokens=max_tokens, run=run, draw=draw
-    )
-    if not model.agent:
-        return replace(request, frame=FRAME, skill=catalogue.text(run), tools=TOOLS)
+    if not request.model.agent:
+        return replace(request, frame=FRAME, skill=catalogue.text(request.run), tools=TOOLS)
     task = AgentTask(
         workspace=workspace,
         setup=setup,
@@ -124,7 +113,7 @@ def first_request(
         chooses=True,
         neighbours=tuple(_installed(each) for each in catalogue.skills if each != own),
     )
-    return replace(request, task=task)
+    return replace(request, frame="", skill="", task=task)
 
 
 @lru_cache(maxsize=4096)  # The same skills in every run.
@@ -142,14 +131,8 @@ def _installed(skill: ListedSkill) -> InstalledSkill:
 
 def probe(model: Model, max_tokens: int) -> Request:
     """Return the request that shows whether a model and its server can call tools at all."""
-    return first_request(
-        model=model,
-        catalogue=Catalogue.of([_PROBED]),
-        own=_PROBED,
-        query=_PROBE,
-        max_tokens=max_tokens,
-        run=0,
-    )
+    asked = Request(model=model, frame="", skill="", user=_PROBE, max_tokens=max_tokens, run=0)
+    return choosing(asked, catalogue=Catalogue.of([_PROBED]), own=_PROBED)
 
 
 def calls_tools(completion: Completion) -> bool:

@@ -63,11 +63,6 @@ def skill_digest(skill: Skill) -> str:
     return _digest(block_of(skill))
 
 
-def installed_digest(skill: Skill) -> str:
-    """Return the digest of a skill as it is installed for an agent."""
-    return _digest(_installed(skill.name, skill.files))
-
-
 def judge_name(model: Model) -> str:
     """Return the name by which a judge is known, with its parameters, whichever host serves it."""
     return " ".join((f"{model.provider}:{model.name}", *model.parameters.entries))

@@ -15,7 +15,7 @@ from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
 from pytest_upskill.models.request import MAX_TURNS
-from pytest_upskill.trials.conversation import first_request
+from pytest_upskill.trials.conversation import choosing
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
 ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill", "trigger", "old_trigger")
@@ -220,29 +220,25 @@ def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
 
 def request(trial: Trial, run: int) -> Request:
     """Return the first request of a trial in one run; ``run`` counts from 0."""
-    agent = bool(trial.model.agent)
-    user = trial.case.input if agent else user_message(trial.case)
-    if trial.catalogue is not None and trial.listed is not None:
-        return first_request(
-            model=trial.model,
-            catalogue=trial.catalogue,
-            own=trial.listed,
-            query=user,
-            max_tokens=trial.max_tokens,
-            run=trial.first_run + run,
-            draw=trial.draw,
-            workspace=trial.case.staged,
-            setup=trial.case.setup,
-        )
-    return Request(
+    case, agent = trial.case, bool(trial.model.agent)
+    asked = Request(
         model=trial.model,
         frame="" if agent else FRAME,
         skill="" if agent else trial.skill_block,
-        task=_agent_task(trial) if agent else None,
-        user=user,
+        task=_agent_task(trial) if agent and not trial.chooses else None,
+        user=case.input if agent else user_message(case),
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
         draw=trial.draw,
+    )
+    if trial.catalogue is None or trial.listed is None:
+        return asked
+    return choosing(
+        asked,
+        catalogue=trial.catalogue,
+        own=trial.listed,
+        workspace=case.staged,
+        setup=case.setup,
     )
 
 

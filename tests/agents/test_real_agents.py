@@ -25,7 +25,7 @@ from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, Completion, Model, Request, parse_model
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.trials.conversation import first_request
+from pytest_upskill.trials.conversation import choosing
 from tests.agent_programs import KEY, Recorded, Step, needs_bubblewrap, run_of
 from tests.agents.three_tasks import NAME as NAME_OF_TASKS
 from tests.agents.three_tasks import Calls, doing_tasks, write_tasks
@@ -117,10 +117,8 @@ def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(model: Mo
     cli = cli_of(model)
     own = ListedSkill(name="travel", description="How to book: trains. Use when asked to travel.")
     other = ListedSkill(name=NAME, description="Invoices of Brackenfold.")
-    asked = first_request(
-        model=model, catalogue=Catalogue.of([own, other]), own=own, query="Bill it.",
-        max_tokens=4096, run=0,
-    )  # fmt: skip
+    bill = Request(model=model, frame="", skill="", user="Bill it.", max_tokens=4096, run=0)
+    asked = choosing(bill, catalogue=Catalogue.of([own, other]), own=own)
     load, *_ = cli.self_test_calls(NAME)
     upstream = recorded(model, [step(cli, "ls"), (str(load["name"]), load["input"])])
 

@@ -25,7 +25,7 @@ from pytest_upskill.cases.lint import LARGE, SMALL, without_description
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AGENTS, AgentTask, Completion, Request, ToolCall, parse_model
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.trials.conversation import TOOLS, choice_of, first_request
+from pytest_upskill.trials.conversation import TOOLS, choice_of, choosing
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 
 pytestmark = needs_bubblewrap
@@ -155,10 +155,9 @@ def test_pi_lists_every_description_whole_in_the_system_prompt_as_we_do() -> Non
 
 
 def test_our_catalogue_lists_every_description_whole_in_its_own_order() -> None:
-    request = first_request(
-        model=parse_model("openai:small"), catalogue=OURS, own=OURS.skills[0], query="Hi.",
-        max_tokens=9, run=0,
-    )  # fmt: skip
+    model = parse_model("openai:small")
+    asked = Request(model=model, frame="", skill="", user="Hi.", max_tokens=9, run=0)
+    request = choosing(asked, catalogue=OURS, own=OURS.skills[0])
     entry = r"<name>(?P<name>.*)</name>\n    <description>(?P<text>.*)</description>"
     shown = of_request({"system": request.system}, entry)
 

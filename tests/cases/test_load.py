@@ -154,3 +154,48 @@ def test_a_schema_that_cannot_be_read_is_refused(folder: Path, name: str, proble
     assert line.removeprefix("skills/csv/skill_meta.json:1:") == (
         f"45: [0].expected.json_schema: {problem}"
     )
+
+
+def test_a_workspace_takes_no_file_from_elsewhere_by_a_link(folder: Path) -> None:
+    (folder / "start").mkdir()
+    (folder / "start" / "in.csv").write_text("1", "utf-8")
+    (folder / "start" / "link").symlink_to("/etc/passwd")
+    case = {"input": "a", "workspace": "start", "expected": {"contains": "x"}}
+    (folder / "skill_meta.json").write_text(json.dumps([case]), "utf-8")
+
+    (problem,) = refusal(folder)
+    what = "'start/link' leads outside the skill's folder"
+    assert problem == f"skills/csv/skill_meta.json:1:30: [0].workspace: {what}"
+
+
+def test_a_workspace_that_has_only_files_of_the_skill_is_refused(folder: Path) -> None:
+    case = {"input": "a", "workspace": {"x": {"source": "."}}, "expected": {"contains": "x"}}
+    (folder / "skill_meta.json").write_text(json.dumps([case]), "utf-8")
+
+    (problem,) = refusal(folder)
+    what = "'.' contains no files but those of the skill and its cases"
+    assert problem == f"skills/csv/skill_meta.json:1:30: [0].workspace: {what}"
+
+
+@pytest.mark.parametrize(
+    ("workspace", "names"),
+    [
+        (".", [".env", "data/in.csv"]),
+        ("data", ["in.csv"]),
+        ("data/in.csv", ["in.csv"]),
+        ({"a/b.csv": {"source": "data/in.csv"}}, ["a/b.csv"]),
+        ({"all": {"source": "."}}, ["all/.env", "all/data/in.csv"]),
+    ],
+)
+def test_a_workspace_has_its_files_by_their_names(
+    folder: Path, workspace: object, names: list[str]
+) -> None:
+    for name in (".env", "data/in.csv"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("1", "utf-8")
+    case = {"input": "a", "workspace": workspace, "expected": {"contains": "x"}}
+    (folder / "skill_meta.json").write_text(json.dumps([case]), "utf-8")
+
+    (skill,) = load_skills(folder / "skill_meta.json")
+
+    assert [file.name for file in skill.cases[0].workspace] == names

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
-from pytest_upskill.models import Completion, ToolCall, parse_model
+from pytest_upskill.models import Completion, Request, ToolCall, parse_model
 from pytest_upskill.trials.conversation import (
     Choice,
     choice_of,
-    first_request,
+    choosing,
     join_completions,
     longest_requests,
     next_request,
@@ -21,14 +21,15 @@ CATALOGUE = Catalogue.of(
         ListedSkill(name="tsv", description="Reads tabs."),
     ]
 )
-REQUEST = first_request(
-    model=parse_model("openai:small"),
-    catalogue=CATALOGUE,
-    own=CATALOGUE.skills[0],
-    query="Read it.",
-    max_tokens=99,
-    run=0,
-)
+MODEL = parse_model("openai:small")
+
+
+def asked(query: str) -> Request:
+    request = Request(model=MODEL, frame="", skill="", user=query, max_tokens=99, run=0)
+    return choosing(request, catalogue=CATALOGUE, own=CATALOGUE.skills[0])
+
+
+REQUEST = asked("Read it.")
 LOOK = ToolCall(name="bash", id="b", arguments={"command": "ls"})
 
 
@@ -113,14 +114,7 @@ def test_a_run_takes_no_more_requests_than_the_plan_counts() -> None:
 
 
 def test_the_catalogue_is_the_part_that_providers_cache() -> None:
-    same = first_request(
-        model=REQUEST.model,
-        catalogue=CATALOGUE,
-        own=CATALOGUE.skills[0],
-        query="Other.",
-        max_tokens=99,
-        run=0,
-    )
+    same = asked("Other.")
 
     assert same.skill is REQUEST.skill
     assert same.system == REQUEST.system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -168,8 +168,10 @@ def _copies(name: str, source: str, info: ValidationInfo) -> tuple[WorkspaceFile
     files = _inputs(source, info).files(source)
     if not files:
         raise ValueError(f"{source!r} contains no files but those of the skill and its cases")
+    inner = [PurePosixPath(name, PurePosixPath(file.name).relative_to(source)) for file in files]
     return tuple(
-        replace(file, name=(name + file.name.removeprefix(source)).strip("/")) for file in files
+        replace(file, name=str(path) if path.name else PurePosixPath(source).name)
+        for file, path in zip(files, inner, strict=True)
     )
 
 
