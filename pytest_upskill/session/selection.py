@@ -289,6 +289,7 @@ def lookalikes(ignored: Iterable[Path], start: Path) -> str:
     )
 
 
+_EVALS = "evals.json"
 _CLOSE = 0.9
 """How similar the name of a file must be to that of a case file: ``skill.json`` has 0.8."""
 
@@ -302,9 +303,9 @@ def misspelled(ignored: Iterable[Path], start: Path) -> Iterator[str]:
     """
     for file in ignored:
         beside, among = file.parent, file.parent.parent
-        meant = [CASE_FILE, f"evals{file.suffix}"] if (beside / "SKILL.md").exists() else []
+        meant = [CASE_FILE, _EVALS] if (beside / "SKILL.md").exists() else []
         if beside.name in CASE_FOLDERS and (among / "SKILL.md").exists():
-            meant = [f"evals{file.suffix}"]
+            meant = [_EVALS]
         if close := get_close_matches(file.name, meant, n=1, cutoff=_CLOSE):
             path = os.path.relpath(file, start)
             yield safe_line(f"{path} is not read (did you mean {close[0]!r}?)")

@@ -258,7 +258,7 @@ def test_files_that_look_like_cases_are_named_with_what_reads_them(
         ("skillmeta.json", "skill_meta.json"),
         ("eval.json", "evals.json"),
         ("evals/eval.json", "evals.json"),
-        ("evals/evalss.yaml", "evals.yaml"),
+        ("evals/evals_.json", "evals.json"),
     ],
 )
 @pytest.mark.parametrize("how", ["--upskill-models=offline", "--upskill-lint"])
@@ -279,7 +279,7 @@ def test_a_case_file_with_a_misspelled_name_is_named_beside_others(
     )
 
 
-@pytest.mark.parametrize("name", ["metadata.json", "skill.json", "data/eval.json", "events.json"])
+@pytest.mark.parametrize("name", ["metadata.json", "skill.json", "data/eval.json", "eval.yaml"])
 def test_a_file_of_a_skill_that_is_called_otherwise_is_not_taken_for_cases(
     run: Run, write_skill: WriteSkill, name: str
 ) -> None:
