@@ -108,6 +108,25 @@ def test_context_that_cannot_be_sent_skips_the_case(context: Any, key: str) -> N
     assert case.skip == f"context: {key} is not sent: write it as text, or as 'files'"
 
 
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("assertons", " (did you mean 'assertions'?)"),
+        ("expectation", " (did you mean 'expectations'?)"),
+        ("execution", ""),
+        ("description", ""),
+    ],
+)
+def test_a_key_is_called_misspelled_only_if_it_can_hardly_be_another(key: str, hint: str) -> None:
+    evals = read([{"prompt": "a", "assertions": ["b"]}, {"prompt": "c", key: ["d"]}])
+
+    warnings = [each for each in evals.warnings if not each.is_hint]
+    assert evals.cases[1].skip == "nothing to check: add 'assertions'"
+    assert [each.what for each in warnings] == (
+        [f"unknown key{hint} (the case is skipped)"] if hint else []
+    )
+
+
 def test_keys_beside_the_cases_that_look_like_expectations_are_reported() -> None:
     document = {
         "evals": [{"prompt": "a", "assertions": ["b"]}],

@@ -11,6 +11,7 @@ from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.source.document import JsonPath, shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import ProcessCheck, WorkspaceFile
+from pytest_upskill.project.messages import did_you_mean
 
 
 class Weight(Enum):
@@ -154,3 +155,18 @@ def an_object(value: object) -> Mapping[str, Any]:
 def as_list(value: object) -> list[Any]:
     """Return a value as a list: null has no item, and what is no list is the only item."""
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def misspelled(word: str, known: Iterable[str]) -> str:
+    """Return which known word a word must be, " (did you mean …?)", "" if it may be another.
+
+    It is stricter than `did_you_mean`: keys and types of other tools may be meant as they are.
+    """
+    # Imported here, because few sessions have a misspelled word.
+    from difflib import get_close_matches
+
+    return did_you_mean(word, get_close_matches(word, sorted(known), n=1, cutoff=_SAME_WORD))
+
+
+_SAME_WORD = 0.85
+"""Least similarity of a misspelled word, such as ``assertons`` or ``contians``."""

@@ -17,6 +17,7 @@ from pytest_upskill.cases.adapters.draft import (
     as_list,
     left_out,
     merged,
+    misspelled,
 )
 from pytest_upskill.cases.adapters.patterns import python_pattern
 from pytest_upskill.cases.source.document import shown
@@ -82,7 +83,7 @@ def graders(
         kind = given.removeprefix(opposite)
         value = {**value, "type": kind, "negate": kind != given}
         if kind not in known:
-            hint = did_you_mean(kind, sorted(known))
+            hint = (did_you_mean if is_complete else misspelled)(kind, sorted(known))
             if is_complete or hint:
                 raise Flaw(f"unknown type {shown(kind)}{hint or ': write one of the tool'}")
             raise left_out(f"{kind}: no such type is known here")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, trigger_of
-from pytest_upskill.cases.adapters.draft import Draft, Weight
+from pytest_upskill.cases.adapters.draft import Draft, Weight, misspelled
 from pytest_upskill.cases.adapters.reading import ReadEntry, Reading
 from pytest_upskill.cases.skill import Case, Trigger, plain_name
 from pytest_upskill.cases.source.case_ids import case_ids
@@ -22,7 +22,6 @@ from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
-from pytest_upskill.project.messages import did_you_mean
 
 _NO_SKILL = "no skill near this file is called {!r}"
 _UNREADABLE = "cannot be read"
@@ -276,7 +275,7 @@ def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Proble
             for key in each.entry.value:
                 path = (*each.entry.path, key)
                 is_known = key in known or path not in reading.document.offsets
-                if not is_known and (hint := did_you_mean(key, sorted(known))):
+                if not is_known and (hint := misspelled(key, known)):
                     what = f"unknown key{hint} (the case is skipped)"
                     yield reading.document.problem(path, what, key=True)
 
