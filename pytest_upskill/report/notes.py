@@ -27,6 +27,9 @@ from pytest_upskill.trials.needs import unmeasured_lines
 _MIN_CASES_FOR_NEW_PROMPTS = 10
 """The interval for new prompts is too narrow with fewer."""
 
+_PROBABLE = 0.5
+"""Least chance of a verdict that more runs of the same cases alone are worth their cost."""
+
 _MAIN_SHARE = 0.5
 """Share of an interval's squared width from which on more labels narrow it most."""
 
@@ -65,9 +68,10 @@ def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
         chances = sorted(gate.lift.chance_of_enough or 0.0 for gate in vary)
         without = sorted(filter(None, (gate.lift.baseline_runs_needed for gate in vary)))
         baseline = f" --upskill-baseline-runs {_span(without)}" if without else ""
+        more = ", and more cases raise that" if chances[0] < _PROBABLE else ""
         yield (
             f"too few runs on {_models(vary)}: --upskill-runs {_span(needed)}{baseline} would be "
-            f"enough with a probability of {_span([*map(percent, chances)])} %"
+            f"enough with a probability of {_span([*map(percent, chances)])} %{more}"
         )
     if same := [gate for gate in gates if _shows_no_difference(gate)]:
         yield (

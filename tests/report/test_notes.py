@@ -11,6 +11,11 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.notes import notes
 from tests.reporting import counted
 
+UNLIKELY = (
+    "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %, and more "
+    "cases raise that"
+)
+
 
 @pytest.mark.parametrize(
     ("counts", "of", "why"),
@@ -44,9 +49,7 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
-    assert said == [
-        "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %"
-    ]
+    assert said == [UNLIKELY]
     assert of_copies == [
         "too few cases for haiku: further runs would repeat the answers, so add cases"
     ]
@@ -60,7 +63,7 @@ def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
     said = list(notes(gates, verbose=False))
 
     assert said == [
-        "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %",
+        UNLIKELY,
         "too few cases for offline: further runs would repeat the answers, so add cases",
     ]
 
