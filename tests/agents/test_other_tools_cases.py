@@ -51,8 +51,6 @@ UNWANTED = "{name: '^(create|create_file)$'}"
         (VALLY, "run-command", "{command: test, args: ['!', -e, infra/main.tf]}"),
         (WAZA, "behavior", "{required_tools: [bash]}"),
         (WAZA, "behavior", "{forbidden_tools: [write_file]}"),
-        (WAZA, "tool_constraint", "{expect_tools: [{tool: bas, command_pattern: TOTAL}]}"),
-        (WAZA, "tool_constraint", "{reject_tools: [{tool: 'create|write_'}]}"),
         (WAZA, "file", "{must_not_exist: [infra/main.tf]}"),
         (PLUGIN, "tool_used", "tool: Bash, input_match: 'total\\.txt'"),
         (PLUGIN, "tool_used", "tool: write_file, max: 0"),
