@@ -144,12 +144,14 @@ def filter_request(
         raise RefusedBody(f"{rules.conversation_field}: nested too deeply") from None
     if wire == "generateContent":
         return allowed | _generation(body, max_tokens)
-    requested = body.get(rules.limit_field)
-    if isinstance(requested, int) and requested > 0:
-        max_tokens = min(requested, max_tokens)
-    allowed |= {"model": model, rules.limit_field: max_tokens}
-    if tools := _allowed_tools(body.get("tools"), rules):
-        allowed["tools"] = tools
+    allowed |= {"model": model, rules.limit_field: _output_limit(body, rules, max_tokens)}
+    # Those that the agent runs itself.
+    own = [tool for tool in _tools(body) if str(tool.get("type") or "") in rules.tool_types]
+    if own:
+        allowed["tools"] = [
+            _with_short_cache({name: tool[name] for name in tool if name in rules.tool_fields})
+            for tool in own
+        ]
     else:
         allowed.pop("tool_choice", None)
     if "thinking" in allowed:
@@ -162,10 +164,8 @@ def filter_request(
 def left_out_of(wire: AgentFormat, body: _Body, allowed: _Body) -> Iterator[str]:
     """Yield the names of the fields and the tools of a request that `filter_request` left out."""
     yield from body.keys() - allowed.keys()
-    rules, tools = _RULES[wire], body.get("tools")
-    for tool in tools if isinstance(tools, list) else ():
-        if not isinstance(tool, Mapping):
-            continue
+    rules = _RULES[wire]
+    for tool in _tools(body):
         if wire == "generateContent":
             yield from (f"tool {name}" for name in tool.keys() - rules.tool_fields)
         elif str(tool.get("type") or "") not in rules.tool_types:
@@ -177,18 +177,27 @@ def _generation(body: _Body, max_tokens: int) -> dict[str, Any]:
     rules = _RULES["generateContent"]
     given = body.get("generationConfig")
     given = given if isinstance(given, Mapping) else {}
-    requested = given.get(rules.limit_field)
-    if isinstance(requested, int) and requested > 0:
-        max_tokens = min(requested, max_tokens)
     config = {name: value for name, value in given.items() if name in _GENERATION_FIELDS}
-    tools = body.get("tools")
+    config[rules.limit_field] = _output_limit(given, rules, max_tokens)
     own = [
         {name: tool[name] for name in rules.tool_fields}
-        for tool in (tools if isinstance(tools, list) else ())
-        if isinstance(tool, Mapping) and rules.tool_fields <= tool.keys()
+        for tool in _tools(body)
+        if rules.tool_fields <= tool.keys()
     ]
-    generation = {"generationConfig": {**config, rules.limit_field: max_tokens}}
-    return {**generation, "tools": own} if own else generation
+    return {"generationConfig": config, **({"tools": own} if own else {})}
+
+
+def _output_limit(given: _Body, rules: _Rules, max_tokens: int) -> int:
+    """Return the output limit that was asked for, if it is not above the maximum."""
+    requested = given.get(rules.limit_field)
+    return (
+        min(requested, max_tokens) if isinstance(requested, int) and requested > 0 else max_tokens
+    )
+
+
+def _tools(body: _Body) -> list[_Body]:
+    tools = body.get("tools")
+    return [each for each in tools if isinstance(each, Mapping)] if isinstance(tools, list) else []
 
 
 def _with_allowed_parts(content: Any) -> Any:
@@ -240,15 +249,6 @@ def max_prompt_tokens(wire: AgentFormat, body: _Body, size: int) -> int:
     if images > _MAX_IMAGES:
         raise RefusedBody(f"more than {_MAX_IMAGES} images")
     return size + images * _MAX_IMAGE_TOKENS[wire]
-
-
-def _allowed_tools(tools: object, rules: _Rules) -> list[dict[str, Any]]:
-    """Return the tools that the agent runs itself, with the allowed fields."""
-    return [
-        _with_short_cache({name: tool[name] for name in tool if name in rules.tool_fields})
-        for tool in (tools if isinstance(tools, list) else ())
-        if isinstance(tool, Mapping) and str(tool.get("type") or "") in rules.tool_types
-    ]
 
 
 def _rebuilt(value: Any, rules: _Rules) -> Any:

@@ -57,14 +57,13 @@ _NAMESPACES = (
     "--unshare-cgroup-try",
 )
 _LAUNCHER = Path(__file__).with_name("launcher.py")
-_CHOWN, _DAC_OVERRIDE, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
-    1 << bit for bit in (0, 1, 3, 5, 6, 7, 8)
-)
-OWN_USER_CAPABILITIES = _DAC_OVERRIDE | _SETGID | _SETUID | _SETPCAP
-"""Capabilities, as a set of bits, that the command needs inside the sandbox."""
-OWN_USER_CAPABILITY_NAMES = ("CAP_DAC_OVERRIDE", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP")
-"""Their names in bubblewrap."""
-_NEEDED = OWN_USER_CAPABILITIES | _CHOWN | _FOWNER | _KILL
+_OWN_USER_CAPABILITIES = {
+    f"CAP_{name}": 1 << bit
+    for name, bit in (("DAC_OVERRIDE", 1), ("SETGID", 6), ("SETUID", 7), ("SETPCAP", 8))
+}
+"""Capabilities that the command needs inside the sandbox, each as a bit of a set."""
+_CHOWN, _FOWNER, _KILL = (1 << bit for bit in (0, 3, 5))
+_NEEDED = sum(_OWN_USER_CAPABILITIES.values()) | _CHOWN | _FOWNER | _KILL
 _ALL_USERS = ["0", "0", "4294967295"]
 """The map of user ids outside of any user namespace."""
 _FIRST_USER = 1 << 30
@@ -96,7 +95,7 @@ def confined(
         inherit, which are closed at the end.
     """
     if level != "bwrap":
-        capabilities = OWN_USER_CAPABILITIES if own_user else 0
+        capabilities = sum(_OWN_USER_CAPABILITIES.values()) if own_user else 0
         yield _launcher(level, home, readable, (str(seconds), str(capabilities))), ()
         return
     with open_filter(_namespace_filter) as filters:
@@ -126,7 +125,7 @@ def bubblewrap(*, own_user: bool) -> list[str]:
     if not own_user:
         return [*command, "--unshare-user-try"]
     # Not in a user namespace: its only user would be root to the kernel.
-    return [*command, *(word for name in OWN_USER_CAPABILITY_NAMES for word in ("--cap-add", name))]
+    return [*command, *(word for name in _OWN_USER_CAPABILITIES for word in ("--cap-add", name))]
 
 
 def _mounts(root: Path, readable: Sequence[Path], places: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,6 @@ class ClaudeCode(Cli):
     left_out = ("context_management", "metadata")
     command = "claude"
     package = "@anthropic-ai/claude-code"
-    folder = "claude"
 
     def launch(self, request: Request, base_url: str) -> Launch:
         """See `Cli.launch`."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +19,6 @@ from pytest_upskill.models import Request
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:\S*\w)?")
 _VERSION_TIMEOUT_S = 30
-_MACHINES = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-"""Names of machines in npm's packages."""
 
 
 class NoAgentError(Exception):
@@ -70,13 +67,7 @@ class Cli(ABC):
     command: ClassVar[str]
     """The name of the program on PATH."""
     package: ClassVar[str]
-    """Its npm package, which is a script of Node, or wraps an executable in another package."""
-    native: ClassVar[str] = ""
-    """The beginning of the name of that other package for each machine; "" if it is ``package``."""
-    folder: ClassVar[str] = ""
-    """Glob pattern of the folder that the executable needs, in the package of this machine."""
-    executable: ClassVar[str] = ""
-    """The executable in that folder; "" if the pattern matches the executable itself."""
+    """Its npm package."""
 
     def find(self) -> Installed:
         """Find the program.
@@ -90,26 +81,13 @@ class Cli(ABC):
         command = shutil.which(self.command)
         if not command:
             raise NoAgentError(missing)
-        wrapper = Path(os.path.realpath(command))
-        folder = next(self._native_folders(wrapper), None)
-        program = wrapper if folder is None else (folder / self.executable).resolve()
+        program = Path(os.path.realpath(command))
         if _is_of_node(program):
             return self._script(program, missing)
         version = _VERSION.search(_version_output(program))
         if version is None:
             raise NoAgentError(f"{missing}; {command} does not print its version")
-        return Installed(program=program, folder=folder or wrapper, version=version[0])
-
-    def _native_folders(self, wrapper: Path) -> Iterator[Path]:
-        """Yield the folders of executables for this machine, next to the npm package or in it."""
-        native = f"{self.native or self.package}-linux-{_MACHINES.get(platform.machine(), '')}"
-        for package in (
-            *wrapper.parents[1:4],
-            *(each / "node_modules" for each in wrapper.parents),
-        ):
-            for folder in sorted((package / native).glob(self.folder)) if self.folder else ():
-                if (folder / self.executable).is_file():
-                    yield folder.resolve()
+        return Installed(program=program, folder=program, version=version[0])
 
     def _script(self, program: Path, missing: str) -> Installed:
         """Return a script of Node with all packages that it may import.

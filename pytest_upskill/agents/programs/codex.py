@@ -49,8 +49,6 @@ class Codex(Cli):
     left_out = ("client_metadata", "tool multi_agent_v1")
     command = "codex"
     package = "@openai/codex"
-    folder = "vendor/*"
-    executable = "bin/codex"
 
     def launch(self, request: Request, base_url: str) -> Launch:
         """See `Cli.launch`."""

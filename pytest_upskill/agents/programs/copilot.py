@@ -14,7 +14,6 @@ class Copilot(Cli):
     skill_tool = ("skill", "skill")
     command = "copilot"
     package = "@github/copilot"
-    folder = "copilot"
 
     def launch(self, request: Request, base_url: str) -> Launch:
         """See `Cli.launch`."""

@@ -16,8 +16,6 @@ class OpenCode(Cli):
     skill_tool = ("skill", "name")
     command = "opencode"
     package = "opencode-ai"
-    native = "opencode"
-    folder = "bin/opencode"
 
     def launch(self, request: Request, base_url: str) -> Launch:
         """See `Cli.launch`."""
