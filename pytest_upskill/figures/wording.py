@@ -137,10 +137,18 @@ def percent(rate: float) -> str:
     return whole
 
 
+_LEAST_SHOWN = 0.0001
+"""Dollars below which an amount would look like nothing."""
+
+
 def money(dollars: float | None, *, at_most: bool = False) -> str:
     """Return dollars to the cent, below $1 to a hundredth of a cent; bounds are rounded up."""
     if dollars is None:
         return "cost n/a"
+    if not dollars:
+        return "$0"
+    if dollars < _LEAST_SHOWN and not at_most:
+        return f"below ${_LEAST_SHOWN:.4f}"
     digits = 2 if dollars >= 1 else 4
     if at_most:
         dollars = math.ceil(dollars * 10**digits) / 10**digits

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.figures.gate import Gate, decide_gate
 from pytest_upskill.figures.thresholds import Thresholds
-from pytest_upskill.figures.wording import percent, points
+from pytest_upskill.figures.wording import money, percent, points
 from pytest_upskill.report.files.phrases import matrix_parts
 from pytest_upskill.report.terminal import table
 from tests.reporting import cell, counted, run, trial
@@ -75,3 +75,12 @@ def test_every_report_has_the_same_ratio_of_tokens() -> None:
         line.endswith(" x1.08")
         for line, _ in table([Gate(cell=measured, outcome="passed", text="")], 100, cases=False)
     )
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [(None, "cost n/a"), (0.0, "$0"), (3e-5, "below $0.0001"), (0.0123, "$0.0123"), (1.5, "$1.50")],
+)
+def test_no_amount_looks_like_nothing_unless_it_is(dollars: float | None, text: str) -> None:
+    assert money(dollars) == text
+    assert money(3e-5, at_most=True) == "$0.0001"

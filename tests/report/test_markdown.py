@@ -42,6 +42,8 @@ def test_one_run_of_one_case_is_no_plural() -> None:
     page = write_markdown(report(counted([(1, 0)], of=1)))
 
     assert "Measured on this 1 case, once in each arm: " in page
+    assert "- requested: 2 answers, " in page
+    assert "replayed: " not in page
 
 
 def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:

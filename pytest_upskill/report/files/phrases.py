@@ -191,12 +191,12 @@ def costs(report: Report) -> list[tuple[str, str]]:
     replayed = [run for run in runs if run.completion.replayed]
     tokens = [run.completion.tokens for run in runs]
     known = [count for count in tokens if count is not None]
+    rows = [
+        ("requested", requested, money(dollars(requested))),
+        ("replayed", replayed, original_cost(dollars(replayed))),
+    ]
     return [
-        ("requested", f"{counted(len(requested), 'answer')}, {money(dollars(requested))}"),
-        (
-            "replayed",
-            f"{counted(len(replayed), 'answer')}, {original_cost(dollars(replayed))}",
-        ),
+        *((name, f"{counted(len(each), 'answer')}, {cost}") for name, each, cost in rows if each),
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
         ("missing runs", str(sum(gate.cell.missing for gate in report.gates))),
     ]
