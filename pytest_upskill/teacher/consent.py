@@ -87,9 +87,7 @@ class Consent:
                 say(f"nothing was changed: {error}; then the same command with --apply writes it")
                 return False
             if not self.ask_yes_no(f"{action} {target}?"):
-                say(
-                    "nothing was changed: the same command with --apply writes it, without requests"
-                )
+                say("nothing was changed")
                 return False
         replace_files(changes)
         say(f"written: {target}")

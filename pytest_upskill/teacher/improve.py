@@ -50,7 +50,7 @@ from pytest_upskill.teacher.holdout import (
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
 from pytest_upskill.teacher.plan import plan_lines
-from pytest_upskill.teacher.search import Candidate, bare_trials, request_draft, search
+from pytest_upskill.teacher.search import bare_trials, request_draft, search
 from pytest_upskill.teacher.versions import Settings, Task
 
 
@@ -167,7 +167,10 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
     current, best, log = search(engine, task, work.drafts)
     work.note(candidates=tuple(log))
     work.add("draft" if task.is_new else "old", current.results)
-    if not task.is_new and (reason := _why_not_proved(current, best)):
+    if best is current and not task.is_new:
+        reason = "no candidate passed more train cases, so the hold-out was not used"
+        if current.passes == current.runs:
+            reason = "the skill passes every train case: nothing to learn from, add harder cases"
         work.note(decision="not shown", reason=reason)
         return task, None
     work.new = best.text
@@ -179,15 +182,6 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
     work.add("without" if task.is_new else "old", confirmed.results[1::2])
     work.note(**confirmed.fields)
     return task, confirmed if confirmed.accepted else None
-
-
-def _why_not_proved(current: Candidate, best: Candidate) -> str:
-    """Return why no version of an existing skill is compared on the hold-out, "" if one is."""
-    if current.passes == current.runs:
-        return "the skill passes every train case: nothing to learn from, add harder cases"
-    if best is current:
-        return "no candidate passed more train cases, so the hold-out was not used"
-    return ""
 
 
 def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> None:
