@@ -1,11 +1,11 @@
 """The commands: a version of a skill, chosen on train cases, proved on others; and cases alone.
 
-1. Without a skill, the teacher writes a draft (`draft`). Without enough cases, it proposes some
-   (`cases`).
+1. The most that can be requested is printed (`plan`). Without a skill, the teacher writes a draft
+   (`search`). Without enough cases, it proposes some (`cases`).
 2. The text of its question decides whether a case is a train case or held out (`holdout`).
 3. The teacher proposes versions; the one that passes most train cases is chosen (`search`).
 4. It is compared once with the old version, or with no skill, by fresh runs on the held-out cases
-   (`confirmation`). A ledger counts these looks (`looks`): each one is stricter.
+   (`confirmation`). A ledger counts these looks (`holdout`): each one is stricter.
 5. A new skill is saved; a version of an existing one is written if the user agrees (`files`).
 """
 
