@@ -67,7 +67,7 @@ def test_a_teachers_command_runs_in_a_project_whose_warnings_are_errors(
     )
 
     assert process.returncode == 4
-    assert process.stderr.startswith("only 1 of 1 cases are held out")
+    assert process.stderr.startswith("refused: only 1 of 1 cases are held out")
 
 
 def test_a_run_without_models_imports_and_writes_nothing(
