@@ -22,7 +22,9 @@ def test_an_update_writes_one_line_of_counts_for_each_case(
 ) -> None:
     result = run(*script(**GOOD), UPDATE, LENIENT, "-q")
 
-    result.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
+    result.stdout.fnmatch_lines(
+        [f"baseline of csv on haiku: {file} written (2 cases, 10 runs of each), commit it"]
+    )
     lines = file.read_text("utf-8").split("\n")
     assert lines[1:5] == [' "format": 1,', ' "skill": "csv",', ' "model": "haiku",', lines[4]]
     one, two = (json.loads(line.strip().rstrip(",")) for line in lines[-5:-3])
@@ -46,6 +48,18 @@ def test_the_same_counts_leave_the_file_as_it_is(
 
     result.stdout.fnmatch_lines([f"baseline of csv on haiku: {recorded} is up to date"])
     assert recorded.read_text("utf-8") == text
+
+
+def test_an_update_says_that_it_leaves_fewer_runs_than_there_were(
+    script: Script, run_once: Run, recorded: Path
+) -> None:
+    result = run_once(*script(one="+ -", two="+ -"), UPDATE, LENIENT, "--upskill-runs=1")
+
+    stored = "2 cases, 1 run of each, fewer than before: 10 runs of each"
+    result.stdout.fnmatch_lines(
+        [f"baseline of csv on haiku: {recorded} written ({stored}), commit it"]
+    )
+    assert '"runs": 1}' in recorded.read_text("utf-8")
 
 
 @pytest.mark.parametrize(
