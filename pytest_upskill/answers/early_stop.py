@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,11 +12,14 @@ from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.cpu_limit import CallProcess
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of, with_left_out
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.result import TrialResult, are_copies
 from pytest_upskill.trials.trial import Arm, Trial
 
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
+
+_Graded = Mapping[tuple[str, Arm], TrialResult | None]
+"""The result so far of each trial of a cell, None without an answer."""
 
 WhyStop = Callable[[Sequence[CaseCounts], int, int, int], str | None]
 """Returns why a cell needs no further round, None if it does.
@@ -111,17 +114,23 @@ class _CellRounds:
         done = run + 1
         if self._pending[run] or done == self._planned:
             return
-        look = self._look()
-        # Clear is what no cut answer could change.
-        (why, *others) = {
-            self._why_stop(each, done, self._planned, look) for each in self._counts()
-        }
-        if why and not others:
+        graded = {key: self._graded(*key) for key in self._trials}
+        # Copies show nothing more than one run. Whether the model only repeats itself, or seemed
+        # to so far, the rounds to come decide.
+        if not are_copies(filter(None, graded.values())) and self._is_clear(graded, done):
             self.rounds_to_run = done
             for event in self.round_decided[done:]:
                 event.set()
         else:
             self.round_decided[done].set()
+
+    def _is_clear(self, graded: _Graded, done: int) -> bool:
+        """Return whether the verdict is clear: no cut answer could change it either."""
+        look = self._look()
+        (why, *others) = {
+            self._why_stop(each, done, self._planned, look) for each in _counts(self._cases, graded)
+        }
+        return bool(why and not others)
 
     def _look(self) -> int:
         """Return the last look that an answer with the skill was requested for."""
@@ -131,24 +140,6 @@ class _CellRounds:
         looks = [each.completion.look for each in answered if each.completion]
         return max((look.number for look in looks if look), default=1)
 
-    def _counts(self) -> Iterator[list[CaseCounts]]:
-        """Yield the counts so far, and those if the cut failures of an arm had passed."""
-        graded = {key: self._graded(*key) for key in self._trials}
-
-        def tally(case: str, arm: Arm, passing: Arm | None) -> tuple[int, int]:
-            result = graded.get((case, arm))
-            if result is None:
-                return 0, 0
-            cut = result.cut_failures if arm == passing else 0
-            return result.passes + cut, len(result.runs)
-
-        with_cuts = {arm for (_, arm), result in graded.items() if result and result.cut_failures}
-        for each in (None, *with_cuts):
-            yield [
-                CaseCounts(*tally(case, "with_skill", each), *tally(case, "without_skill", each))
-                for case in self._cases
-            ]
-
     def _graded(self, case: str, arm: Arm) -> TrialResult | None:
         """Return the result of a trial so far, None without an answer."""
         answers = self._answers.get((case, arm))
@@ -157,6 +148,24 @@ class _CellRounds:
         arms: tuple[Arm, Arm] = "with_skill", "without_skill"
         of_case = chain.from_iterable(self._answers.get((case, each), ()) for each in arms)
         return grade(self._trials[case, arm], with_left_out(answers, of_case))
+
+
+def _counts(cases: Sequence[str], graded: _Graded) -> Iterator[list[CaseCounts]]:
+    """Yield the counts so far, and those if the cut failures of an arm had passed."""
+
+    def tally(case: str, arm: Arm, passing: Arm | None) -> tuple[int, int]:
+        result = graded.get((case, arm))
+        if result is None:
+            return 0, 0
+        cut = result.cut_failures if arm == passing else 0
+        return result.passes + cut, len(result.runs)
+
+    with_cuts = {arm for (_, arm), result in graded.items() if result and result.cut_failures}
+    for each in (None, *with_cuts):
+        yield [
+            CaseCounts(*tally(case, "with_skill", each), *tally(case, "without_skill", each))
+            for case in cases
+        ]
 
 
 def _key(trial: Trial) -> _Key:

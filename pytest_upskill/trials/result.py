@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -351,6 +352,18 @@ class TrialRecord:
         """The cell that the trial belongs to."""
         result = self.result
         return CellKey(self.path, result.skill, result.model, result.arm in TRIGGER_ARMS)
+
+
+def are_copies(trials: Iterable[TrialResult]) -> bool:
+    """Return whether the model gave one answer in all runs, two or more, of every trial."""
+    ran = [trial for trial in trials if trial.runs]
+    repeated = any(len(trial.runs) > 1 for trial in ran)
+    # The copies of a single answer may be missing; a missing run of an agent is no copy.
+    return repeated and all(
+        trial.distinct == 1
+        and (len(trial.runs) > 1 or (trial.errors and not trial.runs[0].completion.agent_run))
+        for trial in ran
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

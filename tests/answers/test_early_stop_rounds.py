@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,19 @@ def answer(text: str) -> Answer:
     return Answer(completion=Completion(text=text, input_tokens=1, output_tokens=1))
 
 
-async def ask_all(rounds: Rounds, asked: Sequence[Trial], runs: int) -> list[tuple[str, int]]:
+async def ask_all(
+    rounds: Rounds,
+    asked: Sequence[Trial],
+    runs: int,
+    repeats: Callable[[int], bool] = lambda _: False,
+) -> list[tuple[str, int]]:
     done: list[tuple[str, int]] = []
 
     async def ask(trial: Trial, run: int) -> None:
         async def reply() -> Answer:
             done.append((trial.name, run))
-            return answer("because" if trial.arm == "with_skill" else "no idea")
+            text = "because" if trial.arm == "with_skill" else "no idea"
+            return answer(f"{text} {'' if repeats(run) else run}")
 
         await rounds.answer(trial, run, reply)
 
@@ -80,6 +86,24 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
 
     assert [run for _, run in done] == [0] * 4 + [1] * 4
     assert looks == [(1, 5), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("varied_from", "rounds"), [(1, 2), (2, 3), (3, 4), (9, 5)], ids=["1", "2", "3", "never"]
+)
+def test_rounds_that_repeat_one_answer_are_not_enough_to_stop(
+    varied_from: int, rounds: int
+) -> None:
+    asked = trials(runs=5)
+
+    def clear(_: Sequence[CaseCounts], done: int, *__: int) -> str | None:
+        return "helps" if done > 1 else None
+
+    done = asyncio.run(
+        ask_all(Rounds(asked, clear), asked, runs=5, repeats=lambda run: run < varied_from)
+    )
+
+    assert len(done) == 4 * rounds
 
 
 def test_each_skill_of_a_shared_case_file_stops_by_its_own_verdict() -> None:
