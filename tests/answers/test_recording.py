@@ -121,7 +121,7 @@ def test_recorded_figures_are_reported_and_marked(
     run_once(*args)
     second = figures(pytester)
 
-    asked.stdout.fnmatch_lines(["requested 2 answers: $0.0001; 1 request was retried"])
+    asked.stdout.fnmatch_lines(["requested 2 answers: below $0.0001; 1 request was retried"])
     assert [trial["upskill.replayed"] for trial in first] == ["0", "0"]
     assert second == [trial | {"upskill.replayed": "1"} for trial in first]
     assert {trial["upskill.cost_usd"] for trial in first} == {"0.000025"}
