@@ -71,7 +71,7 @@ def test_the_page_is_legible_without_script(
 
     page.goto(file.as_uri())
 
-    assert page.get_by_text("1 of 3 gates failed (helps 1").is_visible()
+    assert page.get_by_text("1 of 3 gates failed (hurts 1").is_visible()
     assert page.get_by_role("heading", name="billing on haiku").first.is_visible()
     assert page.get_by_role("rowheader", name="case-2").first.is_visible()
     assert page.get_by_role("cell", name="-80").first.is_visible()

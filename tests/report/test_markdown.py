@@ -32,10 +32,22 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
 
     lines = page.splitlines()
     assert lines[0] == MARKER
-    failed = "1 of 2 gates failed (helps 1, hurts 1), 1 of 2 cases failed with the skill"
+    failed = "1 of 2 gates failed (hurts 1), 1 of 2 cases failed with the skill"
     assert lines[1] == f"### ❌ {failed}"
-    assert lines[3] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
-    assert lines[6].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
+    assert lines[3] == "- `billing on opus: the skill hurts`"
+    assert lines[4].startswith("- `next: read the answers that fail only with the skill, ")
+    assert lines[6] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
+    assert lines[9].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
+
+
+def test_a_gate_that_misses_a_threshold_is_not_said_to_fail_because_the_skill_helps() -> None:
+    whole = report(counted([(5, 0), (4, 1)]), counted([(5, 0), (5, 0)], model="opus"))
+    missed = replace(whole.gates[0], outcome="failed", text="billing on haiku: lift is under +90")
+
+    lines = write_markdown(replace(whole, gates=(missed, whole.gates[1]))).splitlines()
+
+    assert lines[1] == "### ❌ 1 of 2 gates failed"
+    assert lines[3] == "- `billing on haiku: lift is under +90`"
 
 
 def test_one_run_of_one_case_is_no_plural() -> None:

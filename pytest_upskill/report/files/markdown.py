@@ -17,6 +17,7 @@ from pytest_upskill.report.files.phrases import (
     confusion_matrices,
     costs,
     failed_case_lines,
+    failed_gates,
     headline,
     matrix,
     matrix_parts,
@@ -65,6 +66,9 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 def _parts(report: Report, most: int) -> Iterator[str]:
     yield f"{MARKER}\n### {OUTCOME_ICONS[outcome(report)]} {_heading(report)}\n\n"
+    failures = [line for gate in failed_gates(report) for line in (gate.text, *gate.details)]
+    said = headline(report)
+    yield _list("", [line for line in failures if line != said], most)
     yield _list("", results_in_words(report), most)
     if measured := scope(report):
         yield f"{measured}\n\n"
@@ -74,10 +78,7 @@ def _parts(report: Report, most: int) -> Iterator[str]:
         [(_cell(skill), *map(_matrix_entry, gates)) for skill, gates in skills],
         most,
     )
-    failed = [gate for gate in report.gates if gate.outcome == "failed"]
-    failures = [line for gate in failed for line in (gate.text, *gate.details)]
     yield _list("Failed cases", [*failed_case_lines(report)], most)
-    yield _list("Failed gates", failures, most)
     yield _list("Notes", _notes(report), most)
     recordings = [line for session in report.sessions for line in session.recordings]
     yield _list("Recordings that this branch changed", recordings, most)

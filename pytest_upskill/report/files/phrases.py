@@ -114,9 +114,13 @@ def _gates(gates: Sequence[Gate]) -> str:
             return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
         ended = {"passed": "passed", "failed": "failed", "skipped": "not decided"}
         return f"{gate.cell.name}: {gate.qualified_verdict}, gate {ended[gate.outcome]}"
-    counts = Counter(gate.verdict for gate in gates)
+    failed = [gate.verdict for gate in gates if gate.outcome == "failed"]
+    # No gate fails because its skill helps: the reason is a threshold, which its own line names.
+    counts = Counter(each for each in failed if each != "helps")
+    if not failed:
+        counts = Counter(gate.verdict for gate in gates)
     verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
-    return f"{_ended(gates, 'gate')} ({verdicts})"
+    return f"{_ended(gates, 'gate')} ({verdicts})" if verdicts else _ended(gates, "gate")
 
 
 def _ended(gates: Sequence[Gate], noun: str) -> str:
@@ -130,6 +134,11 @@ def _ended(gates: Sequence[Gate], noun: str) -> str:
 
 def _change(gate: Gate) -> str:
     return "" if gate.comparison is None else gate.comparison.headline
+
+
+def failed_gates(report: Report) -> list[Gate]:
+    """Return the failed gates, which a page names before all results."""
+    return [gate for gate in report.gates if gate.outcome == "failed"]
 
 
 def results_in_words(report: Report) -> list[str]:
