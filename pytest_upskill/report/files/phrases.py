@@ -116,10 +116,9 @@ def _gates(gates: Sequence[Gate]) -> str:
         return f"{gate.cell.name}: {gate.qualified_verdict}, gate {ended[gate.outcome]}"
     failed = [gate.verdict for gate in gates if gate.outcome == "failed"]
     # No gate fails because its skill helps: the reason is a threshold, which its own line names.
-    counts = Counter(each for each in failed if each != "helps")
-    if not failed:
-        counts = Counter(gate.verdict for gate in gates)
-    verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
+    shown = VERDICTS[-2::-1] if failed else VERDICTS[::-1]
+    counts = Counter(failed or [gate.verdict for gate in gates])
+    verdicts = ", ".join(f"{each} {counts[each]}" for each in shown if counts[each])
     return f"{_ended(gates, 'gate')} ({verdicts})" if verdicts else _ended(gates, "gate")
 
 
