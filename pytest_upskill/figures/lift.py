@@ -412,17 +412,23 @@ class Lift:
                 "next: read the answers that fail only with the skill, and correct or remove what "
                 "misled the model"
             )
-        fails = self.with_skill is None or self.with_skill.pass_rate < 1
-        steps = [
-            "add to the skill what the cases that fail with it ask for"
-            if fails
-            else "add cases that a model fails without the skill"
-        ]
+        steps = [self._first_step]
         if self.verdict == "too few runs":
             steps.append("measure more runs or cases")
         if self.uncalibrated:
             steps.append("label answers (pytest-upskill judge draw)")
         return f"next: {', '.join(steps)}, or change the gate"
+
+    @property
+    def _first_step(self) -> str:
+        """What would make a gate green that failed though the skill does not hurt."""
+        if self.cell.failed_cases or self.with_skill is None:
+            return "add to the skill what the cases that fail with it ask for"
+        if self.verdict == "no effect":
+            return "remove the skill, or write harder cases, which a model fails without it"
+        if self.with_skill.pass_rate < 1:
+            return "add to the skill what the answers that fail with it lack"
+        return "add cases that a model fails without the skill"
 
     def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
         """Yield the thresholds that the cell misses, or could miss because of open runs."""

@@ -70,20 +70,28 @@ def test_a_red_gate_says_threshold_and_figures_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("counts", "fail_on", "steps"),
+    ("counts", "of", "fail_on", "steps"),
     [
-        ([(0, 1)], "too-few-runs", ["add to the skill what the cases that fail", "more runs"]),
-        ([(1, 1)], "too-few-runs", ["add cases that a model fails without", "more runs"]),
-        ([(5, 5)] * 9, "no-effect", ["add cases that a model fails without the skill, or change"]),
-        ([(0, 5)] * 9, "hurts", ["read the answers that fail only with the skill"]),
+        ([(0, 1)], 1, "too-few-runs", ["add to the skill what the cases that fail", "more runs"]),
+        ([(1, 1)], 1, "too-few-runs", ["add cases that a model fails without", "more runs"]),
+        ([(4, 4)] * 40, 5, "no-effect", ["remove the skill, or write harder cases, "]),
+        ([(5, 5)] * 9, 5, "no-effect", ["remove the skill, or write harder cases, "]),
+        (
+            [(0, 0)] * 9,
+            5,
+            "no-effect",
+            ["add to the skill what the cases that fail with it ask for"],
+        ),
+        ([(4, 4)], 5, "too-few-runs", ["add to the skill what the answers that fail with it lack"]),
+        ([(0, 5)] * 9, 5, "hurts", ["read the answers that fail only with the skill"]),
     ],
 )
 def test_a_red_gate_says_what_to_do_next(
-    counts: list[tuple[int, int]], fail_on: FailOn, steps: list[str]
+    counts: list[tuple[int, int]], of: int, fail_on: FailOn, steps: list[str]
 ) -> None:
     limits = Thresholds(min_mean_pass_rate=None, min_lift=None, fail_on=frozenset({fail_on}))
 
-    gate = decide_gate(counted(counts, of=max(1, counts[0][1])), limits)
+    gate = decide_gate(counted(counts, of=of), limits)
 
     *_, last = gate.details
     assert gate.outcome == "failed"
