@@ -206,7 +206,10 @@ def _check_setup(command: str, outcome: Outcome, seconds: float) -> None:
     how = f"exit status {outcome.returncode}"
     if outcome.ended != "exited":
         how = f"it took more than {seconds:g} s" if outcome.ended == "timeout" else outcome.ended
-    output = " ".join(outcome.output[-_MAX_SHOWN:].split())
+    output = " ".join(outcome.output.split())
+    if len(output) > _MAX_SHOWN:
+        # The cause may stand at either end.
+        output = f"{output[: _MAX_SHOWN // 2]} ... {output[-_MAX_SHOWN // 2 :]}"
     raise _setup_error(f"{cut(command, 80)!r} failed ({how}): {output}".removesuffix(": "))
 
 

@@ -146,7 +146,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         yield gate.text
     elif cell.missing:
         are = f"{counted(cell.missing, 'run')} {'is' if cell.missing == 1 else 'are'}"
-        yield f"{are} missing (no usable reply); the decision would be the same"
+        yield f"{are} missing; the decision would be the same"
     if gate.comparison is not None:
         open_sentence = gate.text if gate.outcome == "skipped" else ""
         yield from (line for line in gate.comparison.remarks if line not in open_sentence)

@@ -75,6 +75,7 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
     ("name", "reason"),
     [
         ("none.csv", "files: 'none.csv' is not in the skill's folder"),
+        ("evls", "files: 'evls' is not in the skill's folder (did you mean 'evals'?)"),
         ("loop", "files: 'loop' is not in the skill's folder"),
         ("big.txt", "files: 'big.txt' cannot be read: larger than 1 MiB"),
         ("half", "files: 'half' contains over 1 MiB or 2,000 files"),
