@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,10 +52,7 @@ class Prune:
         items = [item for item in session.items if isinstance(item, TrialItem)]
         reason = self._why_incomplete(session, items)
         if reason is not None:
-            raise pytest.UsageError(
-                f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
-                f"select all skills and models that have recordings"
-            )
+            raise _refusal(reason)
         self._prune(items)
         return True
 
@@ -90,6 +87,8 @@ class Prune:
             if not recording.subject.startswith(JUDGEMENT)
             and file.parent.name + file.stem not in of_teacher
         ]
+        if place := self._place_not_looked_at(items, (each.subject for _, each in unused)):
+            raise _refusal(f"{os.path.relpath(place)} is not selected")
         for file, recording in unused:
             self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
             if not self._dry_run:
@@ -97,10 +96,38 @@ class Prune:
         done = "would be deleted" if self._dry_run else "deleted"
         self._print(f"upskill: {counted(len(unused), 'recording')} in {cache.folder} {done}")
 
+    def _place_not_looked_at(
+        self, items: Sequence[TrialItem], subjects: Iterable[str]
+    ) -> Path | None:
+        """Return a skill of the project that is recorded but not selected; None if none is."""
+        selected = {item.trial.skill.name for item in items}
+        others = {skill for subject in subjects if (skill := subject.partition("::")[0])} - selected
+        if not others:
+            return None
+        start = self._config.invocation_params.dir
+        searched = [Path(start, argument).resolve() for argument in self._config.args]
+        project = self._config.stash[SETTINGS].project
+        return next(
+            (
+                folder
+                for folder in skill_folders(project)
+                if folder.name in others
+                and not any(folder.resolve().is_relative_to(place) for place in searched)
+            ),
+            None,
+        )
+
     def _print(self, line: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             write(reporter, line)
+
+
+def _refusal(reason: str) -> pytest.UsageError:
+    return pytest.UsageError(
+        f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
+        f"select all skills and models that have recordings"
+    )
 
 
 def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Request]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
@@ -69,6 +71,27 @@ def test_prune_refuses_where_it_cannot_see_all_trials(
     result.stderr.fnmatch_lines(
         ["ERROR: --upskill-cache-prune: *recordings in use would be deleted too*"]
     )
+
+
+@pytest.mark.parametrize("arguments", ["skills/billing", "skills/billing/skill_meta.json"])
+def test_prune_refuses_where_another_skill_of_the_project_is_not_selected(
+    run_once: Run, write_skill: WriteSkill, model: str, arguments: str
+) -> None:
+    write_skill()
+    other = write_skill(name="csv")
+    run_once("--upskill-models", model, "skills")
+    prune = ("--upskill-models", model, "--upskill-cache-prune")
+
+    refused = run_once(*prune, arguments)
+
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(
+        ["ERROR: --upskill-cache-prune: skills/csv is not selected, so recordings in use would *"]
+    )
+    assert len(recordings()) == 3
+    # A skill that is gone has no recordings in use.
+    shutil.rmtree(other)
+    run_once(*prune, arguments).stdout.fnmatch_lines(["upskill: 1 recording in * deleted"])
 
 
 def test_prune_needs_no_keys_that_can_be_told_apart(
