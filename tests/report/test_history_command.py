@@ -89,6 +89,18 @@ def test_the_history_shows_triggers_apart_from_the_lift(
     assert page.count('<line class="break"') == 1
 
 
+def test_the_matrix_shows_the_lift_and_its_own_change(capsys: pytest.CaptureFixture[str]) -> None:
+    for day, passes in ((1, (4, 5)), (2, (3, 5))):
+        log(*(counted([passes] * 4, model=each) for each in ("haiku", "opus")), day=day)
+    log(*(counted([(3, 2)] * 4, model=each) for each in ("haiku", "opus")), day=3)
+
+    assert main(["runs"]) == 0
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    # The pass rate with the skill did not change.
+    assert head.split() == ["lift", "(change)", "haiku", "opus"]
+    assert row.startswith("billing        +20 (+60) ")
+
+
 def test_the_terminal_can_show_tokens_and_fewer_runs(capsys: pytest.CaptureFixture[str]) -> None:
     for day in (1, 2, 3):
         log(counted([(5, 0)]), day=day)

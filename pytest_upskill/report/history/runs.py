@@ -181,10 +181,10 @@ class Series:
 
     @property
     def change(self) -> float | None:
-        """Change of the pass rate, or of the recall, since the last comparable run."""
+        """Change of the lift, or of the recall, since the last comparable run."""
         if len(self.points) == 1 or len(self.points) - 1 in self.breaks:
             return None
-        name = "trigger.recall" if self.last.chooses else "pass_rate.with"
+        name = "trigger.recall" if self.last.chooses else "lift"
         now, before = self.last.number(name), self.points[-2].number(name)
         return None if now is None or before is None else now - before
 
