@@ -168,3 +168,25 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
 def _count(answers: list[bool | None]) -> int | None:
     """Return how many are true, None if one is unknown."""
     return None if None in answers else sum(map(bool, answers))
+
+
+def found_by_offline(pairs: Sequence[Pair], better: int, cases: str) -> str:
+    """Return what ``offline``, which quotes passages, shows about a skill.
+
+    Args:
+        pairs: The cases that count.
+        better: How many of them are better with the skill.
+        cases: How many there are, in words.
+    """
+    if better:
+        of = f" for {better} of {cases}" if better < len(pairs) else ""
+        return f"offline found the facts in the skill{of}"
+    if any(pair.with_skill.passes for pair in pairs):
+        return "offline found the facts in the questions themselves"
+
+    def texts(trial: TrialResult) -> set[str]:
+        return {run.completion.text for run in trial.runs}
+
+    if any(texts(with_skill) - texts(without) for with_skill, without in pairs):
+        return "the checks failed on what offline quoted of the skill"
+    return "offline found nothing in the skill that matches the questions"

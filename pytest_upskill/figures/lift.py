@@ -20,6 +20,7 @@ from pytest_upskill.figures.arm import (
     Pair,
     agent_figures,
     figures,
+    found_by_offline,
     token_ratio,
 )
 from pytest_upskill.figures.judged import Judged
@@ -205,16 +206,8 @@ class Lift:
         first = f"{changes['better']} of {cases} better"
         yield f"{points(self.deciding.estimate)} points: {', '.join([first, *rest])}"
         if self.cell.is_offline:
-            yield f"{self._found_by_offline(cases)}; no model was asked"
-
-    def _found_by_offline(self, cases: str) -> str:
-        better = self.changes["better"]
-        if better:
-            of = f" for {better} of {cases}" if better < self.changes.total() else ""
-            return f"offline found the facts in the skill{of}"
-        if any(case.passes_with for case in self.counts):
-            return "offline found the facts in the questions themselves"
-        return "offline did not find the facts in the skill"
+            found = found_by_offline(self.counting_pairs, changes["better"], cases)
+            yield f"{found}; no model was asked"
 
     @property
     def correction(self) -> stats.Correction | None:

@@ -214,7 +214,10 @@ def _would_repeat_answers(gate: Gate) -> bool:
     decided = gate.outcome != "skipped" and not gate.cell.cut_failures
     # Of copies, a note of the cell says it.
     repeats = gate.lift.repetitive and not gate.cell.copied
-    return decided and repeats and gate.verdict == "too few runs"
+    # Where no check holds on what offline quotes, more such cases show nothing either.
+    with_skill = gate.lift.with_skill
+    all_fail = gate.cell.is_offline and with_skill is not None and not with_skill.pass_rate
+    return decided and repeats and not all_fail and gate.verdict == "too few runs"
 
 
 def _shows_no_difference(gate: Gate) -> bool:

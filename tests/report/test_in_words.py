@@ -31,7 +31,7 @@ def test_the_line_counts_the_cases_that_are_better_unchanged_and_worse() -> None
     [
         (("37",), "offline found the facts in the skill"),
         (("37", "38"), "offline found the facts in the skill for 1 of 2 cases"),
-        (("38",), "offline did not find the facts in the skill"),
+        (("38",), "the checks failed on what offline quoted of the skill"),
         (("Offline model",), "offline found the facts in the questions themselves"),
     ],
 )
@@ -46,6 +46,17 @@ def test_on_offline_the_line_says_that_only_the_skills_text_was_looked_at(
 
     result.stdout.fnmatch_lines(["    *points: *", f"    {says}; no model was asked"])
     assert f"; {says}; no model was asked" in Path("r.md").read_text("utf-8")
+
+
+def test_on_offline_no_more_cases_are_asked_for_where_every_check_fails(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill({"id": "other", "input": "Who wrote Hamlet?", "expected": {"contains": "Bard"}})
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.stdout.fnmatch_lines(["    offline found nothing in the skill that matches the *"])
+    result.stdout.no_fnmatch_line("too few cases *")
 
 
 def test_what_offline_chooses_by_words_is_no_figure_no_gate_and_no_skip(
