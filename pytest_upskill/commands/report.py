@@ -68,6 +68,12 @@ def _run(options: argparse.Namespace) -> int:
 def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
+    names: dict[Path, str] = {}
+    for file in options.files:
+        place = Path(file).resolve()
+        if place in names:
+            raise ReportError(f"{file} is the same file as {names[place]}: name it once")
+        names[place] = file
     reports = {file: read_report(Path(file), NAMED_BYTES) for file in options.files}
     if len(reports) == 1:
         return next(iter(reports.values()))

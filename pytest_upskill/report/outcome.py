@@ -36,12 +36,15 @@ def outcome(report: Report) -> Outcome:
     return "empty" if _is_empty(report) else "passed"
 
 
-def why_undecided(report: Report, *, names_error: bool = True) -> Iterator[str]:
+def why_undecided(
+    report: Report, *, names_error: bool = True, in_its_run: bool = False
+) -> Iterator[str]:
     """Yield why nothing or not everything was measured, one line for each reason.
 
     Args:
         report: The report.
         names_error: Whether to name the first error; not where all errors are printed.
+        in_its_run: Whether the lines are printed by the run that they are about.
     """
     measured = any(trial.planned for _, trial in _trials(report))
     if not measured and (skills := report.unmeasured_skills):
@@ -57,7 +60,8 @@ def why_undecided(report: Report, *, names_error: bool = True) -> Iterator[str]:
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not each.complete):
-        yield f"not everything ran: see the output of the run of {session.date:%Y-%m-%d %H:%M} UTC"
+        run = f"the output of the run of {session.date:%Y-%m-%d %H:%M} UTC"
+        yield f"not everything ran: see {'the other lines of this run' if in_its_run else run}"
 
 
 def _has_failed(report: Report) -> bool:

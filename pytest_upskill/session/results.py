@@ -134,7 +134,8 @@ class Results:
             code = f"exit code {NOT_MEASURED}: "
         # pytest prints the errors, with -qq too.
         names_error = self._config.getoption("tbstyle", "auto") == "no"
-        reasons = [f"{code}{each}" for each in why_undecided(self.report, names_error=names_error)]
+        lines = why_undecided(self.report, names_error=names_error, in_its_run=True)
+        reasons = [f"{code}{each}" for each in lines]
         if quiet and uncompared_base(self.report) is None:
             reasons += missing_comparisons(self.report)
         return reasons

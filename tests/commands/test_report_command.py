@@ -121,6 +121,8 @@ def test_runs_that_were_compared_with_baselines_are_not_decided_without(
     ("arguments", "problem"),
     [
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
+        (["a.json", "./a.json"], "ERROR: ./a.json is the same file as a.json: name it once\n"),
+        (["a.json", "a.json"], "ERROR: a.json is the same file as a.json: name it once\n"),
         (["missing.json"], "ERROR: missing.json: cannot be read: No such file or directory\n"),
         (["bad.json"], "ERROR: bad.json: not valid JSON: name a file that --upskill-json wrote\n"),
     ],

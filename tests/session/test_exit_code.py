@@ -157,3 +157,14 @@ def test_a_run_that_is_refused_is_said_to_have_no_other_exit_code(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.no_fnmatch_line("*exit code*")
     result.stderr.fnmatch_lines(["ERROR: UPSKILL_API_KEY is ambiguous, *"])
+
+
+def test_a_run_in_which_not_everything_ran_points_to_its_own_lines(
+    run_once: Run, script: Script
+) -> None:
+    args = script(one="----- -----", two="+++++ -----")
+
+    result = run_once(*args, "-x", "--upskill-md", "r.md")
+
+    result.stdout.fnmatch_lines(["not everything ran: see the other lines of this run"])
+    assert "not everything ran: see the output of the run of 20" in Path("r.md").read_text("utf-8")
