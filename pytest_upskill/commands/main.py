@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the values of a command's arguments, and as ``passed_on`` what follows ``--``.
+    """Return the values of a command's arguments.
+
+    Besides, ``passed_on`` is what follows ``--``, and ``typed`` the whole command.
 
     Raises:
         CommandError: The arguments are invalid.
@@ -104,4 +107,5 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if passed_on and "passed_on" not in options:
         raise CommandError("only eval and benchmark pass on what follows --: leave it out")
     options.passed_on = passed_on
+    options.typed = shlex.join([PROGRAM, *arguments])
     return options

@@ -22,6 +22,7 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
+from pytest_upskill.project.redaction import without_userinfo
 from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
 from pytest_upskill.teacher.consent import Consent
@@ -145,6 +146,7 @@ def _run_in_session(
             max_cost=options.max_cost,
             max_answers=options.max_answers,
             dry_run=options.dry_run,
+            typed=without_userinfo(options.typed),
         )
         outcome = run(engine)
         return PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]

@@ -65,6 +65,8 @@ class Engine:
     max_answers: int | None
     """Most answers to request; None for no limit."""
     dry_run: bool
+    typed: str
+    """The command as it was typed."""
     drafts: Drafts | None = None
     """The command's folder, once it has one."""
 

@@ -238,7 +238,7 @@ def _last_lines(work: Work) -> Iterator[str]:
     if outcome.dropped:
         yield f"dropped or left out: {counted(len(outcome.dropped), 'case')}, reasons on the page"
     yield _cost(outcome)
-    yield f"next: {outcome.next_step or _next_step(outcome)}"
+    yield f"next: {outcome.next_step or _next_step(outcome, work.engine.typed)}"
 
 
 def _cost(outcome: CommandOutcome) -> str:
@@ -249,12 +249,12 @@ def _cost(outcome: CommandOutcome) -> str:
     return f"cost: {known} for {counted(outcome.asked, 'new answer')}{unknown}"
 
 
-def _next_step(outcome: CommandOutcome) -> str:
-    """Return what to do after a decision."""
+def _next_step(outcome: CommandOutcome, typed: str) -> str:
+    """Return what to do after a decision of the command that was typed."""
     if outcome.applied:
         return "review it with 'git diff', then commit it"
     if outcome.decision == "accepted":
-        return "the same command with --apply writes it, without new answers"
+        return f"'{typed} --apply' writes it into the skill, without new answers"
     if outcome.look is not None and outcome.command == "generate":
         return "the draft is beside the page; give more sources, or ask for something else"
     if outcome.look is not None:

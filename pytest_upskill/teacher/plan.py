@@ -107,7 +107,8 @@ def _power_lines(engine: Engine, task: Task, look: int) -> Iterator[str]:
     """Yield the chance to detect a gain, for each spread of the cases' pass rates."""
     students, cases, settings = engine.students, len(task.holdout), task.settings
     runs = min(runs_of(each, settings.runs, chooses=settings.description) for each in students)
-    yield f"look {look} at this hold-out, level {alpha_of_look(look):.2g}; true gains are found"
+    level = f"{alpha_of_look(look):.2g}"
+    yield f"look {look} at this hold-out, level {level}; true gains are detected in"
     for name, spread in SPREADS.items():
         chances = (
             power(gain, cases=cases, runs=runs, look=look, students=len(students), spread=spread)

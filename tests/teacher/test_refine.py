@@ -43,7 +43,8 @@ def test_a_true_fix_is_accepted_and_written_with_apply_which_then_asks_for_nothi
     assert decision["p"] <= decision["alpha"] == 0.025
     assert decision["figures"]["s"]["lift"] > 0.3
     assert depot.text == SKILL
-    assert "the same command with --apply writes it" in capsys.readouterr().err
+    next_step = f"next: 'pytest-upskill refine {depot.skill} "
+    assert next_step in capsys.readouterr().err
 
     requests = len(depot.loopback.requests)
     assert depot.refine("--apply") == 0
