@@ -129,7 +129,8 @@ class Prices:
         install = "" if self._has_price_list or model.base_url else "pip install genai-prices, or "
         return (
             f"no price is known for {model.address!r}: {install}set upskill_prices = "
-            f"'{model.label} = IN/OUT' in dollars for a million tokens"
+            f'["{model.label} = IN/OUT"] (in pytest.ini: {model.label} = IN/OUT, without brackets '
+            "and quotes) in dollars for a million tokens"
         )
 
     def _price(self, model: Model, counts: TokenCounts) -> float | None:

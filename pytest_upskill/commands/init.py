@@ -99,7 +99,7 @@ def _commented_file(skill: Skill, command: str) -> Mapping[str, Any]:
         command: The command that runs the cases at no cost.
     """
     spans = dict.fromkeys(filter(_TELLING.search, _CODE_SPAN.findall(skill.text)))
-    literals = list(spans)[:_SHOWN_LITERALS] or ["a string of the answer"]
+    literals = list(spans)[:_SHOWN_LITERALS]
     languages = [block.language for block in blocks(skill.text) if block.language in LANGUAGES]
     notes = [
         f"The first cases of the skill {skill.name}. Rewrite every input and expected, then run:",
@@ -107,14 +107,15 @@ def _commented_file(skill: Skill, command: str) -> Mapping[str, Any]:
         "Ask what a user of the skill would ask, in their words, without giving the answer away.",
         "Check a fact that every correct answer states, and that only the skill tells.",
         "Ten cases tell more than ten runs of one.",
-        f"Literals of the skill that a check could look for: {', '.join(literals)}",
     ]
+    if literals:
+        notes.append(f"Literals of the skill that a check could look for: {', '.join(literals)}")
     cases: list[Mapping[str, Any]] = [
         {
             "$comment": "Every string must be in the answer; letter case is ignored.",
             "id": "fact",
             "input": f"{PLACEHOLDER}a question about a fact of the skill",
-            "expected": {"contains": literals[:1]},
+            "expected": {"contains": literals[:1] or ["a string of the answer"]},
         },
         *(
             {

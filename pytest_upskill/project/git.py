@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill import STATE
+from pytest_upskill.project.messages import did_you_mean
 
 _SECONDS = 60
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
@@ -84,8 +85,12 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
     if commit is None:
         if git_output(folder, "rev-parse", "--git-dir") is None:
             raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
+        known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or b""
+        # A branch of a remote was rather not fetched than misspelled.
+        meant = "" if "/" in ref else did_you_mean(ref, known.decode(errors="replace").split())
         raise GitError(
-            f"no commit is called {ref!r} in {folder}: {_fetch(folder, ref)}, or write another ref"
+            f"no commit is called {ref!r}{meant} in {folder}: {_fetch(folder, ref)}, or write "
+            "another ref"
         )
     base = git_output(folder, "merge-base", commit.decode().strip(), "HEAD")
     if base is None:

@@ -139,7 +139,9 @@ class Selection:
         """Send what a worker found to the controller."""
         if self._ignored:
             start = self._config.invocation_params.dir
-            self._lookalikes = [*misspelled(self._ignored, start), lookalikes(self._ignored, start)]
+            named = {(start / arg.partition("::")[0]).resolve() for arg in self._config.args}
+            ignored = [file for file in self._ignored if file.resolve() not in named]
+            self._lookalikes = [*misspelled(ignored, start), lookalikes(ignored, start)]
         if NOT_COLLECTED in self._config.stash:
             names = self._config.stash[NOT_COLLECTED]
             self._strangers = line_about(names)

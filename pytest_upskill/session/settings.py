@@ -19,6 +19,7 @@ from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import RUNS, leads_out, project_folder
 from pytest_upskill.project.git import GitError, merge_base
+from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
@@ -193,7 +194,8 @@ def _ref(
         if ref not in {None, or_word} and check_now:
             merge_base(project, ref)
     except GitError as error:
-        raise pytest.UsageError(f"{option_of(name)}: {error}") from None
+        meant = did_you_mean(ref, [or_word]) if ref and or_word else ""
+        raise pytest.UsageError(f"{option_of(name)}: {error}{meant}") from None
     return ref
 
 

@@ -65,7 +65,7 @@ class Terminal:
         cause = _without_numbers(str(report.longrepr))
         first = self._first_with_error.setdefault(cause, report.nodeid)
         # Those of another category are not printed in full.
-        return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
+        return None if first == report.nodeid else ("more with the same cause", "E", "ERROR")
 
     def shorten_failures(self) -> None:
         """Cut the answers of the failures that pytest will print; reports have all of them."""

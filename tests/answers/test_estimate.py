@@ -78,7 +78,7 @@ def test_a_plan_without_all_prices_says_so(
             "upskill: 4 trials, *, cost n/a, in about 12 s",
             "  haiku: *$0.0*, likely $0.0*",
             "  m: *n/a",
-            "upskill: no price is known for 'openai:small@127.0.0.1:*': set upskill_prices = 'm =*",
+            "upskill: no price is known for 'openai:small@127.0.0.1:*': set upskill_prices = *",
         ]
     )
 

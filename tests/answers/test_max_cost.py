@@ -126,4 +126,30 @@ def test_a_limit_needs_prices(run: Run, write_skill: WriteSkill, loopback: Loopb
     assert loopback.requests == []
     text = result.stdout.str() + result.stderr.str()
     assert "--upskill-max-cost: no price is known for 'openai:small@127.0.0.1" in text
-    assert "upskill_prices = 'm = IN/OUT'" in text
+    assert 'upskill_prices = ["m = IN/OUT"] (in pytest.ini: m = IN/OUT, without' in text
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("pyproject.toml", '[tool.pytest.ini_options]\nupskill_prices = ["m = IN/OUT"]'),
+        ("pytest.toml", '[pytest]\nupskill_prices = ["m = IN/OUT"]'),
+        ("pytest.ini", "[pytest]\nupskill_prices = m = IN/OUT"),
+    ],
+)
+def test_the_setting_in_the_message_of_a_missing_price_works_as_written(
+    run: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    pytester: pytest.Pytester,
+    name: str,
+    setting: str,
+) -> None:
+    write_skill()
+    (pytester.path / name).write_text(setting.replace("IN/OUT", "1/2"), "utf-8")
+    models = f"--upskill-models=m=small@{loopback.openai_url}"
+
+    result = run(models, "--upskill-max-cost=1", "--upskill-dry-run", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert "no price is known" not in result.stdout.str() + result.stderr.str()

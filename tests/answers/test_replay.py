@@ -102,7 +102,7 @@ def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     (line,) = (line for line in result.outlines if line.startswith("stale recording"))
     assert line.startswith(f"stale recording ({named} changed since) in ")
-    repeated = "1 more errors with the same cause" in result.stdout.str()
+    repeated = "1 more with the same cause" in result.stdout.str()
     assert repeated == (stale == 2)
 
 

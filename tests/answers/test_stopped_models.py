@@ -33,7 +33,7 @@ def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
     assert result.ret == NOT_MEASURED
     assert len(loopback.requests) <= 4
     assert result.stdout.str().count("m: HTTP 401 go away") == 1
-    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more errors with the same cause in *"])
+    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more with the same cause in *"])
     cases = junit.cases_of(Path("out.xml"))
     trials = [case for name, case in cases.items() if not name.startswith("gate[")]
     assert len(trials) == 40
@@ -55,7 +55,7 @@ def test_a_host_that_is_not_running_is_one_line_for_its_models_and_the_others_go
     result.stdout.fnmatch_lines(
         [
             f"no connection to {host} (*): is it running, reachable, * (after 3 attempts in ? s)",
-            "*41 passed, 2 skipped, 1 error, 79 more errors with the same cause in *",
+            "*41 passed, 2 skipped, 1 error, 79 more with the same cause in *",
         ]
     )
 
@@ -95,9 +95,7 @@ def test_an_unexpected_error_of_every_request_is_reported_once_without_a_traceba
     result = run("--upskill-models", model, "skills")
 
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(
-        [said, "*= 1 skipped, 1 error, 39 more errors with the same cause in *"]
-    )
+    result.stdout.fnmatch_lines([said, "*= 1 skipped, 1 error, 39 more with the same cause in *"])
     assert len(result.outlines) < 50
 
 
@@ -117,7 +115,7 @@ def test_each_error_is_reported_once_whatever_its_numbers(
     result = run_once("--upskill-models", model, "skills")
 
     result.assert_outcomes(errors=errors, skipped=1)
-    more = f"{6 - errors} more errors with the same cause in *"
+    more = f"{6 - errors} more with the same cause in *"
     result.stdout.fnmatch_lines([f"*1 skipped, {errors} error*, {more}"])
 
 

@@ -70,6 +70,7 @@ def test_a_skill_without_literals_gets_a_case_to_fill_in(skill: Path) -> None:
     assert main(["init", str(skill / "SKILL.md")]) == 0
 
     assert len(load_skills(skill / "skill_meta.json")[0].cases) == 2
+    assert "Literals of the skill" not in (skill / "skill_meta.json").read_text("utf-8")
 
 
 def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(

@@ -191,6 +191,14 @@ def test_a_skill_that_may_be_another_one_renamed_is_not_green(
     )
 
 
+@pytest.mark.parametrize(("ref", "meant"), [("basline", "baseline"), ("mian", "main")])
+@pytest.mark.usefixtures("repository")
+def test_a_misspelled_ref_is_answered_by_the_right_one(run_once: Run, ref: str, meant: str) -> None:
+    result = run_once(*OFFLINE, f"--upskill-compare={ref}")
+
+    result.stderr.fnmatch_lines([f"ERROR: *'{ref}'*(did you mean '{meant}'[?])*"])
+
+
 @pytest.mark.parametrize("ref", ["origin/main", "nowhere", "--output=x"])
 @pytest.mark.usefixtures("repository")
 def test_an_unknown_ref_is_refused_in_one_line_with_a_cure(run_once: Run, ref: str) -> None:

@@ -144,7 +144,7 @@ def test_a_client_that_cannot_be_made_is_one_line_without_the_key(
     result.stdout.fnmatch_lines(
         [
             "cannot create a client for api.*.com (*): check *",
-            "*1 error, 3 more errors with the same cause*",
+            "*1 error, 3 more with the same cause*",
         ]
     )
     told = result.stdout.str() + Path("x.xml").read_text("utf-8")

@@ -279,6 +279,18 @@ def test_a_case_file_with_a_misspelled_name_is_named_beside_others(
     )
 
 
+def test_a_file_that_is_read_because_it_is_named_is_not_called_unread(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    file = write_skill() / "skill_meta.json"
+    file = file.rename(file.with_name("skill-meta.json"))
+
+    result = run("--upskill-models=offline", str(file))
+
+    result.assert_outcomes(passed=3)
+    result.stdout.no_fnmatch_line("*is not read*")
+
+
 @pytest.mark.parametrize("name", ["metadata.json", "skill.json", "data/eval.json", "eval.yaml"])
 def test_a_file_of_a_skill_that_is_called_otherwise_is_not_taken_for_cases(
     run: Run, write_skill: WriteSkill, name: str

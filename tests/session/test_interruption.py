@@ -240,7 +240,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     result.stdout.fnmatch_lines(
         [
             "the run was stopped, or the disk is full, before this trial had its answers",
-            "*= 1 error, 1 more errors with the same cause in *",
+            "*= 1 error, 1 more with the same cause in *",
         ]
     )
 

@@ -134,7 +134,7 @@ def test_a_server_that_drops_tools_is_missing_data_with_the_cure(
     result.stdout.fnmatch_lines(
         ["*m called no tool when told to: choose a model that calls tools, *"]
     )
-    result.stdout.fnmatch_lines(["*2 more errors with the same cause*"])
+    result.stdout.fnmatch_lines(["*2 more with the same cause*"])
 
 
 def test_a_server_that_refuses_tools_is_missing_data(
