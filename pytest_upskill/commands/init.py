@@ -61,7 +61,7 @@ def _init(folder: Path) -> list[Path]:
         raise problems_error(folder, problems)
     for each in found:
         count = counted(len(each.cases), "case")
-        say(f"{each.case_file}: {count}, run by: {_trial_run(folder)}")
+        say(f"{each.case_file}: exists, with {count}: run {_trial_run(folder)}")
     if found:
         if found[0].case_file.name != CASE_FILE:
             say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")

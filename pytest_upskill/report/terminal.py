@@ -10,10 +10,7 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import columns, wrap
 from pytest_upskill.trials.result import TrialResult
 
-LEGEND = (
-    "mean per run, without -> with the skill: pass rate, checks passed/all, tokens (x: ratio); "
-    "lift in percentage points"
-)
+LEGEND = "mean per run, without -> with the skill; lift in percentage points; checks: passed/all"
 TRIGGER_LEGEND = (
     "recall: share of the queries that should trigger the skill for which it is chosen; false "
     "triggers: the same share of all other queries; 95 % intervals count queries, not runs"

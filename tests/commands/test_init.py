@@ -83,7 +83,7 @@ def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(
 
     runs, cure = capsys.readouterr().out.splitlines()
     file = skill / "evals.json"
-    assert runs == f"{file}: 1 case, run by: pytest-upskill eval {skill} -m offline"
+    assert runs == f"{file}: exists, with 1 case: run pytest-upskill eval {skill} -m offline"
     assert not (skill / "skill_meta.json").exists()
     added = json.loads(f"{{{cure.partition(': ')[2]}}}".replace("TEXT", "0x5A"))
     file.write_text(json.dumps([evals[0] | added]), "utf-8")
@@ -126,7 +126,10 @@ def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     said = capsys.readouterr()
     assert code == 4
     assert said.out.splitlines() == [
-        f"{other / 'skill_meta.json'}: 3 cases, run by: pytest-upskill eval {other} -m offline",
+        (
+            f"{other / 'skill_meta.json'}: exists, with 3 cases: "
+            f"run pytest-upskill eval {other} -m offline"
+        ),
         f"written: {skill / 'skill_meta.json'}",
         "Rewrite the questions and checks, then run at no cost:",
         f"pytest-upskill eval {skill.parent} -m offline",

@@ -32,7 +32,9 @@ def test_the_docs_have_a_row_for_every_host_whose_example_is_a_model_there(host:
     keys = host.sign_in or " or ".join(f"`{key}`" for key in host.keys) or "no key"
     row = f" | {host.title} | `{host.url}` | {keys} | {differences(host)} |"
 
-    (before,) = (line.removesuffix(row) for line in page.splitlines() if line.endswith(row))
+    found = [line.removesuffix(row) for line in page.splitlines() if line.endswith(row)]
+    assert found, f"docs/models.md needs a row: | `{host.prefix}:MODEL`{row}"
+    (before,) = found
     example = before.removeprefix("| `").removesuffix("`")
     model = parse_model(example)
 

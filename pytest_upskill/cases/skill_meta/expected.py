@@ -92,6 +92,13 @@ def keys_of(model: type[Checks]) -> Mapping[str, tuple[str, Makes]]:
     }
 
 
+def check_expected(value: object) -> object:
+    """Raise ValueError if an object of checks is empty."""
+    if value in (None, {}):
+        raise ValueError("nothing to check: add a check such as 'contains'")
+    return value
+
+
 class TextChecks(Checks):
     """Checks of a text; every one must hold."""
 
@@ -117,13 +124,6 @@ class TextChecks(Checks):
     """Values that the answer's YAML must have: path, such as `jobs.test.steps[0]`, to value."""
     json_: Annotated[Values, _at_paths("json"), Field(alias="json")] = Field(default_factory=dict)
     """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
-
-
-def check_expected(value: object) -> object:
-    """Raise ValueError if an object of checks is empty."""
-    if value in (None, {}):
-        raise ValueError("nothing to check: add a check such as 'contains'")
-    return value
 
 
 def _as_compile_entry(value: object) -> object:
