@@ -180,6 +180,10 @@ class CompletionSource:
         host = self.hosts[request.model]
         changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
+        if not self._cache.folder.is_dir():
+            where = f"{self._cache.folder}, which does not exist"
+            cure = f"correct --upskill-cache-dir, or record it: {self._record_command}"
+            return f"{problem} in {where}: {cure}"
         return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
 
     async def _client(self, host: Host) -> Client:

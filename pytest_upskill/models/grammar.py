@@ -255,6 +255,8 @@ def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) 
     if colon and tail and head not in {"ft", "gpt-oss"} and _PLUGIN_PROVIDER.fullmatch(head):
         return _served(head, tail)
     suggestion = did_you_mean(name.lower(), ["offline", *aliases])
+    if "@" in name and "://" not in name:
+        suggestion = " (http:// or https:// is missing after the @)"
     raise ModelError(
         f"cannot tell the host of model {name!r}{suggestion}: write host:model or model@base_url, "
         "such as ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1"

@@ -213,3 +213,22 @@ def test_the_target_of_a_pull_request_is_what_recordings_are_compared_with(
     result = run_once(*recorded)
 
     result.stdout.fnmatch_lines(["recordings changed since origin/release, *"])
+
+
+def test_replay_from_a_folder_that_does_not_exist_says_so(
+    run_once: Run, write_skill: WriteSkill, model: str
+) -> None:
+    write_skill()
+
+    result = run_once(
+        "--upskill-models",
+        model,
+        "--upskill-cache=replay",
+        "--upskill-cache-dir=recrodings",
+        "skills",
+    )
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["no recording in *recrodings, which does not exist: correct --upskill-cache-dir, *"]
+    )

@@ -74,6 +74,7 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("", "bad model '': write [label=][agent:]"),
         ("a b", "bad model 'a b': write [label=][agent:]"),
         ("mystery", "cannot tell the host of model 'mystery': write host:model or "),
+        ("mock@127.0.0.1:8080/v1", " (http:// or https:// is missing after the @): write "),
         ("hiku", " (did you mean 'haiku'?)"),
         ("ofline", " (did you mean 'offline'?)"),
         (
