@@ -22,8 +22,8 @@ from multiprocessing import Pool
 from multiprocessing.pool import Pool as PoolType
 
 from pytest_upskill.stats import CaseCounts
+from pytest_upskill.teacher.acceptance import decide_acceptance, draw_passes, improved_rates
 from pytest_upskill.teacher.confirmation import QUERY_RUNS
-from pytest_upskill.teacher.holdout import decide_acceptance, draw_passes, improved_rates
 from pytest_upskill.teacher.search import TRAIN_RUNS
 
 TRAIN, HELD_OUT, RUNS, CANDIDATES = 12, 8, 10, 4

@@ -15,9 +15,9 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.models import Completion
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import write_json
-from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
+from pytest_upskill.trials.trigger_trial import Choice
 
 PATH = "skills/billing/skill_meta.json"
 

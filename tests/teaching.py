@@ -17,7 +17,7 @@ import pytest
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
 from pytest_upskill.teacher import plan
-from pytest_upskill.teacher.holdout import is_held_out, power
+from pytest_upskill.teacher.acceptance import is_held_out, power
 from tests.loopback import Loopback, Received, Reply
 
 BAYS = tuple(range(24))

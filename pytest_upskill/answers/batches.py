@@ -25,7 +25,7 @@ from tenacity import stop_after_attempt
 from pytest_upskill.answers.budget import Budget, Reservation
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight, duration
-from pytest_upskill.answers.recording import address, identity
+from pytest_upskill.answers.recording_format import address, identity
 from pytest_upskill.answers.retry import repeating
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.request import BatchApi, BatchStatus

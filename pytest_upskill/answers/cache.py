@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from pytest_upskill.answers.recording import (
+from pytest_upskill.answers.recording_format import (
     AGENT_RUNS,
     RECORDING,
     Recording,

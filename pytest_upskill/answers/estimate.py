@@ -22,12 +22,12 @@ from pytest_upskill.answers.prices import (
     max_output_tokens,
     size_of,
 )
-from pytest_upskill.answers.recording import request_fields
+from pytest_upskill.answers.recording_format import request_fields
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.trial_runner import Load, recorded_steps
 from pytest_upskill.models import Completion, Model, Request
-from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trigger_trial import longest_requests, probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,14 +16,14 @@ from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.models import Completion, Model, Request
-from pytest_upskill.trials.conversation import (
+from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trigger_trial import (
     calls_tools,
     choice_of,
     join_completions,
     next_request,
     probe,
 )
-from pytest_upskill.trials.trial import Trial, request
 
 _NO_TOOLS = (
     "{model} called no tool when told to: choose a model that calls tools, and check that its "

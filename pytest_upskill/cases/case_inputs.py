@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 
-from pytest_upskill.cases.case_files import reads_as_cases
+from pytest_upskill.cases.hidden_files import reads_as_cases
 from pytest_upskill.cases.skill import Case, HiddenFiles
 from pytest_upskill.cases.source.files import Unreadable, read_folder, read_inside, stay_inside
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile

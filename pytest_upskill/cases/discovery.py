@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_upskill import CASE_FILE, STATE
-from pytest_upskill.cases.case_files import (
+from pytest_upskill.cases.hidden_files import (
     CASE_FILE_PATTERNS,
     CASE_FOLDERS,
     CASE_SUBFOLDERS,

@@ -175,7 +175,7 @@ class GateRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenFiles:
-    """What is known of the files that no model may see; `case_files.py` decides for each file."""
+    """What is known of the files that no model may see; `hidden_files.py` decides for each file."""
 
     folder: Path = Path()
     """The skill's own folder."""

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from pytest_upskill.cases.case_files import has_shape_of_cases, is_hidden_by_name, is_installed
+from pytest_upskill.cases.hidden_files import has_shape_of_cases, is_hidden_by_name, is_installed
 from pytest_upskill.cases.skill import HiddenFiles, Skill, SkillVersion
 from pytest_upskill.cases.skill_text import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem

@@ -20,10 +20,10 @@ from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import MAX_MESSAGE, Check, cut, failed
 from pytest_upskill.grading.workspace import for_reports, left_by, process_results
 from pytest_upskill.models import Completion
-from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Trial, least_prompt_tokens
+from pytest_upskill.trials.trigger_trial import Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from pytest_upskill.models.completion import (
     StopReason,
     ToolCall,
 )
-from pytest_upskill.models.grammar import parse_model
 from pytest_upskill.models.model import AGENTS, Model, ModelError
+from pytest_upskill.models.names import parse_model
 from pytest_upskill.models.request import (
     AgentTask,
     Client,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
-from pytest_upskill.cases.case_files import CASE_FOLDERS, has_shape_of_cases
+from pytest_upskill.cases.hidden_files import CASE_FOLDERS, has_shape_of_cases
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import GitError, deleted_skills, is_changed, merge_base

@@ -25,8 +25,8 @@ from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import write
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of, set_up
 from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.trials.conversation import probe
 from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trigger_trial import probe
 
 
 class Prune:

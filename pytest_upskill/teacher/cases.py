@@ -20,6 +20,7 @@ from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
+from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, is_held_out
 from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.engine import (
     Engine,
@@ -28,7 +29,6 @@ from pytest_upskill.teacher.engine import (
     read_list,
     validate_as,
 )
-from pytest_upskill.teacher.holdout import MIN_HELD_OUT, is_held_out
 from pytest_upskill.teacher.sources import marked_sources, prompt
 from pytest_upskill.teacher.versions import Task
 from pytest_upskill.trials.trial import Trial

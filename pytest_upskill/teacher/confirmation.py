@@ -25,8 +25,7 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.holdout import (
+from pytest_upskill.teacher.acceptance import (
     STRIDE,
     Comparison,
     Ledger,
@@ -35,6 +34,7 @@ from pytest_upskill.teacher.holdout import (
     question_digest,
     text_digest,
 )
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.versions import Task, estimate_tokens
 from pytest_upskill.trials.digests import case_digest
 from pytest_upskill.trials.result import TrialResult

@@ -23,6 +23,12 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.project.messages import counted, listed
+from pytest_upskill.teacher.acceptance import (
+    MIN_HELD_OUT,
+    SHARE,
+    eligible_cases,
+    split_cases,
+)
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept
 from pytest_upskill.teacher.confirmation import (
@@ -41,12 +47,6 @@ from pytest_upskill.teacher.files import (
     save_copy,
     with_cases,
     with_train_marks,
-)
-from pytest_upskill.teacher.holdout import (
-    MIN_HELD_OUT,
-    SHARE,
-    eligible_cases,
-    split_cases,
 )
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
 from pytest_upskill.teacher.plan import plan_lines

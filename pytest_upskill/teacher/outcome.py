@@ -16,12 +16,12 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment, style
+from pytest_upskill.teacher.acceptance import split_cases
 from pytest_upskill.teacher.additions import new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
 from pytest_upskill.teacher.confirmation import p_text
 from pytest_upskill.teacher.engine import Engine, Refused, Stopped, check_models
 from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
-from pytest_upskill.teacher.holdout import split_cases
 from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import TrialResult
 

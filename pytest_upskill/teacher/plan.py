@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money
 from pytest_upskill.project.messages import counted
+from pytest_upskill.teacher.acceptance import SPREADS, Look, alpha_of_look, power
 from pytest_upskill.teacher.cases import (
     BATCH,
     question_rounds,
@@ -16,7 +17,6 @@ from pytest_upskill.teacher.cases import (
 )
 from pytest_upskill.teacher.confirmation import look_trials, upcoming_look
 from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.holdout import SPREADS, Look, alpha_of_look, power
 from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
 from pytest_upskill.teacher.versions import Task
 from pytest_upskill.trials.trial import Trial, runs_of

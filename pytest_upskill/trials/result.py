@@ -13,8 +13,8 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.models import Completion
 from pytest_upskill.models.model import is_language_model
-from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
+from pytest_upskill.trials.trigger_trial import Choice
 
 _ENDINGS = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",

@@ -15,7 +15,7 @@ from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
 from pytest_upskill.models.request import MAX_TURNS
-from pytest_upskill.trials.conversation import choosing
+from pytest_upskill.trials.trigger_trial import choosing
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
 ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill", "trigger", "old_trigger")

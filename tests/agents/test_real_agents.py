@@ -25,7 +25,7 @@ from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, Completion, Model, Request, parse_model
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.trials.conversation import choosing
+from pytest_upskill.trials.trigger_trial import choosing
 from tests.agent_programs import KEY, Recorded, Step, needs_bubblewrap, run_of
 from tests.agents.three_tasks import NAME as NAME_OF_TASKS
 from tests.agents.three_tasks import Calls, doing_tasks, write_tasks

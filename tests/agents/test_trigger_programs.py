@@ -25,7 +25,7 @@ from pytest_upskill.cases.lint import LARGE, SMALL, without_description
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AGENTS, AgentTask, Completion, Request, ToolCall, parse_model
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.trials.conversation import TOOLS, choice_of, choosing
+from pytest_upskill.trials.trigger_trial import TOOLS, choice_of, choosing
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 
 pytestmark = needs_bubblewrap

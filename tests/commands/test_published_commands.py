@@ -23,7 +23,7 @@ import pytest
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
 from pytest_upskill.teacher import plan
-from pytest_upskill.teacher.holdout import split_cases
+from pytest_upskill.teacher.acceptance import split_cases
 from tests.conftest import Run
 from tests.loopback import Loopback, Received
 from tests.teaching import BAYS, HEAD, adding, cached_power, case, code, facts, line, proposed

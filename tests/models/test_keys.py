@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from pytest_upskill.models import Model, ProviderError, parse_model
-from pytest_upskill.models.grammar import parse_models
 from pytest_upskill.models.keys import KeyProblem, endpoints
+from pytest_upskill.models.names import parse_models
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.models import Model, ModelError, parse_model
-from pytest_upskill.models.grammar import parse_models
 from pytest_upskill.models.model import server
+from pytest_upskill.models.names import parse_models
 
 LOCAL = "http://localhost:8080/v1"
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import max_input_tokens
-from pytest_upskill.answers.recording import identity
+from pytest_upskill.answers.recording_format import identity
 from pytest_upskill.models import (
     Completion,
     ProviderError,

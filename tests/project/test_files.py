@@ -20,7 +20,7 @@ from pytest_upskill.figures.baseline import BaselineError, read_baseline
 from pytest_upskill.project.files import read_file, read_state, write_file
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.teacher.holdout import Comparison, Ledger, Look
+from pytest_upskill.teacher.acceptance import Comparison, Ledger, Look
 from tests.answers.one_recording import REQUEST, URL, only_file, recorded
 
 KINDS = {

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pytest
 
 from pytest_upskill.models import ModelError, parse_model
-from pytest_upskill.models.grammar import parse_models
 from pytest_upskill.models.keys import endpoints
+from pytest_upskill.models.names import parse_models
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.session.outgoing import redacted_logs
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.answers.cache import Cache
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.teacher.holdout import (
+from pytest_upskill.teacher.acceptance import (
     STRIDE,
     Comparison,
     Ledger,

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.acceptance import is_held_out
 from tests.loopback import Received, Reply
 from tests.teaching import SKILL, Depot
 from tests.trials.choosing import took

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.holdout import (
+from pytest_upskill.teacher.acceptance import (
     alpha_of_look,
     decide_acceptance,
     is_held_out,

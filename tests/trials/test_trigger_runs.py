@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.models import Completion, Request, ToolCall, parse_model
-from pytest_upskill.trials.conversation import (
+from pytest_upskill.trials.trigger_trial import (
     Choice,
     choice_of,
     choosing,

@@ -1,6 +1,6 @@
 """Which adapter reads a file: by its place, else by its shape.
 
-The same answer hides a file from models and agents; see `case_files.py`.
+The same answer hides a file from models and agents; see `hidden_files.py`.
 """
 
 from __future__ import annotations
