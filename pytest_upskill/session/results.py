@@ -155,7 +155,8 @@ class Results:
                 "python": platform.python_version(),
             },
             models={model.label: model.resolved for model in self._settings.models},
-            options=_options(self._settings),
+            options=_options(self._settings)
+            | {"max_cost": self._config.stash[RESOURCES].budget.limit},
             complete=not (stopped or self.collection_failed),
             unmeasured=tuple(unmeasured_skills(self.records)),
             other_tests=self.records.other_tests,

@@ -80,7 +80,7 @@ class Selection:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Say what was probably meant by an argument that does not exist."""
+        """Add what was probably meant by an argument that does not exist."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -102,7 +102,7 @@ class Selection:
         self._broken_files += isinstance(node, (SkillFile, SkillCases, UnsafeFolder))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Let the other files run if only case files are broken: none depends on another."""
+        """Run the other files if only case files are broken: none depends on another."""
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -178,11 +179,15 @@ def test_a_run_of_agents_has_a_limit_of_cost(
     follow(loopback, with_skill_only)
     prices = "upskill_prices=a = 0/3000000"
 
-    result = run_once("skills", f"--upskill-models=a={claude}", "-o", prices, "-rs")
+    files = ("--upskill-json=o.json", "--upskill-html=o.html")
+    result = run_once("skills", f"--upskill-models=a={claude}", "-o", prices, "-rs", *files)
 
     # Each request may write 8,192 tokens of $3, more than $5: none is sent but the self-test's.
     assert loopback.requests == []
     assert "--upskill-max-cost: this request could exceed $5" in result.stdout.str()
+    (session,) = json.loads(Path("o.json").read_text("utf-8"))["sessions"]
+    assert session["options"]["max_cost"] == 5
+    assert "max_cost" in Path("o.html").read_text("utf-8")
 
 
 def test_a_reply_that_breaks_off_is_missing_data_and_no_miss(
