@@ -141,7 +141,8 @@ class Selection:
             start = self._config.invocation_params.dir
             named = {(start / arg.partition("::")[0]).resolve() for arg in self._config.args}
             ignored = [file for file in self._ignored if file.resolve() not in named]
-            self._lookalikes = [*misspelled(ignored, start), lookalikes(ignored, start)]
+            lines = (*misspelled(ignored, start), lookalikes(ignored, start))
+            self._lookalikes = [line for line in lines if line]
         if NOT_COLLECTED in self._config.stash:
             names = self._config.stash[NOT_COLLECTED]
             self._strangers = line_about(names)

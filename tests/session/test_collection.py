@@ -392,6 +392,7 @@ def test_a_folder_without_skills_says_what_is_looked_for(
     run_once: Run, pytester: pytest.Pytester
 ) -> None:
     pytester.mkdir("skills")
+    pytester.makefile(".yml", mkdocs="site_name: Ours")
 
     result = run_once("skills", "--upskill-models=offline")
 
