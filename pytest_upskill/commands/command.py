@@ -16,7 +16,7 @@ from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
-from pytest_upskill.project.messages import safe_line
+from pytest_upskill.project.messages import did_you_mean, safe_line
 
 PROGRAM: Final = "pytest-upskill"
 
@@ -39,11 +39,6 @@ def problems_error(path: Path, problems: Sequence[str]) -> CommandError:
         return CommandError(problems[0])
     warn(*problems)
     return CommandError(f"{path}: cannot be used: {len(problems)} problems, listed above")
-
-
-def repeatable(parser: argparse._ActionsContainer, *names: str, **more: Any) -> None:
-    """Add an option that may be repeated; its value is a list."""
-    parser.add_argument(*names, action="append", default=[], **more)
 
 
 def whole_number_type(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -75,6 +70,18 @@ class Parser(argparse.ArgumentParser):
         """Raise CommandError with the message and where to find help."""
         raise CommandError(f"{message}: see {self.prog} --help")
 
+    def option(self, names: str, metavar: str | None, text: str, **more: Any) -> None:
+        """Add an option: its names, how its value is shown (None for choices), and its help."""
+        self.add_argument(*names.split(), metavar=metavar, help=text, **more)
+
+    def repeatable(self, names: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an option that may be repeated; its value is a list."""
+        self.option(names, metavar, text, action="append", default=[], **more)
+
+    def flag(self, names: str, text: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(*names.split(), action="store_true", help=text)
+
 
 def say(*lines: str) -> None:
     """Write lines to standard output, with what a terminal or CI could take for commands shown."""
@@ -92,10 +99,23 @@ def folder_of_skill(path: Path) -> Path:
     Raises:
         CommandError: There is none.
     """
+    check_exists(path)
     folder = path.parent if path.name == "SKILL.md" else path
     if not (folder / "SKILL.md").is_file():
         raise CommandError(f"{path}: no SKILL.md in it: name the folder of a skill")
     return folder
+
+
+def check_exists(path: Path) -> None:
+    """Check that a path exists.
+
+    Raises:
+        CommandError: It does not; the message has the name beside it that was probably meant.
+    """
+    if not path.exists():
+        beside = [each.name for each in path.parent.glob("*")]
+        meant = did_you_mean(path.name, beside)
+        raise CommandError(f"{path}: no such file or folder{meant}: name a skill")
 
 
 def own_cases(

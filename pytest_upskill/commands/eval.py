@@ -14,15 +14,17 @@ from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.commands.command import (
     STUDENT,
     CommandError,
-    repeatable,
+    Parser,
+    check_exists,
     say,
+    whole_number_type,
     with_generic_server,
 )
 from pytest_upskill.project.redaction import without_credentials
 from pytest_upskill.session.without_tests import settings_at
 
 
-def add(parser: argparse.ArgumentParser, *, runs: int = 1) -> None:
+def add(parser: Parser, *, runs: int = 1) -> None:
     """Add the arguments of the command.
 
     Args:
@@ -32,43 +34,21 @@ def add(parser: argparse.ArgumentParser, *, runs: int = 1) -> None:
     parser.epilog = "Arguments after -- go to pytest, as in: -- --upskill-max-cost 2 -k json"
     parser.set_defaults(run=_run, passed_on=[])
     parser.add_argument("skills", nargs="+", metavar="SKILL", help="folder with a SKILL.md")
-    repeatable(
-        *(parser, "-m", "--model", "--m"),
-        dest="models",
-        metavar="MODEL",
-        help="model to run on; repeatable (default: ini upskill_models)",
-    )
-    parser.add_argument(
-        "--base-url", metavar="URL", help="OpenAI-compatible server for models that name no host"
-    )
-    parser.add_argument(
-        "--runs",
-        type=int,
-        default=runs,
-        metavar="N",
-        help="runs of each case in each arm (default: %(default)s)",
-    )
-    parser.add_argument(
-        "-t", "--tests", metavar="FILE", help="case file of the skill, instead of all its cases"
-    )
-    parser.add_argument(
-        "--no-baseline", action="store_true", help="run only with the skill; no lift and no gate"
-    )
-    parser.add_argument(
-        *("--runs-dir", "-o", "--output"),
-        metavar="DIR",
-        help="folder of the history (default: ini upskill_runs_dir, else .upskill/runs)",
-    )
-    parser.add_argument(
-        "--log-runs",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="add the run to the history",
-    )
-    parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
+    what = "model to run on; repeatable (default: ini upskill_models)"
+    parser.repeatable("-m --model --m", "MODEL", what, dest="models")
+    parser.option("--base-url", "URL", "OpenAI-compatible server for models that name no host")
+    what = "runs of each case in each arm (default: %(default)s)"
+    parser.option("--runs", "N", what, type=whole_number_type(1), default=runs)
+    parser.option("-t --tests", "FILE", "case file of the skill, instead of all its cases")
+    parser.flag("--no-baseline", "run only with the skill; no lift and no gate")
+    what = "folder of the history (default: ini upskill_runs_dir, else .upskill/runs)"
+    parser.option("--runs-dir -o --output", "DIR", what)
+    log = argparse.BooleanOptionalAction
+    parser.add_argument("--log-runs", action=log, default=True, help="add the run to the history")
+    parser.flag("-v --verbose", "show every case")
 
 
-def add_benchmark(parser: argparse.ArgumentParser) -> None:
+def add_benchmark(parser: Parser) -> None:
     """Add the arguments of ``benchmark``, which runs each case more often."""
     add(parser, runs=3)
 
@@ -82,14 +62,20 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
     Raises:
         CommandError: ``--tests`` is given, and there is no such file, or not one skill.
     """
-    arguments = []
-    if options.models:
-        arguments += ["--upskill-models", ",".join(options.models)]
-    if options.base_url:
-        arguments += ["--upskill-base-url", options.base_url]
-    if options.runs != 1:
-        arguments += ["--upskill-runs", str(options.runs)]
-    arguments += _history_arguments(options)
+    values = {
+        "models": ",".join(options.models),
+        "base-url": options.base_url,
+        "runs": str(options.runs) if options.runs > 1 else "",
+    }
+    given = ((f"--upskill-{name}", value) for name, value in values.items() if value)
+    arguments = [word for words in given for word in words]
+    if not options.log_runs:
+        arguments += ["-o", "upskill_runs_dir="]
+    elif options.runs_dir:
+        # A relative folder in an ini key is relative to pytest's rootdir.
+        arguments += ["-o", f"upskill_runs_dir={Path(options.runs_dir).absolute()}"]
+    else:
+        arguments.append("--upskill-log-runs")
     if options.no_baseline:
         arguments += ["-m", "upskill(arm='with_skill')"]
     if options.verbose:
@@ -115,17 +101,11 @@ def _run(options: argparse.Namespace) -> NoReturn:
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
 
 
-def _history_arguments(options: argparse.Namespace) -> list[str]:
-    if not options.log_runs:
-        return ["-o", "upskill_runs_dir="]
-    # A relative folder in an ini key is relative to pytest's rootdir.
-    folder = options.runs_dir and ["-o", f"upskill_runs_dir={Path(options.runs_dir).absolute()}"]
-    return folder or ["--upskill-log-runs"]
-
-
 def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     """Return the paths to give to pytest: the skills, or the case file of the only skill."""
     if tests is None:
+        for each in skills:
+            check_exists(Path(each.partition("::")[0]))
         return list(skills)
     if len(skills) != 1:
         raise CommandError("--tests: takes one skill at a time: name one")

@@ -21,6 +21,7 @@ from pytest_upskill.commands.command import (
     PROGRAM,
     UNUSABLE,
     CommandError,
+    Parser,
     folder_of_skill,
     own_cases,
     problems_error,
@@ -33,7 +34,7 @@ from pytest_upskill.project.messages import counted
 _CHECK_BY_CODE = '"assertions": [{"type": "contains", "value": "TEXT"}]'
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Add the arguments of the command."""
     parser.set_defaults(run=_run)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder of a skill, or of skills")

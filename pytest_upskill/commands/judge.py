@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import textwrap
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from pytest_upskill import LABELS_FILE, stats
 from pytest_upskill.cases.judge_labels import (
@@ -26,6 +26,7 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.commands.command import (
     PASSED,
     CommandError,
+    Parser,
     problems_error,
     say,
     whole_number_type,
@@ -34,7 +35,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
 from pytest_upskill.grading.labels import STRATA, Drawing, draw
 from pytest_upskill.project.files import project_folder
-from pytest_upskill.project.messages import counted, safe, safe_line
+from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 
@@ -44,7 +45,7 @@ FAILED = 1
 """Exit code if labels are too few."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Add the arguments of the command."""
     parser.epilog = (
         "examples:\n"
@@ -54,36 +55,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         "  pytest-upskill judge check\n"
     )
     actions = parser.add_subparsers(required=True, metavar="{draw,label,check}")
-    drawing = actions.add_parser(
-        "draw",
-        help=f"write answers of a run to {LABELS_FILE}, for you to label",
-        description=f"Write answers of a run to {LABELS_FILE}, for you to label.",
-    )
-    drawing.set_defaults(run=_draw)
-    drawing.add_argument(
-        "report", type=Path, metavar="REPORT.json", help="report that --upskill-json wrote"
-    )
-    drawing.add_argument(
-        "--answers",
-        type=whole_number_type(STRATA, 10_000),
-        default=_ANSWERS,
-        metavar="N",
-        help="number of answers of each model (default: %(default)s)",
-    )
     for name, run, what in (
+        ("draw", _draw, f"write answers of a run to {LABELS_FILE}, for you to label"),
         ("label", _label, "label the drawn answers, one at a time; q saves and quits"),
         ("check", _check, "compare the judge with the labels, without requests"),
     ):
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
         action.set_defaults(run=run)
-        action.add_argument(
-            "paths",
-            nargs="*",
-            type=Path,
-            default=[Path()],
-            metavar="PATH",
-            help=f"a {LABELS_FILE}, or a folder to search for them (default: this folder)",
-        )
+        if run is _draw:
+            report = "report that --upskill-json wrote"
+            action.add_argument("report", type=Path, metavar="REPORT.json", help=report)
+            answers = "number of answers of each model (default: %(default)s)"
+            count = whole_number_type(STRATA, 10_000)
+            action.option("--answers", "N", answers, type=count, default=_ANSWERS)
+        else:
+            where = f"a {LABELS_FILE}, or a folder to search for them (default: this folder)"
+            paths: dict[str, Any] = {"nargs": "*", "type": Path, "default": [Path()]}
+            action.add_argument("paths", **paths, metavar="PATH", help=where)
 
 
 def _draw(options: argparse.Namespace) -> int:
@@ -92,7 +80,7 @@ def _draw(options: argparse.Namespace) -> int:
     except ReportError as error:
         raise CommandError(str(error)) from None
     drawn = 0
-    for path, cells in _group_by_case_file(gate.cell for gate in report.lifts).items():
+    for path, cells in _judged_cells(gate.cell for gate in report.lifts).items():
         drawing = draw(
             [trial for cell in cells for trial in cell.trials],
             case_file=path.name,
@@ -111,20 +99,16 @@ def _draw(options: argparse.Namespace) -> int:
     return PASSED
 
 
-def _group_by_case_file(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
+def _judged_cells(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
     """Return the judged cells by the path of their case file."""
     found: dict[Path, list[Cell]] = {}
-    for cell in cells:
-        if cell.judge:
-            found.setdefault(_case_file_of(cell), []).append(cell)
+    for cell in filter(lambda each: each.judge, cells):
+        places = Path(cell.path), project_folder(Path.cwd()) / (cell.case_file or cell.path)
+        path = next(filter(Path.is_file, places), None)
+        if path is None:
+            raise CommandError(f"{cell.path}: no such file: start in the folder of the pytest run")
+        found.setdefault(path, []).append(cell)
     return found
-
-
-def _case_file_of(cell: Cell) -> Path:
-    for path in (Path(cell.path), project_folder(Path.cwd()) / (cell.case_file or cell.path)):
-        if path.is_file():
-            return path
-    raise CommandError(f"{cell.path}: no such file: start in the folder in which pytest ran")
 
 
 def _previous_labels(case_file: Path) -> LabelsFile | None:
@@ -311,8 +295,7 @@ def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> 
     while at < len(places):
         index, number = places[at]
         if index != shown:
-            lines = _answer_lines(answers[index], index, len(answers))
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+            say(*_answer_lines(answers[index], index, len(answers)))
             shown = index
         say(f"Statement {number + 1} of {len(answers[index].labels)}:")
         say(f"  {answers[index].labels[number].statement}")
@@ -356,14 +339,13 @@ def _pressed(next_key: Callable[[], str]) -> str:
 
 
 def _answer_lines(answer: LabelledAnswer, index: int, count: int) -> Iterator[str]:
-    """Yield an answer with its question; code keeps its lines, and has colors in a terminal."""
+    """Yield an answer with its question; code keeps its lines."""
     width = min(100, shutil.get_terminal_size().columns)
     yield "-" * width
-    yield f"Answer {index + 1} of {count}, case {safe_line(answer.case)}"
+    yield f"Answer {index + 1} of {count}, case {answer.case}"
     for title, lines in (("Question", answer.question.splitlines()), ("Answer", answer.text)):
-        yield f"\n{title}:"
-        text = "\n".join(_wrapped(lines, width - 4))
-        yield from (f"  | {line}" for line in _colored(safe(text)).split("\n"))
+        yield from ("", f"{title}:")
+        yield from (f"  | {line}" for line in _wrapped(lines, width - 4))
     yield ""
 
 
@@ -375,15 +357,3 @@ def _wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
         is_code ^= is_fence
         plain = is_code or is_fence or line.startswith(("    ", "\t", "|"))
         yield from [line.expandtabs(4)] if plain else textwrap.wrap(line, width) or [""]
-
-
-def _colored(markdown: str) -> str:
-    """Return Markdown and the code in it with colors in a terminal, unless they are unwanted."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return markdown
-    from pygments import highlight
-    from pygments.formatters import TerminalFormatter
-    from pygments.lexers import MarkdownLexer
-
-    colored: str = highlight(markdown, MarkdownLexer(stripnl=False), TerminalFormatter())
-    return colored.rstrip("\n")

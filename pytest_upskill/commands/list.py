@@ -17,6 +17,7 @@ from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
     CommandError,
+    Parser,
     own_cases,
     say,
 )
@@ -26,13 +27,13 @@ from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 _LEAST_WIDTH = 40
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Add the arguments of the command."""
     parser.set_defaults(run=_run)
     help_text = "folder to search (default: skills, else this folder)"
     parser.add_argument("folder", nargs="?", type=Path, help=help_text)
-    parser.add_argument("-d", "--dir", type=Path, help="the same")
-    parser.add_argument("-v", "--verbose", action="store_true", help="list the files of each skill")
+    parser.option("-d --dir", "DIR", "the same", type=Path)
+    parser.flag("-v --verbose", "list the files of each skill")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.commands.command import PASSED, CommandError, say
+from pytest_upskill.commands.command import PASSED, CommandError, Parser, say
 from pytest_upskill.figures.baseline import BaselineError, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import decide_gates
@@ -32,20 +32,15 @@ from pytest_upskill.report.outcome import (
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Add the arguments of the command."""
     parser.epilog = "Gates are decided by the thresholds of the runs."
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "files", nargs="*", metavar="REPORT.json", help="report that --upskill-json wrote"
-    )
+    what = "report that --upskill-json wrote"
+    parser.add_argument("files", nargs="*", metavar="REPORT.json", help=what)
     for kind in REPORTS:
-        parser.add_argument(
-            f"--{kind}", metavar="PATH", help=f"write the merged report, as --upskill-{kind}"
-        )
-    parser.add_argument(
-        "--schema", action="store_true", help="instead, print the JSON Schema of a report"
-    )
+        parser.option(f"--{kind}", "PATH", f"write the merged report, as --upskill-{kind}")
+    parser.flag("--schema", "instead, print the JSON Schema of a report")
 
 
 def _run(options: argparse.Namespace) -> int:

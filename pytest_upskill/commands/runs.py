@@ -12,7 +12,7 @@ from pytest_upskill import STATE
 from pytest_upskill.commands.command import (
     PASSED,
     CommandError,
-    repeatable,
+    Parser,
     say,
     warn,
     whole_number_type,
@@ -25,41 +25,19 @@ from pytest_upskill.report.history.terminal import lines, write_csv
 _LAST = 10
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Add the arguments of the command."""
     parser.epilog = "eval, benchmark, generate and pytest --upskill-log-runs add runs to it."
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "-d", "--dir", type=Path, help="folder of the runs (default: .upskill/runs)"
-    )
-    repeatable(parser, "-s", "--skill", dest="skills", metavar="SKILL", help="only this skill")
-    repeatable(
-        *(parser, "-m", "--model", "--m"),
-        dest="models",
-        metavar="MODEL",
-        help="only this model, by its label",
-    )
-    parser.add_argument(
-        "--metric",
-        choices=("success", "tokens"),
-        default="success",
-        help="what the bars show, pass rates (success) or tokens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--last",
-        type=whole_number_type(1),
-        default=_LAST,
-        metavar="N",
-        help="number of latest runs to show (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--csv",
-        nargs="?",
-        const="-",
-        metavar="PATH",
-        help="write CSV to a file, or to the terminal",
-    )
-    parser.add_argument("--html", type=Path, metavar="PATH", help="write one page with charts")
+    parser.option("-d --dir", "DIR", "folder of the runs (default: .upskill/runs)", type=Path)
+    parser.repeatable("-s --skill", "SKILL", "only this skill", dest="skills")
+    parser.repeatable("-m --model --m", "MODEL", "only this model, by its label", dest="models")
+    what = "what the bars show, pass rates (success) or tokens (default: %(default)s)"
+    parser.option("--metric", None, what, choices=("success", "tokens"), default="success")
+    what = "number of latest runs to show (default: %(default)s)"
+    parser.option("--last", "N", what, type=whole_number_type(1), default=_LAST)
+    parser.option("--csv", "PATH", "write CSV to a file, or to the terminal", nargs="?", const="-")
+    parser.option("--html", "PATH", "write one page with charts", type=Path)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from pytest_upskill.commands.command import (
     STUDENT,
     UNUSABLE,
     CommandError,
+    Parser,
     folder_of_skill,
     load_skill,
-    repeatable,
     whole_number_type,
     with_generic_server,
 )
@@ -44,76 +45,47 @@ _MAX_COUNT = 500
 """Most runs, steps or cases: the runs of one look must not reach the numbers of the next."""
 
 _TEACHER = "opus"
+_CASES, _QUERIES = 24, 20
 
 
-def _add_teacher_arguments(
-    parser: argparse.ArgumentParser, counts: Mapping[str, tuple[int, str]]
-) -> None:
-    """Add the options of all commands that have a teacher, and numbers of runs, steps or cases.
+_COUNTS = {
+    "count": "number of cases to keep",
+    "queries": "number of queries to keep, by which the description can be measured",
+    "steps": "number of edited versions to try",
+    "runs": "runs of each held-out case with each version",
+}
+
+
+def _add_teacher_arguments(parser: Parser, **counts: int) -> None:
+    """Add the options of all commands that have a teacher.
 
     Args:
         parser: The command's parser.
-        counts: Default and help of each number, by the name of its option.
+        counts: The command's numbers of runs, steps or cases, with their defaults.
     """
-    parser.add_argument(
-        *("-m", "--model", "--m"),
-        default=_TEACHER,
-        metavar="TEACHER",
-        help="the teacher, which writes (default: %(default)s)",
-    )
-    repeatable(
-        *(parser, "--eval-model"),
-        metavar="STUDENT",
-        help=f"a student, which the skill is for; repeatable (default: {STUDENT})",
-    )
-    parser.add_argument(
-        "--eval-base-url",
-        metavar="URL",
-        help="OpenAI-compatible server for students that name no host",
-    )
-    for option, whose in (("--param", "students"), ("--teacher-param", "teacher")):
-        repeatable(
-            *(parser, option),
-            metavar="KEY=VALUE",
-            help=f"parameter of the requests to the {whose}, as in --upskill-param; repeatable",
-        )
-    repeatable(
-        *(parser, "-f", "--from"),
-        dest="sources",
-        type=Path,
-        metavar="SOURCE",
-        help="a document, a trace of an agent, or a skill; repeatable",
-    )
-    parser.add_argument(
-        "--max-cost",
-        type=_dollars,
-        default=5.0,
-        metavar="USD",
-        help="maximum cost in dollars (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--max-answers",
-        type=whole_number_type(1),
-        metavar="N",
-        help="maximum number of answers; needed for remote models without a price",
-    )
-    for flags, what in (
-        (
-            ("-y", "--yes"),
-            "send the sources without asking, and answer no questions",
-        ),
-        (("--apply",), "change the skill's folder without asking"),
-        (("--dry-run",), "print the plan and its maximum cost, then stop"),
-    ):
-        parser.add_argument(*flags, action="store_true", help=what)
-    for option, (default, meaning) in counts.items():
-        parser.add_argument(
-            option,
-            type=whole_number_type(0 if option == "--queries" else 1, _MAX_COUNT),
-            default=default,
-            metavar="N",
-            help=f"{meaning} (default: %(default)s)" if default else meaning,
-        )
+    what = "the teacher, which writes (default: %(default)s)"
+    parser.option("-m --model --m", "TEACHER", what, default=_TEACHER)
+    what = f"a student, which the skill is for; repeatable (default: {STUDENT})"
+    parser.repeatable("--eval-model", "STUDENT", what)
+    what = "OpenAI-compatible server for students that name no host"
+    parser.option("--eval-base-url", "URL", what)
+    for name, whose in (("--param", "students"), ("--teacher-param", "teacher")):
+        what = f"parameter of the requests to the {whose}, as in --upskill-param; repeatable"
+        parser.repeatable(name, "KEY=VALUE", what)
+    what = "a document, a trace of an agent, or a skill; repeatable"
+    parser.repeatable("-f --from", "SOURCE", what, dest="sources", type=Path)
+    what = "maximum cost in dollars (default: %(default)g)"
+    parser.option("--max-cost", "USD", what, type=_dollars, default=5.0)
+    what = "maximum number of answers; needed for remote models without a price"
+    parser.option("--max-answers", "N", what, type=whole_number_type(1))
+    parser.flag("-y --yes", "send the sources without asking, and answer no questions")
+    parser.flag("--apply", "change the skill's folder without asking")
+    parser.flag("--dry-run", "print the plan and its maximum cost, then stop")
+    for name, default in counts.items():
+        least = 0 if name == "queries" else 1
+        number = whole_number_type(least, _MAX_COUNT)
+        what = f"{_COUNTS[name]} (default: %(default)s)"
+        parser.option(f"--{name}", "N", what, type=number, default=default)
 
 
 def _run_in_session(
@@ -153,12 +125,10 @@ def _run_in_session(
 
     url = options.eval_base_url
     chosen = options.eval_model or [STUDENT] if students else [options.model]
-    arguments = [
-        *(f"--upskill-models={with_generic_server(each, url)}" for each in chosen),
-        *(f"--upskill-param={parameter}" for parameter in options.param),
-        *(["--upskill-dry-run"] if options.dry_run else []),
-        *([f"--upskill-base-url={url}"] if url else []),
-    ]
+    arguments = [f"--upskill-models={with_generic_server(each, url)}" for each in chosen]
+    arguments += [f"--upskill-param={parameter}" for parameter in options.param]
+    arguments += ["--upskill-dry-run"] * options.dry_run
+    arguments += [f"--upskill-base-url={url}"] if url else []
     return run_in_session(
         run_in_workplace,
         place,
@@ -178,46 +148,28 @@ def _dollars(text: str) -> float:
     return value
 
 
-_GENERATE_COUNTS = {
-    "--count": (24, "number of cases to keep"),
-    "--queries": (20, "number of queries to keep, by which the description can be measured"),
-    "--steps": (3, "number of edited versions to try"),
-    "--runs": (RUNS, "runs of each held-out case with and without the skill"),
-}
-
-
-def add_generate(parser: argparse.ArgumentParser) -> None:
+def add_generate(parser: Parser) -> None:
     """Add the arguments of ``generate``."""
     parser.epilog = (
         'examples:\n  pytest-upskill generate "write nvidia kernels" --from ./trace.md\n'
         '  pytest-upskill generate "handle errors too" --from ./skills/kernels/\n'
     )
     parser.set_defaults(run=_run_generate)
-    parser.add_argument(
-        "task", metavar="TASK", nargs="?", default="", help="what the skill is for, or should learn"
-    )
-    _add_teacher_arguments(parser, _GENERATE_COUNTS)
-    repeatable(
-        *(parser, "-e", "--example"),
-        metavar="TEXT",
-        help="an example of input and output; repeatable",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="folder of the skill (default: skills/NAME; with --from SKILL, that skill)",
-    )
-    parser.add_argument(
-        "--no-eval",
-        action="store_true",
-        help="write only the skill: no cases, no measurement",
-    )
+    what = "what the skill is for, or should learn"
+    parser.add_argument("task", metavar="TASK", nargs="?", default="", help=what)
+    _add_teacher_arguments(parser, count=_CASES, queries=_QUERIES, steps=3, runs=RUNS)
+    parser.repeatable("-e --example", "TEXT", "an example of input and output; repeatable")
+    what = "folder of the skill (default: skills/NAME; with --from SKILL, that skill)"
+    parser.option("-o --output", "FOLDER", what, type=Path)
+    parser.flag("--no-eval", "write only the skill: no cases, no measurement")
 
 
 def _run_generate(options: argparse.Namespace) -> int:
-    skills = [source for source in options.sources if (_folder(source) / "SKILL.md").is_file()]
+    skills = [
+        source
+        for source in options.sources
+        if source.name == "SKILL.md" or (source / "SKILL.md").is_file()
+    ]
     task = options.task.strip()
     if not task and not options.sources:
         raise CommandError("the task is empty: say what the skill is for")
@@ -231,62 +183,47 @@ def _run_generate(options: argparse.Namespace) -> int:
         return _improve(options, skills[0], task=task, queries=0)
     task = task or "do what the sources show"
 
-    def generate_with(engine: Engine) -> CommandOutcome:
-        return generate(engine, _settings(options, task, options.sources))
+    def run(engine: Engine) -> CommandOutcome:
+        return generate(engine, _settings(options, options.sources, task=task))
 
-    return _run_in_session(generate_with, options, Path(), students=not options.no_eval)
+    return _run_in_session(run, options, Path(), students=not options.no_eval)
 
 
-def _settings(
-    options: argparse.Namespace, task: str, sources: Sequence[Path], **more: Any
-) -> Settings:
+def _settings(options: argparse.Namespace, sources: Sequence[Path], **more: Any) -> Settings:
     """Return the settings that the options give, or others instead."""
-    given = {**vars(options), **more}
-    names = {"count", "queries", "steps", "runs", "output", "description"} & given.keys()
-    chosen = {name: given[name] for name in names}
-    return Settings(task=task, sources=read_sources(sources), **chosen)
+    given = {"task": "", **vars(options), **more, "sources": read_sources(sources)}
+    names = [field.name for field in fields(Settings) if field.name in given]
+    return Settings(**{name: given[name] for name in names})
 
 
-def _folder(source: Path) -> Path:
-    return source.parent if source.name == "SKILL.md" else source
-
-
-def add_cases(parser: argparse.ArgumentParser) -> None:
+def add_cases(parser: Parser) -> None:
     """Add the arguments of ``cases``."""
     parser.epilog = "Example: pytest-upskill cases ./skills/csv --from ./docs/csv.md --model opus"
     parser.set_defaults(run=_run_cases)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
-    counts = {name: _GENERATE_COUNTS[name] for name in ("--count", "--queries")}
-    _add_teacher_arguments(parser, counts)
+    _add_teacher_arguments(parser, count=_CASES, queries=_QUERIES)
 
 
 def _run_cases(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
-    def propose_with(engine: Engine) -> CommandOutcome:
+    def run(engine: Engine) -> CommandOutcome:
         skill = load_skill(folder, engine.workplace.extensions)
-        return propose_cases(engine, skill, _settings(options, "", options.sources))
+        return propose_cases(engine, skill, _settings(options, options.sources))
 
-    return _run_in_session(propose_with, options, folder)
-
-
-_REFINE_COUNTS = {
-    "--steps": (4, "number of candidates to try"),
-    "--runs": (0, f"runs of each held-out case ({RUNS}) or query ({QUERY_RUNS}) with each version"),
-}
+    return _run_in_session(run, options, folder)
 
 
-def add_refine(parser: argparse.ArgumentParser) -> None:
+def add_refine(parser: Parser) -> None:
     """Add the arguments of ``refine``."""
     parser.epilog = "Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku"
     parser.set_defaults(run=_run_refine)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
-    _add_teacher_arguments(parser, _REFINE_COUNTS)
-    parser.add_argument(
-        "--description",
-        action="store_true",
-        help="improve only the description, by which queries choose the skill",
-    )
+    _add_teacher_arguments(parser, steps=4)
+    what = f"{_COUNTS['runs']} (default: {RUNS}; {QUERY_RUNS} with --description)"
+    parser.option("--runs", "N", what, type=whole_number_type(1, _MAX_COUNT))
+    what = "improve only the description, by which queries choose the skill"
+    parser.flag("--description", what)
 
 
 def _run_refine(options: argparse.Namespace) -> int:
@@ -294,13 +231,13 @@ def _run_refine(options: argparse.Namespace) -> int:
     return _improve(options, options.skill, runs=runs)
 
 
-def _improve(options: argparse.Namespace, skill: Path, *, task: str = "", **more: Any) -> int:
+def _improve(options: argparse.Namespace, skill: Path, **more: Any) -> int:
     """Improve a skill; the other sources are those of its new version."""
     folder = folder_of_skill(skill).absolute()
     sources = [source for source in options.sources if source != skill]
 
-    def refine_with(engine: Engine) -> CommandOutcome:
+    def run(engine: Engine) -> CommandOutcome:
         read = load_skill(folder, engine.workplace.extensions)
-        return refine(engine, read, _settings(options, task, sources, **more))
+        return refine(engine, read, _settings(options, sources, **more))
 
-    return _run_in_session(refine_with, options, folder)
+    return _run_in_session(run, options, folder)

@@ -131,8 +131,8 @@ def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
     if undecidable:
         are = f"{counted(len(undecidable), 'statement')} {'is' if len(undecidable) == 1 else 'are'}"
         yield (
-            f"judge: {are} left out of every arm, as an answer cannot show them: measure them with "
-            "an agent, such as loop:haiku"
+            f"judge: {are} left out of every arm, as an answer cannot show them: write an agent "
+            "before the model, as in loop:MODEL"
         )
 
 

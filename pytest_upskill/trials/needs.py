@@ -39,7 +39,8 @@ def why_skipped(case: Case, *, chooses: bool, has_judge: bool, is_agent: bool) -
         return None
     if case.agent_key and not is_agent:
         return (
-            f"has files or needs commands ('{case.agent_key}'): choose an agent, such as loop:haiku"
+            f"has files or needs commands ('{case.agent_key}'): write an agent before the model, "
+            "as in loop:MODEL"
         )
     if _has_only_statements(case) and not has_judge:
         return NO_JUDGE

@@ -202,7 +202,8 @@ def test_a_single_request_skips_what_needs_an_agent_and_names_one(
 
     result = run_once("skills", f"--upskill-models={model}", "-rs")
 
-    said = "has files or needs commands ('file_exists'): choose an agent, such as loop:haiku"
+    cure = "write an agent before the model, as in loop:MODEL"
+    said = f"has files or needs commands ('file_exists'): {cure}"
     assert said in " ".join(result.stdout.str().split())
 
 

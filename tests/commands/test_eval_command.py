@@ -33,6 +33,7 @@ def test_eval_prints_the_pytest_command_and_ends_as_it_does(
     assert process.returncode == code
 
 
+@pytest.mark.usefixtures("skill")
 def test_the_password_of_a_server_is_not_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,3 +44,16 @@ def test_the_password_of_a_server_is_not_printed(
 
     assert "secret" not in capsys.readouterr().out
     assert "m@http://me:secret@127.0.0.1/v1" in started[0]
+
+
+@pytest.mark.parametrize("command", ["eval", "refine", "init"])
+def test_a_misspelled_folder_is_answered_by_the_one_that_was_meant(
+    command: str, write_skill: WriteSkill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = write_skill(name="csv").with_name("csw")
+
+    assert main([command, str(wrong)]) == 4
+
+    assert capsys.readouterr().err == (
+        f"ERROR: {wrong}: no such file or folder (did you mean 'csv'?): name a skill\n"
+    )

@@ -59,8 +59,8 @@ def test_what_the_cases_of_each_skill_need_is_listed(
         "      1 of 2 cases has only statements for a judge: add --upskill-judge MODEL",
     ]
     assert lines[-1].endswith(
-        "1 of 2 cases has files or needs commands ('file_exists'): choose "
-        "an agent, such as loop:haiku"
+        "1 of 2 cases has files or needs commands ('file_exists'): write "
+        "an agent before the model, as in loop:MODEL"
     )
 
 

@@ -15,7 +15,7 @@ from tests.loopback import Loopback, Received, Reply
 
 KIND = "It is kind."
 RAN = "The tests were run."
-CUE = "measure them with an agent, such as loop:haiku"
+CUE = "write an agent before the model, as in loop:MODEL"
 
 Serve = Callable[[Callable[[str], bool]], tuple[str, ...]]
 
