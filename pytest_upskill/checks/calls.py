@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Self
+from typing import ClassVar
 
 from pytest_upskill.checks.result import CheckResult, Key, failed, passed
 from pytest_upskill.checks.text import Regex
@@ -84,7 +84,7 @@ class CallOf:
 class OfCalls(Key):
     """A check that is decided from the calls of an agent."""
 
-    name: str
+    name: ClassVar[str]
     calls: tuple[CallOf, ...]
     """The calls that it names."""
 
@@ -103,24 +103,11 @@ class ToolCalled(OfCalls):
 
     also_called = "tool_used tools_used expected_tools command_ran max_tool_calls"
 
-    name: Literal["tool_called"] = "tool_called"
+    name: ClassVar[str] = "tool_called"
     calls: tuple[CallOf, ...]
     """The one that is counted."""
     least: int = 1
     most: int | None = None
-
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [
-            cls(
-                calls=(entry.call,),
-                # Whoever sets a maximum alone does not demand a call.
-                least=int(entry.most is None) if entry.least is None else entry.least,
-                most=entry.most,
-            )
-            for entry in value
-        ]
 
     def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
         """See `OfCalls.check_calls`."""
@@ -140,13 +127,8 @@ class ToolOrder(OfCalls):
 
     also_called = "tool_sequence expected_tool_sequence"
 
-    name: Literal["tool_order"] = "tool_order"
+    name: ClassVar[str] = "tool_order"
     calls: tuple[CallOf, ...]
-
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(calls=tuple(entry.call for entry in value))] if value else []
 
     def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
         """See `OfCalls.check_calls`."""

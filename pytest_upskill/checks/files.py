@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_upskill.checks.result import Check, CheckResult, Key, about, cut, failed, passed, quoted
 
@@ -174,20 +174,15 @@ class OfWorkspace(Key):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileExists(OfWorkspace):
     """A check that the workspace has a file with a name that matches a pattern."""
 
     also_called = "files_exist output_files expected_files artifacts"
 
-    name: Literal["file_exists"] = "file_exists"
+    name: ClassVar[str] = "file_exists"
     file: str
     """A relative path, in which ``*`` and ``?`` are wildcards."""
-
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(file=each) for each in value]
 
     def check_left(self, left: Left) -> CheckResult:
         """Search for the file."""

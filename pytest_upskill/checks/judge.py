@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final
 
 from pytest_upskill.checks.result import Key
 
@@ -72,7 +72,7 @@ def cause_of(error: str) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Judge(Key):
     """A check that a statement is true of the answer; undecided without a judge model."""
 
@@ -82,8 +82,3 @@ class Judge(Key):
     statement: str
     number: int = field(default=0, compare=False, repr=False)
     """From 1, among the statements of its case in the file; 0 if it is not from a file."""
-
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(statement=each) for each in value]

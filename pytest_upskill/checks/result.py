@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 MAX_MESSAGE = 200
 """Maximum number of characters of a check's message."""
@@ -37,11 +37,6 @@ class Key:
     """Words that others use for the key, separated by blanks."""
     for_teacher: ClassVar[str] = ""
     """What its value is, in a teacher's prompt; "" for keys that no teacher writes."""
-
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """Make the checks of a key's value."""
-        raise NotImplementedError
 
 
 class Check(Key):

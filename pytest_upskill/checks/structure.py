@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import Check, CheckError, CheckResult, cut, failed, passed
@@ -211,11 +211,6 @@ class JsonSchema(Check):
 
     schema: Mapping[str, Any]
     """Draft 2020-12, without references to other documents."""
-
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(schema=value)]
 
     def check(self, text: str) -> CheckResult:
         """Validate the answer's JSON.

@@ -6,7 +6,7 @@ import re
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import (
@@ -23,9 +23,9 @@ from pytest_upskill.checks.result import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OfText(Check):
-    """A check of one text; a list of them makes one check each."""
+    """A check of one text."""
 
     text: str
 
@@ -34,13 +34,8 @@ class OfText(Check):
         """See `Check.wanted`."""
         return (self.text,)
 
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(text=each) for each in value]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Contains(OfText):
     """A check that the answer contains a text, ignoring case."""
 
@@ -56,7 +51,7 @@ class Contains(OfText):
         return failed(self.name, f" {quoted(self.text)}: not in {summary(text)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NotContains(OfText):
     """A check that the answer does not contain a text, ignoring case."""
 
@@ -93,11 +88,6 @@ class ContainsAny(Check):
         """See `Check.wanted`."""
         return self.texts
 
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(texts=tuple(value))]
-
     def check(self, text: str) -> CheckResult:
         """Search for each of the texts."""
         folded = text.casefold()
@@ -112,9 +102,9 @@ MAX_TEXT = 1 << 20
 """Maximum number of characters of an answer that are searched; the rest is ignored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OfPattern(Check):
-    """A check of one pattern; a list of them makes one check each."""
+    """A check of one pattern."""
 
     pattern: str
 
@@ -123,13 +113,8 @@ class OfPattern(Check):
         """See `Check.wanted`."""
         return (self.pattern,)
 
-    @classmethod
-    def of(cls, value: Any) -> list[Self]:
-        """See `Key.of`."""
-        return [cls(pattern=each) for each in value]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Regex(OfPattern):
     """A check that a pattern of Python's ``re``, with inline flags, is found in the answer."""
 
@@ -153,7 +138,7 @@ class Regex(OfPattern):
         return failed(self.name, f" {quoted(self.pattern)}: not found in {summary(text)}{hint}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NotRegex(OfPattern):
     """A check that a pattern of Python's ``re``, with inline flags, is not in the answer."""
 

@@ -258,9 +258,9 @@ def _provenance(engine: Engine, task: Task, proposal: Proposal) -> Mapping[str, 
 Text = Annotated[str, Field(min_length=1)]
 
 KEYS = "; ".join(
-    f'"{key}" ({makes.kind.for_teacher})'
-    for key, (_, makes) in keys_of(Expected).items()
-    if makes.kind.for_teacher
+    f'"{key}" ({mark.kind.for_teacher})'
+    for key, (_, mark) in keys_of(Expected).items()
+    if mark.kind.for_teacher
 )
 
 

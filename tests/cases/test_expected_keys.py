@@ -125,3 +125,11 @@ def test_test_code_and_statements_are_checks() -> None:
 )  # fmt: skip
 def test_bad_test_code_and_statements_are_refused(expected: dict[str, Any], message: str) -> None:
     assert fnmatch(problem(expected), message.replace("[", "[[]").replace("...", "*"))
+
+
+def test_a_key_that_would_check_nothing_is_refused() -> None:
+    class Forgetful(TextChecks):
+        max_words: int = 0
+
+    with pytest.raises(TypeError, match=r"Forgetful\.max_words: mark it with Makes"):
+        keys_of(Forgetful)

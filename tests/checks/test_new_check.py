@@ -16,7 +16,7 @@ from typing import ClassVar
 from pytest_upskill.checks.result import Check, failed, passed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MinWords(Check):
     """A check that the answer has enough words."""
 
@@ -26,16 +26,12 @@ class MinWords(Check):
 
     count: int
 
-    @classmethod
-    def of(cls, value):
-        return [cls(count=value)]
-
     def check(self, text):
         enough = len(text.split()) >= self.count
         return (passed if enough else failed)(self.name, f" {self.count}")
 '''
 FIELD = '''
-    min_words: Annotated[int, of(MinWords)] = 0
+    min_words: Annotated[int, Makes(MinWords, lambda count: [MinWords(count)])] = 0
     """Least number of words of the answer."""
 '''
 USE = """

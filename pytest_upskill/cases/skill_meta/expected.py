@@ -50,46 +50,47 @@ class Entry(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Makes:
-    """Mark of a field: the function that makes checks of its validated value."""
+    """Mark of a key: how its value becomes checks."""
 
+    kind: type[Key]
+    """What the key is called elsewhere; `Key` if nothing is known."""
     checks: Callable[[Any], Iterable[Any]]
-    kind: type[Key] = Key
-    """What the key is called elsewhere."""
 
 
-def of(kind: type[Key]) -> Makes:
-    """Mark a field whose checks are of one kind."""
-    return Makes(kind.of, kind)
+def each(kind: type[Any]) -> Makes:
+    """Mark a key whose value is a list, each item of which is a check."""
+    return Makes(kind, lambda values: map(kind, values))
 
 
 def _at_paths(name: Literal["json", "toml", "yaml"]) -> Makes:
     return Makes(
-        lambda values: [ValueAtPath(name=name, path=path, value=v) for path, v in values.items()],
         ValueAtPath,
+        lambda values: [ValueAtPath(name=name, path=path, value=v) for path, v in values.items()],
     )
 
 
-class Checks(Entry):
-    """An object of checks, in which every field is marked with `Makes`."""
-
-    def checks_of(self, keys: Iterable[str]) -> Iterator[Any]:
-        """Make the checks of some keys; a key that the object does not have makes none."""
-        fields = keys_of(type(self))
-        for key in keys:
-            name, makes = fields[key]
-            if name in self.model_fields_set:
-                yield from makes.checks(getattr(self, name))
-
-
 @cache
-def keys_of(model: type[Checks]) -> Mapping[str, tuple[str, Makes]]:
-    """Return the keys of a model, each with its field and with how its checks are made."""
-    return {
-        field.alias or name: (name, mark)
-        for name, field in model.model_fields.items()
-        for mark in field.metadata
-        if isinstance(mark, Makes)
-    }
+def keys_of(model: type[Entry]) -> Mapping[str, tuple[str, Makes]]:
+    """Return the keys of an object of checks, with the field of each and its mark.
+
+    Raises:
+        TypeError: A field has no mark, so that its key would check nothing.
+    """
+    keys = {}
+    for name, field in model.model_fields.items():
+        mark = next((mark for mark in field.metadata if isinstance(mark, Makes)), None)
+        if mark is None:
+            raise TypeError(f"{model.__name__}.{name}: mark it with Makes")
+        keys[field.alias or name] = name, mark
+    return keys
+
+
+def _made(entry: Entry | None, model: type[Entry], keys: Iterable[str] = ()) -> Iterator[Any]:
+    """Make the checks of some keys of a model, by default of all, that an object has."""
+    fields = keys_of(model)
+    for name, mark in map(fields.__getitem__, keys or fields):
+        if entry is not None and name in entry.model_fields_set:
+            yield from mark.checks(getattr(entry, name))
 
 
 def check_expected(value: object) -> object:
@@ -99,24 +100,26 @@ def check_expected(value: object) -> object:
     return value
 
 
-class TextChecks(Checks):
+class TextChecks(Entry):
     """Checks of a text; every one must hold."""
 
-    contains: Annotated[Texts, of(Contains)] = Field(default_factory=list)
+    contains: Annotated[Texts, each(Contains)] = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Annotated[Texts, of(NotContains)] = Field(default_factory=list)
+    not_contains: Annotated[Texts, each(NotContains)] = Field(default_factory=list)
     """Strings that must not be in the answer; case does not matter."""
     contains_any: Annotated[
         list[Text],
         Field(min_length=1),
-        of(ContainsAny),
+        Makes(ContainsAny, lambda texts: [ContainsAny(texts=tuple(texts))]),
     ] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Annotated[Patterns, of(Regex)] = Field(default_factory=list)
+    regex: Annotated[Patterns, each(Regex)] = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Annotated[Patterns, of(NotRegex)] = Field(default_factory=list)
+    not_regex: Annotated[Patterns, each(NotRegex)] = Field(default_factory=list)
     """Python regular expressions that must not be found in the answer."""
-    json_schema: Annotated[Schema, of(JsonSchema)] = Field(default_factory=dict)
+    json_schema: Annotated[
+        Schema, Makes(JsonSchema, lambda schema: [JsonSchema(schema=schema)])
+    ] = Field(default_factory=dict)
     """JSON Schema (2020-12) of the answer's JSON block, or its path relative to this file."""
     toml: Annotated[Values, _at_paths("toml")] = Field(default_factory=dict)
     """Values that the answer's TOML must have: path, such as `general.backends`, to value."""
@@ -266,6 +269,12 @@ class CallCountEntry(CallEntry):
     most: Annotated[int, Field(ge=0)] | None = None
     """Maximum number of calls."""
 
+    @property
+    def check(self) -> ToolCalled:
+        """The check of their number: whoever sets a maximum alone does not demand a call."""
+        least = int(self.most is None) if self.least is None else self.least
+        return ToolCalled(calls=(self.call,), least=least, most=self.most)
+
     @model_validator(mode="after")
     def _check_range(self) -> CallCountEntry:
         if self.most is not None and self.most < (self.least or 0):
@@ -289,7 +298,7 @@ def _of_files(files: Mapping[str, TextChecks]) -> list[InFile]:
     return [
         InFile(file=file, check=check)
         for file, texts in files.items()
-        for check in texts.checks_of(keys_of(TextChecks))
+        for check in _made(texts, TextChecks)
     ]
 
 
@@ -300,14 +309,14 @@ def _as_commands(value: object) -> object:
     return [{"run": each} if isinstance(each, str) else each for each in listed]
 
 
-def _text_checks(texts: TextChecks | None) -> tuple[Any, ...]:
-    return () if texts is None else tuple(texts.checks_of(keys_of(TextChecks)))
-
-
 def _commands(entries: Iterable[CommandEntry]) -> list[RunsCommand]:
     return [
-        RunsCommand(command=each.run, exit_code=each.exit_code, output=_text_checks(each))
-        for each in entries
+        RunsCommand(
+            command=entry.run,
+            exit_code=entry.exit_code,
+            output=tuple(_made(entry, TextChecks)),
+        )
+        for entry in entries
     ]
 
 
@@ -315,13 +324,13 @@ def _git(entry: GitEntry) -> list[Git]:
     return [
         *([Git(branch=entry.branch)] if entry.branch else []),
         *([Git(clean=entry.clean)] if entry.clean is not None else []),
-        *(Git(message=check) for check in _text_checks(entry.message)),
+        *(Git(message=check) for check in _made(entry.message, TextChecks)),
         *(Git(staged=name) for name in entry.staged),
     ]
 
 
 def _process(name: Literal["read_file", "ran_script"]) -> Makes:
-    return Makes(lambda files: [ProcessCheck(name=name, file=file) for file in files])
+    return Makes(Key, lambda files: [ProcessCheck(name=name, file=file) for file in files])
 
 
 class Expected(TextChecks):
@@ -335,27 +344,27 @@ class Expected(TextChecks):
     compile: Annotated[
         CompileEntry | None,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
-        Makes(lambda entry: [entry.check()], Compile),
+        Makes(Compile, lambda entry: [entry.check()]),
     ] = None
     """Language in which the answer's code must build, or an object with it and options."""
     run: Annotated[
         RunEntry | None,
         BeforeValidator(_present, json_schema_input_type=RunEntry),
-        Makes(lambda entry: [entry.check()], Run),
+        Makes(Run, lambda entry: [entry.check()]),
     ] = None
     """Test code that the answer's code must pass; both run in a sandbox."""
-    judge: Annotated[Texts, of(Judge)] = Field(default_factory=list)
+    judge: Annotated[Texts, each(Judge)] = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
-    file_exists: Annotated[FileNames, of(FileExists)] = Field(default_factory=list)
+    file_exists: Annotated[FileNames, each(FileExists)] = Field(default_factory=list)
     """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
-    file_contains: Annotated[dict[WorkspaceName, Texts], Field(min_length=1), Makes(_contained)] = (
-        Field(default_factory=dict)
-    )
+    file_contains: Annotated[
+        dict[WorkspaceName, Texts], Field(min_length=1), Makes(Key, _contained)
+    ] = Field(default_factory=dict)
     """File of an agent's workspace to the strings that must all be in it."""
     file: Annotated[
         dict[WorkspaceName, Annotated[TextChecks, BeforeValidator(check_expected)]],
         Field(min_length=1),
-        Makes(_of_files),
+        Makes(Key, _of_files),
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the checks of its text."""
     command: Annotated[
@@ -365,13 +374,13 @@ class Expected(TextChecks):
             _as_commands,
             json_schema_input_type=Text | CommandEntry | list[Text | CommandEntry],
         ),
-        Makes(_commands, RunsCommand),
+        Makes(RunsCommand, _commands),
     ] = Field(default_factory=list)
     """Commands in a copy of an agent's workspace: each must end with its exit status."""
     git: Annotated[
         GitEntry | None,
         BeforeValidator(check_expected, json_schema_input_type=GitEntry),
-        Makes(_git, Git),
+        Makes(Git, _git),
     ] = None
     """The state of the git repository in an agent's workspace."""
     tool_called: Annotated[
@@ -380,7 +389,7 @@ class Expected(TextChecks):
             lambda value: value if isinstance(value, list) else [value],
             json_schema_input_type=Text | CallCountEntry | list[Text | CallCountEntry],
         ),
-        of(ToolCalled),
+        Makes(ToolCalled, lambda entries: [entry.check for entry in entries]),
     ] = Field(default_factory=list)
     """Tools that an agent should call, by name, or with arguments or how often."""
     tool_order: Annotated[
@@ -388,12 +397,12 @@ class Expected(TextChecks):
             Annotated[CallEntry, BeforeValidator(_as_call, json_schema_input_type=Text | CallEntry)]
         ],
         Field(min_length=2),
-        of(ToolOrder),
+        Makes(ToolOrder, lambda calls: [ToolOrder(calls=tuple(entry.call for entry in calls))]),
     ] = Field(default_factory=list)
     """Calls of an agent of which the first ones should be in this order."""
     triggered: Annotated[
         Literal[True] | None,
-        Makes(lambda true: [ProcessCheck(name="triggered")] if true else []),
+        Makes(Key, lambda true: [ProcessCheck(name="triggered")] if true else []),
     ] = None
     """Whether the agent chose the skill; reported, never part of a pass rate."""
     read_file: Annotated[FileNames, _process("read_file")] = Field(default_factory=list)
@@ -417,8 +426,8 @@ class Expected(TextChecks):
             if key in plugins:
                 yield Custom(name=key, value=plugins[key])
             elif key not in _PROCESS:
-                yield from self.checks_of([key])
+                yield from _made(self, Expected, [key])
 
     def process(self) -> Iterator[ProcessCheck]:
         """Make the checks of what an agent does, which decide nothing."""
-        return self.checks_of(_PROCESS)
+        return _made(self, Expected, _PROCESS)

@@ -205,7 +205,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("cases", "evals evaluations scenarios test_cases"),
         ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
         ("min_lift", "lift"),
-        *((key, makes.kind.also_called) for key, (_, makes) in keys_of(Expected).items()),
+        *((key, mark.kind.also_called) for key, (_, mark) in keys_of(Expected).items()),
         ("language", "lang"),
         ("code", "script source tests"),
         ("files context", "file fixtures attachments"),
