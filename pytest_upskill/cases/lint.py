@@ -140,7 +140,7 @@ def _check(check: AnyCheck) -> Iterator[str]:
             yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
         case Check() if check.is_negative and not _holds(check, ""):
             yield f"{_describe(check)} can never pass: it is found even in an empty answer"
-        case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
+        case Run() if check.language == "python" and (problem := find_tests(check.code).problem):
             yield f"run can never be decided: {problem}"
 
 
@@ -159,13 +159,6 @@ def _holds(check: Check, text: str) -> bool:
         return check.check(text).passed
     except CheckError:
         return False
-
-
-def _wrong_tests(code: str) -> str | None:
-    try:
-        return find_tests(code).problem
-    except (SyntaxError, ValueError) as error:
-        return f"it is not Python: {error}"
 
 
 def _describe(check: Check) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 _SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}"
@@ -65,9 +66,7 @@ def of_label(label: str) -> str:
 
 def of_file(name: str) -> str | None:
     """Return the language of a file by its suffix, None if it is unknown."""
-    return (
-        _OF_LABEL.get(name.rpartition("/")[2].rpartition(".")[2].lower()) if "." in name else None
-    )
+    return _OF_LABEL.get(PurePosixPath(name).suffix[1:].lower())
 
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ _SUFFIX = re.compile(r"[^/]\.[A-Za-z0-9+]{1,8}\Z")
 _ATTRIBUTE = re.compile(
     r"""\b(?:title|file|filename|path|name)\s*[=:]\s*["']?([^"'\s}]+)""", re.IGNORECASE
 )
+_COMMENT = re.compile(r"(?://|#|/\*)(.*?)(?:\*/)?")
 _LONGEST_LINE = 400
 _KERNEL = re.compile(r"\b__global__\b|<<<[^;<\n]{1,200}>>>")
 
@@ -178,11 +178,8 @@ def _read_info(info: str) -> tuple[str, str | None]:
 
 
 def _path_in_comment(line: str) -> str | None:
-    line = line.strip()
-    for opening in ("//", "#", "/*"):
-        if line.startswith(opening):
-            return _lone_path(line.removeprefix(opening).removesuffix("*/"))
-    return None
+    comment = _COMMENT.fullmatch(line.strip())
+    return _lone_path(comment[1]) if comment else None
 
 
 def _lone_path(line: str) -> str | None:

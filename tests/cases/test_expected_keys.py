@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cases.skill_meta.expected import TextChecks, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import AnyCheck

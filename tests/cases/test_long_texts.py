@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.compile.nvcc import read_functions
+from pytest_upskill.checks.compile.nvcc import read_figures
 from pytest_upskill.models import ProviderError
 from pytest_upskill.models.openai import Dialect
 from pytest_upskill.teacher.engine import Refused
@@ -50,7 +50,7 @@ def test_a_compiler_may_quote_a_very_long_line(code: str) -> None:
 
 
 def test_names_of_kernels_may_be_long() -> None:
-    assert read_functions(f"{long('1')}\n{long('_1')}") == []
+    assert read_figures(f"{long('1')}\n{long('_1')}") == {}
 
 
 @pytest.mark.parametrize("text", ["-", "a", "a/", "a.", "`", "~~~ ", "](  ", "http"])

@@ -8,7 +8,7 @@ from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.compile.nvcc import (
     check_instruction,
-    read_functions,
+    read_figures,
     without_comments,
 )
 from tests.compiling import build, fenced
@@ -85,9 +85,9 @@ def test_printed_figures_do_not_count(host: bool) -> None:
     ],
 )
 def test_a_second_figure_cannot_hide_a_higher_one(output: str) -> None:
-    functions = read_functions(f"Compiling entry function 'k'\n{output}")
+    figures = read_figures(f"Compiling entry function 'k'\n{output}")
 
-    assert max(function.registers for function in functions) == 200
+    assert max(each["registers"] for each in figures.values()) == 200
 
 
 @needs_nvcc

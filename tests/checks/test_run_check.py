@@ -160,11 +160,10 @@ def test_every_kind_of_test_can_fail(code: str) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("def test_add():\n    yield add(1, 2) == 4", "test_add is a generator, which pytest"),
-        ("class TestAdd:\n    def __init__(self): pass\n    def test_add(self): pass", "__init__"),
+        ("class TestA:\n    def __init__(self): pass\n    def test_add(self): pass", "nothing ran"),
         ("def check():\n    assert add(1, 2) == 4", "no test function and no statement that"),
         ("x = 1", "no test function and no statement that could fail"),
-        ("assert add(1,", "the test code is not Python: "),
+        ("assert add(1,", "the test code is wrong: it is not Python: "),
         ("import pytest\n@pytest.mark.skip\ndef test_add():\n    pass", "nothing ran"),
         ("import pytest\npytest.importorskip('nowhere')\ndef test_add():\n    pass", "nothing ran"),
         ("import pytest\ndef test_add():\n    pytest.skip('later')", "nothing ran"),

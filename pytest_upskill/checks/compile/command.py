@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
-from pytest_upskill.checks.blocks import Block
 from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile import diagnostics
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
@@ -117,11 +115,6 @@ class Command:
                 file.unlink()
 
 
-def _sources(code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sources:
-    block = Block(language="", name=None, code=code, line=1, closed=True)
-    return Sources(units=(block,), headers=(), files=files)
-
-
 class Compiler(ABC):
     """A toolchain that runs one command on each file."""
 
@@ -143,24 +136,10 @@ class Compiler(ABC):
         if not built.passed:
             smallest = self._smallest.get(command)
             if smallest is None:
-                smallest = command.build(_sources(command.smallest), sandbox)
+                smallest = command.build(Sources.of(command.smallest), sandbox)
                 self._smallest[command] = smallest
             if not smallest.passed:
                 raise CannotCompile(
                     f"{command.label} cannot build even an empty program here: {smallest.message}"
                 )
         return built
-
-    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
-        """Return the first of a check's headers that the compiler does not find, else None.
-
-        Raises:
-            CannotCompile: Not even the minimal program builds.
-            SandboxError: The compiler cannot be started.
-        """
-        smallest = self.command(check).smallest
-        for header in check.headers:
-            code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{smallest}"
-            if not Compiler.build(self, _sources(code, check.files), check, sandbox).passed:
-                return header
-        return None

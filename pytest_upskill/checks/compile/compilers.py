@@ -24,7 +24,6 @@ from pytest_upskill.checks.compile.toolchain import (
     CannotCompile,
     Language,
     Sources,
-    Toolchain,
 )
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Left, RunsCommand, WorkspaceFile
@@ -57,7 +56,6 @@ class Compilers:
             for spelling in language.spellings
         }
         self._built: dict[object, Built] = {}
-        self._headers: dict[object, str | None] = {}
         self._sandbox: Sandbox | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -82,7 +80,7 @@ class Compilers:
             return self._why_unsafe() or language.runner.missing()
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
-        return language.toolchain.missing(check) or self._missing_header(check, language.toolchain)
+        return language.toolchain.missing(check) or self._missing_header(check, language)
 
     def decide(
         self, check: Sandboxed, text: str, left: Left = NOTHING_LEFT
@@ -107,39 +105,23 @@ class Compilers:
             raise CannotCompile(reason)
         if isinstance(check, RunsCommand):
             return self._run_command(check, left)
-        workspace = left.files
         language = self._languages[_spelling(check)]
-        if check.file:
-            missing = [name for name in check.file if not _is_text(workspace.get(name))]
-            if missing:
-                return _not_built(check, language, f"no text file {missing[0]} in the workspace")
-            odd = [name for name in check.file if relative_path(name) != name]
-            if odd and isinstance(check, Compile):
-                return _not_built(check, language, f"no compiler takes the name {odd[0]!r}: rename")
-            candidates = tuple(_block(file) for file in workspace.values() if _is_source(file))
-            named = (block for block in candidates if block.name in check.file)
-            units = tuple(block for block in named if block.kind in language.spellings)
+        found = _sources(check, language, text, left)
+        if isinstance(found, str):
+            built, what = None, found
         else:
-            candidates = blocks(text)
-            units = choose_units(candidates, *language.spellings)
-        # A run of files may need none in its language: its test code finds them in the workspace.
-        if not units and not (check.file and isinstance(check, Run)):
-            what = f"no {language.name} block ({found_languages(candidates)})"
-            return _not_built(check, language, what)
-        headers = {
-            block.name: block
-            for block in candidates
-            if block.is_header and block.language in C_FAMILY and block not in units
-        }
-        sources = Sources(
-            units=units,
-            headers=tuple(headers.values()),
-            files=check.files if isinstance(check, Compile) else {},
-            workspace=left.all_files if check.file and isinstance(check, Run) else (),
+            built = self._build_or_run_once(check, language, found)
+            what = _finding(built, found.units)
+        required = check.requires if isinstance(check, Compile) else ()
+        result = CheckResult(
+            name=check.name,
+            passed=built is not None and built.passed,
+            message=f"{check.name} {language.name}: {what}",
+            detail=_cut(built.diagnostics) if built else "",
         )
-        built = self._build_or_run_once(check, language, sources)
-        required = built.required if built.passed else unbuilt(check)
-        return describe(check, language, units, built), *required
+        if built and built.passed:
+            return result, *built.required
+        return result, *(failed(each.name, ": the code does not build") for each in required)
 
     def close(self) -> None:
         """Kill the running programs; their checks stay undecided."""
@@ -148,18 +130,20 @@ class Compilers:
             if self._sandbox:
                 self._sandbox.close()
 
-    def _missing_header(self, check: Compile, toolchain: Toolchain) -> str | None:
-        """Return in one line which header is missing, None if none is; run once per session."""
-        if not check.headers or not isinstance(toolchain, Compiler):
+    def _missing_header(self, check: Compile, language: Language) -> str | None:
+        """Return in one line which header is missing, None if none is."""
+        toolchain = language.toolchain
+        if not isinstance(toolchain, Compiler):
             return None
-        key = (_spelling(check), check.headers, *_identity(check))
-        try:
-            if key not in self._headers:
-                self._headers[key] = toolchain.missing_header(check, self._open_sandbox())
-        except (CannotCompile, SandboxError) as error:
-            return str(error)
-        header = self._headers[key]
-        return header and f"header {header!r} is not installed here: install its library"
+        for header in check.headers:
+            try:
+                sources = _including(header, check, toolchain)
+                built = self._build_or_run_once(check, language, sources)
+            except CannotCompile as error:
+                return str(error)
+            if not built.passed:
+                return f"header {header!r} is not installed here: install its library"
+        return None
 
     def _build_or_run_once(self, check: OfCode, language: Language, sources: Sources) -> Built:
         """Build or run the code, or return the result of the same work in this session."""
@@ -226,25 +210,54 @@ def _built_in() -> Iterator[Language]:
     yield Language(name="python", toolchain=Python(), runner=PythonRunner())
 
 
-def _not_built(check: OfCode, language: Language, what: str) -> tuple[CheckResult, ...]:
-    """Return the results of a check whose code is missing."""
-    message = f"{check.name} {language.name}: {what}"
-    return CheckResult(name=check.name, passed=False, message=message), *unbuilt(check)
-
-
 def _spelling(check: OfCode) -> str:
     """Return the key of a check's language in `Compilers`."""
     word = check.language.strip().lower()
     return canonical(word) or word
 
 
-def _is_text(file: WorkspaceFile | None) -> bool:
-    return file is not None and not file.binary
+def _sources(check: OfCode, language: Language, text: str, left: Left) -> Sources | str:
+    """Return what a check builds or runs, or what is missing."""
+    is_run = isinstance(check, Run)
+    if check.file:
+        texts = [file for file in left.files.values() if not file.binary]
+        if missing := set(check.file) - {file.name for file in texts}:
+            return f"no text file {min(missing)} in the workspace"
+        odd = [name for name in check.file if relative_path(name) != name]
+        if odd and not is_run:
+            return f"no compiler takes the name {odd[0]!r}: rename"
+        candidates = tuple(_block(file) for file in texts if relative_path(file.name) == file.name)
+        units = tuple(
+            block
+            for block in candidates
+            if block.name in check.file and block.kind in language.spellings
+        )
+    else:
+        candidates = blocks(text)
+        units = choose_units(candidates, *language.spellings)
+    # A run of files may need none in its language: its test code finds them in the workspace.
+    if not units and not (check.file and is_run):
+        languages = ", ".join(dict.fromkeys(each.language or "unlabelled" for each in candidates))
+        found = f"found: {languages}" if languages else "no code block at all"
+        return f"no {language.name} block ({found})"
+    headers = {
+        block.name: block
+        for block in candidates
+        if block.is_header and block.language in C_FAMILY and block not in units
+    }
+    return Sources(
+        units=units,
+        headers=tuple(headers.values()),
+        files=check.files if isinstance(check, Compile) else {},
+        workspace=left.all_files if check.file and is_run else (),
+    )
 
 
-def _is_source(file: WorkspaceFile) -> bool:
-    """Return whether a file has a name that a compiler takes for nothing but a file."""
-    return _is_text(file) and relative_path(file.name) == file.name
+def _including(header: str, check: Compile, toolchain: Compiler) -> Sources:
+    """Return a program that builds where a header of a library is installed."""
+    smallest = toolchain.command(check).smallest
+    code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{smallest}"
+    return Sources.of(code, check.files)
 
 
 def _block(file: WorkspaceFile) -> Block:
@@ -266,32 +279,12 @@ MAX_NAMES = 5
 """Maximum lines and characters of diagnostics, and maximum file names, in a result."""
 
 
-def found_languages(found: tuple[Block, ...]) -> str:
-    """Return the languages of an answer's code blocks as text."""
-    languages = dict.fromkeys(block.language or "unlabelled" for block in found)
-    return f"found: {', '.join(languages)}" if languages else "no code block at all"
-
-
-def describe(
-    check: OfCode, language: Language, units: tuple[Block, ...], built: Built
-) -> CheckResult:
-    """Make the result of a check from the build or test run of its code blocks."""
+def _finding(built: Built, units: Sequence[Block]) -> str:
+    """Return in one line what came out of a build or a test run of code blocks."""
     where = listed([unit.name or f"block at answer line {unit.line}" for unit in units], MAX_NAMES)
-    finding = f"{built.message} ({where}; {built.compiler})"
-    if not all(unit.closed for unit in units):
-        finding += "; its fence is never closed: the answer seems to be cut off"
-    return CheckResult(
-        name=check.name,
-        passed=built.passed,
-        message=f"{check.name} {language.name}: {finding}",
-        detail=_cut(built.diagnostics),
-    )
-
-
-def unbuilt(check: OfCode) -> tuple[CheckResult, ...]:
-    """Make a failed result for each of a check's ``requires``, for code that does not build."""
-    required = check.requires if isinstance(check, Compile) else ()
-    return tuple(failed(each.name, ": the code does not build") for each in required)
+    cut = not all(unit.closed for unit in units)
+    hint = "; its fence is never closed: the answer seems to be cut off" * cut
+    return f"{built.message} ({where}; {built.compiler}){hint}"
 
 
 def _cut(lines: Sequence[str]) -> str:

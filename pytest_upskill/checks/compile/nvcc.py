@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -93,11 +94,14 @@ class Cuda(Compiler):
         """See `Compiler.command`."""
         assert self._nvcc is not None
         assert self._host is not None
+        arch = check.arch or DEFAULT_ARCH
         return Command(
-            label=f"nvcc {self._version} for {check.arch or DEFAULT_ARCH}",
+            label=f"nvcc {self._version} for {arch}",
             program=self._nvcc,
             options=(
-                *self._target(check),
+                # Not -arch: for sm_90a it also builds PTX for an architecture without its features.
+                *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
+                *("-ccbin", str(self._host)),
                 *(("-c", "-o", "../tmp/object") if check.host else ("-cubin", "-o", _CUBIN)),
                 *("-x", "cu"),
                 *("--keep", "--keep-dir", "../tmp"),
@@ -114,14 +118,6 @@ class Cuda(Compiler):
             listing=("-Xcompiler", "-H"),
             keep=(".ptx",),
             path=(self._host.parent,),
-        )
-
-    def _target(self, check: Compile) -> tuple[str, ...]:
-        arch = check.arch or DEFAULT_ARCH
-        # Not -arch: for sm_90a it also builds PTX for an architecture without its features.
-        return (
-            *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
-            *("-ccbin", str(self._host)),
         )
 
     @cached_property
@@ -170,20 +166,6 @@ def _is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
-    """The resource usage of a kernel, or of a device function that is not inlined."""
-
-    name: str
-    """The linker name."""
-    registers: int = 0
-    """Registers per thread."""
-    spill_bytes: int = 0
-    """Bytes of spill stores and loads together."""
-    shared_bytes: int = 0
-    """Bytes of static shared memory."""
-
-
 def _limits(check: Compile) -> list[AtMost]:
     return [each for each in check.requires if isinstance(each, AtMost)]
 
@@ -192,51 +174,49 @@ def _require(
     check: Compile, ptx: Sequence[str], names: set[str], printed: str
 ) -> Iterator[CheckResult]:
     """Check the limits and instructions that the case requires of the device code."""
-    functions = read_functions(printed)
-    unknown = names - {function.name for function in functions}
+    figures = read_figures(printed)
+    unknown = names - figures.keys()
     if unknown and _limits(check):
         raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
     for requirement in check.requires:
         if isinstance(requirement, AtMost):
-            yield check_limit(requirement, functions)
+            yield _check_limit(requirement, figures)
         else:
             yield check_instruction(requirement, ptx)
 
 
-def read_functions(output: str) -> list[Function]:
-    """Read the resource usage of functions from the output of ``ptxas -v``.
+def read_figures(output: str) -> Mapping[str, Counter[str]]:
+    """Read the resource usage of kernels and device functions from the output of ``ptxas -v``.
 
     The compiler may print text of the answer that looks like figures. The highest of each figure is
     used, so such text can only make the result worse.
+
+    Returns:
+        For the linker name of each: registers per thread, spilled bytes (stores and loads), and
+        bytes of static shared memory.
     """
-    found: dict[str, Function] = {}
+    found = defaultdict[str, Counter[str]](Counter)
     name = kernel = ""
     for match in _FIGURES.finditer(output):
         name = match["kernel"] or match["function"] or name
         kernel = match["kernel"] or kernel
         target = kernel if match["registers"] else name
-        old = found.get(target, Function(name=target))
-        found[target] = replace(
-            old,
-            registers=max(old.registers, int(match["registers"] or 0)),
-            spill_bytes=max(old.spill_bytes, int(match["stores"] or 0) + int(match["loads"] or 0)),
-            shared_bytes=max(old.shared_bytes, int(match["shared"] or 0)),
-        )
-    return list(found.values())
+        used = {
+            "registers": int(match["registers"] or 0),
+            "spill_bytes": int(match["stores"] or 0) + int(match["loads"] or 0),
+            "shared_bytes": int(match["shared"] or 0),
+        }
+        for figure, value in used.items():
+            found[target][figure] = max(found[target][figure], value)
+    return found
 
 
-def check_limit(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
-    """Check the function with the highest usage against a limit.
-
-    Args:
-        limit: The limit, in registers per thread or in bytes.
-        functions: The resource usage of all functions, at least one.
-    """
+def _check_limit(limit: AtMost, figures: Mapping[str, Counter[str]]) -> CheckResult:
+    """Check the function with the highest usage against a limit."""
     figure = limit.name.removeprefix("max_")
-    most = max(functions, key=lambda function: int(getattr(function, figure)))
-    used = int(getattr(most, figure))
-    unit = figure.replace("_", " ")
-    message = f"{limit.name} {limit.most}: {most.name} has {used} {unit}"
+    name = max(figures, key=lambda function: figures[function][figure])
+    used = figures[name][figure]
+    message = f"{limit.name} {limit.most}: {name} has {used} {figure.replace('_', ' ')}"
     return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
 
 

@@ -26,7 +26,7 @@ from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile.command import Command, Compiler
 from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.checks.python_tests import PythonTests, find_tests
+from pytest_upskill.checks.python_tests import find_tests
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox
@@ -96,7 +96,9 @@ class PythonRunner:
 
     def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
         """See `Runner.run`."""
-        tests = _find_tests(code)
+        tests = find_tests(code)
+        if tests.problem:
+            raise CannotCompile(f"run python: the test code is wrong: {tests.problem}")
         needed = {name for name, sign in _NEEDS.items() if re.search(sign, code)}
         with workspace() as home:
             try:
@@ -120,10 +122,7 @@ class PythonRunner:
                 )
         lines = [line for line in outcome.output.split("\n") if line.strip()]
         diagnostics = [_PLACE.sub(_describe_place, line) for line in lines]
-        if outcome.succeeded and supervisor.reports["done"]:
-            failure = _what_did_not_run(tests, supervisor.reports)
-        else:
-            failure = _failure_reason(outcome, diagnostics)
+        failure = _why_failed(outcome, diagnostics, supervisor.reports, expects_test=tests.found)
         return Built(
             passed=failure is None,
             compiler=_PROGRAM,
@@ -185,47 +184,31 @@ def _copy_workspace(home: Workspace, sources: Sources) -> None:
             home.write_bytes(f"src/{file.name}", file.content)
 
 
-def _find_tests(code: str) -> PythonTests:
-    """Find the tests in the test code.
+def _why_failed(
+    outcome: Outcome,
+    lines: Sequence[str],
+    reports: Mapping[str, set[str]],
+    *,
+    expects_test: bool,
+) -> str | None:
+    """Return in one line why a test run failed, or which test did not run; None if it passed.
 
     Raises:
-        CannotCompile: The test code is invalid.
-    """
-    try:
-        tests = find_tests(code)
-    except (SyntaxError, ValueError) as error:
-        raise CannotCompile(f"run python: the test code is not Python: {error}") from None
-    if tests.problem:
-        raise CannotCompile(f"run python: the test code is wrong: {tests.problem}")
-    return tests
-
-
-def _what_did_not_run(tests: PythonTests, reports: Mapping[str, set[str]]) -> str | None:
-    """Return in one line which test did not run, None if all did that were not skipped.
-
-    Raises:
-        CannotCompile: None ran.
-    """
-    if missed := reports["found"] - reports["ran"] - reports["skipped"]:
-        return f"{min(missed)} did not run"
-    if tests.found and not reports["ran"]:
-        raise CannotCompile("run python: the test code is wrong: nothing ran")
-    return None
-
-
-def _failure_reason(outcome: Outcome, lines: Sequence[str]) -> str:
-    """Return in one line why a test run failed.
-
-    Raises:
-        CannotCompile: The session ended first.
+        CannotCompile: No test ran, or the session ended first.
     """
     if limit := limit_reached(outcome, LIMITS):
         return limit
     if crashed(outcome):
         return "it crashed, or exceeded its memory or time limit"
-    if outcome.returncode == 0:
+    if outcome.returncode:
+        return lines[-1][:_MAX_LINE] if lines else "it fails without a message"
+    if not reports["done"]:
         return "it exits before the end of the test code"
-    return lines[-1][:_MAX_LINE] if lines else "it fails without a message"
+    if missed := reports["found"] - reports["ran"] - reports["skipped"]:
+        return f"{min(missed)} did not run"
+    if expects_test and not reports["ran"]:
+        raise CannotCompile("run python: the test code is wrong: nothing ran")
+    return None
 
 
 def _describe_place(match: re.Match[str]) -> str:

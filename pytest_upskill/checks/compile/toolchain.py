@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from pytest_upskill.checks import CheckError, CheckResult
@@ -34,6 +35,12 @@ class Sources:
     """Headers of the case: relative name to text."""
     workspace: tuple[WorkspaceFile, ...] = ()
     """The files that an agent left, to run the units on a copy of them."""
+
+    @classmethod
+    def of(cls, code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sources:
+        """Return a program of one file that no answer has."""
+        block = Block(language="", name=None, code=code, line=1, closed=True)
+        return cls(units=(block,), headers=(), files=files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
