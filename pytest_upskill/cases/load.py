@@ -283,8 +283,8 @@ class _Loader:
                 with _collected(problems, self._display_name(folder)):
                     self._texts[folder] = read_skill_text(self._read(file), folder=folder.name)
             else:
-                what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
-                problems.append(f"{self._shown.parent}: {what}")
+                cure = _cure_of_missing(folder)
+                problems.append(f"{self._shown.parent}: no SKILL.md beside {self._path.name}{cure}")
             if problems:
                 self._broken[folder] = problems
         return self._texts[folder]
@@ -301,6 +301,16 @@ class _Loader:
     def _display_name(self, folder: Path) -> str:
         to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
         return os.path.normpath(self._shown.parent / to_skill)
+
+
+def _cure_of_missing(folder: Path) -> str:
+    """Return where the ``SKILL.md`` of a folder may be instead, to follow that it is missing."""
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    if misnamed := [name for name in names if name.lower() == "skill.md"]:
+        return f": rename {misnamed[0]} to SKILL.md"
+    if (folder.parent / "SKILL.md").exists():
+        return f": move it up into {folder.parent.name}, which has one"
+    return " (a skill is a folder with a SKILL.md)"
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from pytest_upskill.checks.files import (
     placed,
 )
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.project.messages import listed
 
 MAX_PROMPT_BYTES, MAX_PROMPT_FILES = 256 << 10, 100
 """Maximum of a case's files that a prompt can hold; an agent finds more."""
@@ -154,9 +155,13 @@ class Case:
 
     def why_not_for(self, labels: Iterable[str]) -> str | None:
         """Return why the case is for no model with one of these labels, None if it is for one."""
-        if self.models is None or not set(labels).isdisjoint(self.models):
+        chosen = list(labels)
+        if self.models is None or not set(chosen).isdisjoint(self.models):
             return None
-        return f"it is for {', '.join(self.models)} only: choose one of these with --upskill-models"
+        return (
+            f"it is for {', '.join(self.models)} only, not for {listed(chosen)}: choose one of "
+            "these with --upskill-models, or correct 'models'"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from pytest_upskill.checks.result import CheckResult, Key, failed, passed
+from pytest_upskill.checks.result import CheckResult, Key, failed, passed, quoted
 from pytest_upskill.checks.text import Regex
 from pytest_upskill.project.messages import counted
 
@@ -78,7 +78,7 @@ class CallOf:
 
     def __str__(self) -> str:
         names = "|".join(self.names)
-        return f"{names} with {self.pattern!r}" if self.pattern else names
+        return f"{names} with {quoted(self.pattern)}" if self.pattern else names
 
 
 class OfCalls(Key):

@@ -110,8 +110,11 @@ def excerpt(text: str, line: int, column: int) -> str:
 
 
 def quoted(text: str, length: int = _MAX_QUOTE) -> str:
-    """Return a text in quotes, shortened to ``length`` characters before escaping."""
-    return repr(text if len(text) <= length else f"{text[: length - 1]}…")
+    """Return a text in quotes, shortened to ``length`` characters, with visible line breaks.
+
+    Backslashes are not doubled: a pattern looks as its reader searches for it.
+    """
+    return repr(text if len(text) <= length else f"{text[: length - 1]}…").replace("\\\\", "\\")
 
 
 def cut(text: str, length: int) -> str:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from pytest_upskill import STATE
 from pytest_upskill.answers.cache import Mode
 from pytest_upskill.answers.prices import OwnPrice
-from pytest_upskill.cases.source.document import MESSAGES, shown
+from pytest_upskill.cases.source.document import explained
 from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import RUNS, leads_out, project_folder
@@ -168,9 +168,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _problem(error: ErrorDetails) -> str:
-    message = MESSAGES.get(error["type"], "{msg}")
-    got = {"got": shown(error["input"]), "msg": error["msg"], **error.get("ctx", {})}
-    return f"{option_of(str(error['loc'][0]))}: {message.format(**got)}"
+    return f"{option_of(str(error['loc'][0]))}: {explained(error)}"
 
 
 def runs_tests(config: pytest.Config) -> bool:

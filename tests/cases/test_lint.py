@@ -179,7 +179,8 @@ def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
     result = run_once(*LINT, *chosen, "-W", "default")
 
     result.assert_outcomes(passed=1, warnings=warnings)
-    told = [line for line in result.outlines if "a: it is for haiku, opus only: choose" in line]
+    said = "a: it is for haiku, opus only, not for offline: choose one"
+    told = [line for line in result.outlines if said in line]
     assert len(told) == warnings
 
 

@@ -77,6 +77,20 @@ def test_cases_without_a_skill_are_refused(folder: Path) -> None:
     ]
 
 
+def test_a_skill_md_with_another_name_or_in_the_folder_above_is_named(folder: Path) -> None:
+    (folder / "cases").mkdir()
+    (folder / "skill_meta.json").rename(folder / "cases/skill_meta.json")
+
+    assert refusal(folder / "cases") == [
+        "skills/csv: no SKILL.md beside skill_meta.json: move it up into csv, which has one"
+    ]
+
+    (folder / "SKILL.md").rename(folder / "cases/Skill.md")
+    assert refusal(folder / "cases") == [
+        "skills/csv: no SKILL.md beside skill_meta.json: rename Skill.md to SKILL.md"
+    ]
+
+
 @pytest.mark.parametrize("name", ["SKILL.md", "skill_meta.json"])
 @pytest.mark.parametrize(
     ("content", "problem"),

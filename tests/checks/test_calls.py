@@ -38,7 +38,7 @@ CALLS = (
         ({"tool_called": {"most": 3}}, "-tool_called *: 4 calls, at most 3 wanted"),
         (
             {"tool_called": {"name": ["Edit", "Write"], "pattern": r"a\.py$", "least": 2}},
-            "-tool_called Edit|Write with 'a\\\\.py$': 1 call, at least 2 wanted",
+            "-tool_called Edit|Write with 'a\\.py$': 1 call, at least 2 wanted",
         ),
         (
             {"tool_called": {"pattern": '^git commit -m "'}},

@@ -43,7 +43,7 @@ def failure(check: Check, text: str) -> str:
         (Contains(text="\ndef "), r"contains '\ndef ': in the answer"),
         (NotContains(text="eval("), "not_contains 'eval(': not in the answer"),
         (ContainsAny(texts=("eval(", "Strip(")), "contains_any 'Strip(': in the answer"),
-        (Regex(pattern=r"(?m)^def \w+"), r"regex '(?m)^def \\w+': found"),
+        (Regex(pattern=r"(?m)^def \w+"), r"regex '(?m)^def \w+': found"),
         (NotRegex(pattern="^def"), "not_regex '^def': not found"),
     ],
 )

@@ -64,7 +64,10 @@ def test_a_case_for_none_of_the_models_is_skipped_on_all_of_them(
 
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=6, skipped=4)
-    reason = "it is for haiku, opus only: choose one of these with --upskill-models"
+    reason = (
+        "it is for haiku, opus only, not for offline, other: choose one of these with "
+        "--upskill-models, or correct 'models'"
+    )
     skipped = [line for line in result.outlines if line.startswith("SKIPPED")]
     assert skipped
     assert all(line.endswith(f"skills/billing/skill_meta.json: {reason}") for line in skipped)

@@ -21,8 +21,14 @@ OFFLINE = ("--upskill-models", "offline")
     [
         (("--upskill-runs", "0"), "--upskill-runs: must be at least 1, got *0*"),
         (("--upskill-runs", "many"), "--upskill-runs: must be a whole number, got *many*"),
-        (("--upskill-min-lift", "20"), "--upskill-min-lift: must be at most 1, got *20*"),
-        (("--upskill-min-lift", "20%"), "--upskill-min-lift: must be a number, got *20%*"),
+        (
+            ("--upskill-min-lift", "20"),
+            "--upskill-min-lift: must be at most 1, got *20*: write 0.2 for 20 points or 20 %",
+        ),
+        (
+            ("--upskill-min-lift", "20%"),
+            "--upskill-min-lift: must be a number such as 0.2, got *20%*",
+        ),
         (
             ("--upskill-min-pass-rate", "-0.1"),
             "--upskill-min-pass-rate: must be at least 0, got *-0.1*",

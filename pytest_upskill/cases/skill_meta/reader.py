@@ -190,6 +190,9 @@ def _keys_of(model: type[Entry]) -> tuple[str, ...]:
 _KNOWN = {key: _keys_of(model) for key, model in _models_by_key(CaseFile)}
 """The keys of an object, by the key that holds it."""
 
+_HOMES = {"": "beside 'cases'", "cases": "in a case"}
+"""Where the keys of an object belong, if not simply into the key that holds it."""
+
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     synonym: tuple(keys.split())
     for keys, synonyms in (
@@ -204,6 +207,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("tags", "labels keywords markers"),
         ("cases", "evals evaluations scenarios test_cases"),
         ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
+        ("min_mean_pass_rate", "min_pass_rate"),
         ("min_lift", "lift"),
         *((key, mark.kind.also_called) for key, (_, mark) in keys_of(Expected).items()),
         ("language", "lang"),
@@ -224,5 +228,10 @@ def suggest_key(path: JsonPath) -> str:
     # Below "file" come names of files, each with an object of checks.
     holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
     known = _KNOWN[holder]
-    correct_keys = _SYNONYMS.get(word.lower().replace("-", "_"), ())
-    return suggestion(next((key for key in correct_keys if key in known), word), known)
+    for key in _SYNONYMS.get(word.lower().replace("-", "_"), ()):
+        if key in known:
+            return suggestion(key, known)
+    home = next((home for home, keys in _KNOWN.items() if word in keys), holder)
+    if home == holder:
+        return suggestion(word, known)
+    return f" (it belongs {_HOMES.get(home, f'in {home!r}')})"

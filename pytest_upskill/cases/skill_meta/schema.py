@@ -210,5 +210,5 @@ class CaseFile(Entry):
     @model_validator(mode="after")
     def _check_cases(self) -> CaseFile:
         if ("cases" in self.model_fields_set) == ("tests" in self.model_fields_set):
-            raise ValueError("must have either 'cases' or 'tests'")
+            raise ValueError("must have one list of cases, 'cases' or 'tests'")
         return self

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic_core import ValidationError
+from pydantic_core import ErrorDetails, ValidationError
 
 from pytest_upskill.project.messages import safe_line
 
@@ -81,7 +81,7 @@ class BadFile(Exception):  # noqa: N818  it names the file, whose errors are its
 
 def shown(value: object) -> str:
     """Return a wrong value as JSON, shortened to `MAX_SHOWN` characters."""
-    text = json.dumps(value)
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 
@@ -167,8 +167,8 @@ MESSAGES: Mapping[str, str] = {
     "dict_type": "must be an object, got {got}",
     "extra_forbidden": "unknown key",
     "finite_number": "must be a number, got {got}",
-    "float_parsing": "must be a number, got {got}",
-    "float_type": "must be a number, got {got}",
+    "float_parsing": "must be a number such as 0.2, got {got}",
+    "float_type": "must be a number such as 0.2, got {got}",
     "greater_than": "must be more than {gt:g}, got {got}",
     "greater_than_equal": "must be at least {ge:g}, got {got}",
     "int_parsing": "must be a whole number, got {got}",
@@ -185,6 +185,14 @@ MESSAGES: Mapping[str, str] = {
     "value_error": "{error}",
 }
 """Messages by pydantic's type of error, with the fields of its context."""
+
+
+def explained(error: ErrorDetails, messages: Mapping[str, str] = MESSAGES) -> str:
+    """Return an error of pydantic in the words of `MESSAGES`."""
+    context = error.get("ctx", {})
+    message = messages.get(error["type"], "{msg}")
+    what = message.format(got=shown(error["input"]), msg=error["msg"], **context)
+    return f"{what}: write 0.2 for 20 points or 20 %" if context.get("le") == 1 else what
 
 
 def translated(
@@ -206,15 +214,13 @@ def translated(
     """
     problems = []
     for details in error.errors(include_url=False):
-        path, kind = at, details["type"]
+        path = at
         for step in details["loc"]:  # some, such as the branch of a union, are not in the file
             if (*path, step) in document.offsets:
                 path = (*path, step)
-        got, context = shown(details["input"]), details.get("ctx", {})
-        what = messages.get(kind, "{msg}").format(got=got, msg=details["msg"], **context)
-        is_unknown = kind == "extra_forbidden"
-        missing = str(details["loc"][-1]) if kind == "missing" else None
-        what += meant(path) if is_unknown else ""
+        is_unknown = details["type"] == "extra_forbidden"
+        missing = str(details["loc"][-1]) if details["type"] == "missing" else None
+        what = explained(details, messages) + (meant(path) if is_unknown else "")
         problems.append(document.problem(path, what, key=is_unknown, missing=missing))
     return problems
 
@@ -226,4 +232,6 @@ def _where(path: JsonPath) -> str:
 def _segment(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{json.dumps(step)[:62]}]"
+    if _PLAIN_KEY.fullmatch(step):
+        return f".{step}"
+    return f"[{json.dumps(step, ensure_ascii=False)[:62]}]".replace("\\\\", "\\")
