@@ -16,8 +16,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.codex import Codex
+from pytest_upskill.agents.programs import ClaudeCode, Codex
 from pytest_upskill.agents.self_test import SKILL, streamed_reply
 
 ANSWER = "Done."

@@ -23,9 +23,7 @@ from workbench import Bench, Row, healthy, pytest_run
 
 from pytest_upskill.agents.box import Box
 from pytest_upskill.agents.program_client import CliClient
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.cli import Cli, NoAgentError
-from pytest_upskill.agents.programs.codex import Codex
+from pytest_upskill.agents.programs import ClaudeCode, Cli, Codex, NoAgentError
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, self_test_request
 from pytest_upskill.agents.upstream import Upstream

@@ -14,8 +14,7 @@ import httpx2
 import pytest
 
 from pytest_upskill.agents.program_client import CliClient
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.cli import Installed
+from pytest_upskill.agents.programs import ClaudeCode, Installed
 from pytest_upskill.agents.self_test import Script, streamed_reply
 from pytest_upskill.agents.upstream import Script as ReplyScript
 from pytest_upskill.agents.upstream import Upstream

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.agents.programs.cli import Installed, Launch
+from pytest_upskill.agents.programs import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.models import Request
 from pytest_upskill.sandbox.confinement import (

@@ -8,31 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
+from pytest_upskill.agents.run import run_agent
 from pytest_upskill.agents.skill_use import SKILL_FILE
 from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.agents.workspace import AgentWorkspace
-from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
 from pytest_upskill.cases.skill_text import read_skill_text
-from pytest_upskill.models import (
-    AgentTask,
-    Client,
-    Completion,
-    ProviderError,
-    Request,
-    RunLimits,
-    Turn,
-)
-from pytest_upskill.sandbox.limits import Level, cores
+from pytest_upskill.models import AgentTask, Client, Completion, Request, RunLimits, Turn
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
-from pytest_upskill.sandbox.workspace import workspace
 
 VERSION = "1"
 """Changes with the prompt or the tools."""
@@ -41,14 +31,6 @@ FRAME = (
     "You are an agent. You work with tools in a workspace, which is the current folder. Do what "
     "the user asks, leave the files that you are asked for in the workspace, and then answer."
 )
-
-
-def _note_request(tally: RunTally, request: Request) -> None:
-    """Note what the next prompt quotes."""
-    if request.turns:
-        tally.note_request([(r.call_id, r.text) for turn in request.turns for r in turn.results])
-    else:
-        tally.note_request([("", request.system), ("", request.user)])
 
 
 def catalogue(task: AgentTask, run: int) -> str:
@@ -96,15 +78,12 @@ def agent_sandbox(level: Level) -> Sandbox:
     )
 
 
-T = TypeVar("T")
-
-
 class LoopClient:
     """A client that runs the built-in agent for each request; used on one event loop.
 
     Args:
         client: Sends the requests of the agent's model, with retries and within the budget.
-        make_sandbox: Makes the sandbox of all tools; called by the first run.
+        sandbox: The sandbox of all tools.
         max_runs: Maximum number of runs at once; a run that waits has cost nothing.
         redact: Hides the keys in what tools return.
         limits: Limits of each run; None for the defaults.
@@ -113,73 +92,44 @@ class LoopClient:
     def __init__(
         self,
         client: Client,
-        make_sandbox: Callable[[], Sandbox],
+        sandbox: Sandbox,
         max_runs: int,
         redact: Callable[[str], str],
         limits: RunLimits | None = None,
     ) -> None:
         self._client = client
-        self._make_sandbox = make_sandbox
-        self._sandbox: Sandbox | None = None
+        self._sandbox = sandbox
         self._slots = asyncio.Semaphore(max_runs)
         self._redact = redact
         self._limits = limits or RunLimits()
-        self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
     async def complete(self, request: Request) -> Completion:
         """Run the agent on a request with a task, and return its answer with what it did.
 
         Raises:
-            ProviderError: There is no usable reply, or the machine cannot run the agent.
-            BudgetError: The budget is used up.
-        """
-        assert request.task is not None
-        try:
-            if self._sandbox is None:
-                self._sandbox = await self._in_thread(self._make_sandbox)
-            async with self._slots:
-                with workspace() as home:
-                    folder = SKILLS.removeprefix("~/")
-                    work = AgentWorkspace(request.task, self._sandbox, home, folder)
-                    await self._in_thread(work.set_up)
-                    return await self._run(request, work)
-        except (OSError, SandboxError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise ProviderError(
-                f"{request.model.label}: cannot run the agent: {reason}", billable=False
-            ) from None
-
-    async def _run(self, request: Request, work: AgentWorkspace) -> Completion:
-        """Run a model with tools until it answers, or until the run reaches a limit.
-
-        Args:
-            request: The request with a task.
-            work: The workspace, as the setup has left it.
-
-        Raises:
-            ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
+            ProviderError: There is no usable reply, or the machine cannot run the agent; ``paid``
+                is what the run has cost so far.
             BudgetError: The next request could exceed the budget; ``paid`` likewise.
         """
         assert request.task is not None
-        task = request.task
-        offer = catalogue(task, request.run)
+        offer = catalogue(request.task, request.run)
         tally = RunTally(
-            task=task,
+            task=request.task,
             skill_tool=("skill", "name"),
             redact=self._redact,
             limits=self._limits,
             offered=bool(offer),
         )
-        first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
-        try:
-            limit = await self._converse(first_request, tally, work)
-        except (BudgetError, ProviderError) as error:
-            error.paid = tally.paid()
-            raise
-        run = tally.run(VERSION, limit)
-        if not task.chooses:
-            run = await self._in_thread(work.record, run, self._redact)
-        return tally.completion(run)
+        first = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
+        work = partial(self._converse, first, tally)
+        async with self._slots:
+            return await run_agent(
+                *(tally, work),
+                name=request.model.label,
+                version=VERSION,
+                sandbox=self._sandbox,
+                skills_folder=SKILLS.removeprefix("~/"),
+            )
 
     async def _converse(self, request: Request, tally: RunTally, work: AgentWorkspace) -> str:
         """Send requests and call tools in turn until the run ends.
@@ -188,8 +138,9 @@ class LoopClient:
             The limit that ended the run; "" if the model has answered or chosen.
         """
         toolbox = Toolbox(tally.task, work.shell, self._limits.seconds)
+        sent = [("", request.system), ("", request.user)]
         while True:
-            await self._in_thread(_note_request, tally, request)
+            await asyncio.to_thread(tally.note_request, sent)
             if tally.has_chosen:
                 return ""
             if limit := tally.exceeded_limit():
@@ -203,16 +154,11 @@ class LoopClient:
             for call in completion.tool_calls:
                 if toolbox.left_s <= 0:
                     return f"its tools took more than {self._limits.seconds:g} s"
-                results.append(await self._in_thread(toolbox.call, call))
+                results.append(await asyncio.to_thread(toolbox.call, call))
             turn = Turn(assistant_blocks=completion.assistant_blocks, results=tuple(results))
             request = replace(request, turns=(*request.turns, turn))
+            sent = [(r.call_id, r.text) for turn in request.turns for r in turn.results]
 
     async def aclose(self) -> None:
         """Kill the tools that run, and start no more."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, function, *args)
+        self._sandbox.close()

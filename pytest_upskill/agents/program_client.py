@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 from pytest_upskill.agents.box import BASE_URL, Box
-from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
-from pytest_upskill.agents.programs.registry import PROGRAMS
+from pytest_upskill.agents.programs import PROGRAMS, Cli, Installed, NoAgentError
 from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.run import NotStartedError, run_agent
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
-from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.agents.workspace import AgentWorkspace
-from pytest_upskill.answers.budget import Budget, BudgetError, Settle
+from pytest_upskill.answers.budget import Budget, Settle
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import Completion, Model, ProviderError, Request, RunLimits
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.sandbox.run import Sandbox, SandboxError
-from pytest_upskill.sandbox.workspace import Workspace, workspace
-
-_SELF_TESTS = 2
-"""Self-tests that must fail before a version is refused: one may fail on a busy machine."""
+from pytest_upskill.sandbox.run import Sandbox
 
 
 def make_program_client(
@@ -92,8 +86,8 @@ class CliClient:
     limits: RunLimits = field(default_factory=RunLimits)
     """Limits of each run."""
     _testing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _is_tested: bool = field(default=False, init=False)
-    _problem: str = field(default="", init=False)
+    _problem: str | None = field(default=None, init=False)
+    """Why the program fails its self-test, "" if it passes; None before the test."""
 
     async def complete(self, request: Request) -> Completion:
         """Run the agent, and return its last message with what it did.
@@ -123,11 +117,10 @@ class CliClient:
                 request tests it again.
         """
         async with self._testing:
-            for _ in range(0 if self._is_tested else _SELF_TESTS):
-                self._problem = await self._try_self_test(request)
-                if not self._problem:
-                    break
-            self._is_tested = True
+            if self._problem is None:
+                # A version is refused if it fails twice: it may fail once on a busy machine.
+                problem = await self._try_self_test(request)
+                self._problem = problem and await self._try_self_test(request)
         if self._problem:
             raise ProviderError(
                 f"{self.cli.name} {self.installed.version} fails its self-test: {self._problem}: "
@@ -146,7 +139,7 @@ class CliClient:
         script = self.upstream.scripted(Script(self.upstream.wire, cli.self_test_calls(SKILL)))
         try:
             return self_test_problem(await self._run(request, script, _reserve_nothing))
-        except _NotStartedError:
+        except NotStartedError:
             raise
         except ProviderError as error:
             return str(error).removeprefix(f"{cli.name}: ")
@@ -168,27 +161,16 @@ class CliClient:
         """
         started = time.perf_counter()
         proxy = Proxy(request, self.cli, upstream, reserve, self.limits)
-        tally = proxy.tally
-        async with _temporary_folder() as home:
-            try:
-                work = await asyncio.to_thread(
-                    AgentWorkspace, tally.task, self.sandbox, home, self.cli.skills_folder
-                )
-                await asyncio.to_thread(work.set_up)
-            except (OSError, SandboxError) as error:
-                raise self._not_started(error) from None
-            try:
-                limit = await self._run_program(request, home.root, proxy)
-            except (BudgetError, ProviderError) as error:
-                error.paid = tally.paid()
-                raise
-            run = tally.run(self.installed.version, limit)
-            if not tally.task.chooses:
-                run = await asyncio.to_thread(work.record, run, upstream.redact)
-        seconds = time.perf_counter() - started
-        return replace(tally.completion(run), latency_s=seconds)
+        completion = await run_agent(
+            *(proxy.tally, partial(self._run_program, request, proxy)),
+            name=self.cli.name,
+            version=self.installed.version,
+            sandbox=self.sandbox,
+            skills_folder=self.cli.skills_folder,
+        )
+        return replace(completion, latency_s=time.perf_counter() - started)
 
-    async def _run_program(self, request: Request, root: Path, proxy: Proxy) -> str:
+    async def _run_program(self, request: Request, proxy: Proxy, work: AgentWorkspace) -> str:
         """Run the program until the run ends, and return the limit that ended it, "" for none.
 
         The run ends with the first of these:
@@ -202,62 +184,27 @@ class CliClient:
 
         Raises:
             BudgetError: The next request could have exceeded the budget.
-            ProviderError: The host failed, or the program cannot be started or did not work.
+            OSError: The program cannot be started.
+            ProviderError: The host failed, or the program did not work.
         """
         box = Box(
-            root=root,
+            root=work.shell.home.root,
             installed=self.installed,
             launch=self.cli.launch(request, BASE_URL),
             has_own_user=self.sandbox.own_user,
         )
         async with aclosing(proxy):
-            try:
-                await proxy.start(box.prepare_folders(request))
-                said = await box.run(proxy, self.limits.seconds)
-            except OSError as error:
-                raise self._not_started(error) from None
+            await proxy.start(box.prepare_folders(request))
+            said = await box.run(proxy, self.limits.seconds)
             await proxy.finish()
         if proxy.ended.done():
             return proxy.ended.result()
-        self._check_exit(proxy.tally, said)
+        # The exit status is not used: a program may exit with an error after the answer.
+        if proxy.tally.requests == 0:
+            raise ProviderError(f"{self.cli.name}: sent no request: {said}", billable=False)
+        if not proxy.tally.has_final_answer:
+            raise ProviderError(f"{self.cli.name}: ended before its model had answered: {said}")
         return ""
-
-    def _not_started(self, error: OSError | SandboxError) -> _NotStartedError:
-        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        return _NotStartedError(f"{self.cli.name}: cannot start: {reason}")
-
-    def _check_exit(self, tally: RunTally, error: str) -> None:
-        """Check that a program that exited by itself has worked.
-
-        The exit status is not used: a program may exit with an error after the answer.
-
-        Args:
-            tally: All exchanges of the run.
-            error: What the program says of its failure.
-
-        Raises:
-            ProviderError: It did not.
-        """
-        name = self.cli.name
-        if tally.requests == 0:
-            raise ProviderError(f"{name}: sent no request: {error}", billable=False)
-        if not tally.has_final_answer:
-            raise ProviderError(f"{name}: ended before its model had answered: {error}")
-
-
-class _NotStartedError(ProviderError):
-    """A program that cannot be started now, but perhaps later."""
-
-
-@asynccontextmanager
-async def _temporary_folder() -> AsyncIterator[Workspace]:
-    """Yield a new workspace, and remove it in a thread: an agent's many files may take seconds."""
-    folders = ExitStack()
-    home = folders.enter_context(workspace())
-    try:
-        yield home
-    finally:
-        await asyncio.to_thread(folders.close)
 
 
 async def _reserve_nothing(size: int) -> Settle:

@@ -12,15 +12,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import h11
 import httpx2
 
-from pytest_upskill.agents.programs.cli import Cli
+from pytest_upskill.agents.programs import Cli
 from pytest_upskill.agents.request_filter import (
     RefusedBody,
     filter_request,
@@ -30,7 +31,7 @@ from pytest_upskill.agents.request_filter import (
 from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
-from pytest_upskill.models import Completion, ProviderError, Request, RunLimits
+from pytest_upskill.models import ProviderError, Request, RunLimits
 from pytest_upskill.models.streams import ReplyReader
 
 _FINISH_S = 10.0
@@ -147,21 +148,31 @@ class Proxy:
             with suppress(OSError):
                 writer.close()
 
-    async def _respond(self, request: AgentRequest) -> None:
+    async def _respond(self, agent: AgentRequest) -> None:
         """Check a request of the agent, and forward it unless the run ends before it."""
-        route = self._route(request.path)
-        if request.method != "POST" or not route:
-            status = HTTPStatus.OK if request.method == "HEAD" else HTTPStatus.NOT_FOUND
+        route = self._route(agent.path)
+        if agent.method != "POST" or not route:
+            status = HTTPStatus.OK if agent.method == "HEAD" else HTTPStatus.NOT_FOUND
             # Some programs probe the host with HEAD, and read only the status.
-            await request.fail(status, "there is no such route here")
+            await agent.fail(status, "there is no such route here")
             return
         try:
-            # In threads, because a large request would stop the event loop.
-            body = await asyncio.to_thread(_json_object, request.body)
-        except (ValueError, TypeError, RecursionError) as error:
-            await request.fail(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
-            return
-        await self._forward(route, body, request)
+            # In a thread, because a large request would stop the event loop.
+            sent = await asyncio.to_thread(self._prepare, agent.body)
+            if self.tally.has_chosen:
+                self.end()
+            elif limit := self.tally.exceeded_limit():
+                self.end(limit)
+            if self.ended.done():
+                await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
+                return
+            settle = await self._reserve(sent.max_tokens)
+        except RefusedBody as error:
+            await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
+        except BudgetError as error:
+            await self._fail(error, agent)
+        else:
+            await self._forward(route, sent, settle, agent)
 
     def _route(self, path: str) -> str:
         """Return the part of the host's URL for a path of the agent's; "" if it is not allowed."""
@@ -173,32 +184,17 @@ class Proxy:
         query = "?alt=sse" if verb.startswith("stream") else ""
         return route + query if verb in _GENERATING else ""
 
-    async def _forward(
-        self, route: str, agent_body: Mapping[str, Any], agent: AgentRequest
-    ) -> None:
+    async def _forward(self, route: str, sent: _Sent, settle: Settle, agent: AgentRequest) -> None:
         """Send what is allowed of a request to the host, and tally and settle the exchange."""
-        try:
-            body, content, max_tokens = await asyncio.to_thread(self._prepare, agent_body)
-            if self.tally.has_chosen:
-                self.end()
-            elif limit := self.tally.exceeded_limit():
-                self.end(limit)
-            if self.ended.done():
-                await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
-                return
-            settle = await self._reserve(max_tokens)
-        except RefusedBody as error:
-            await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
-            return
-        except BudgetError as error:
-            await self._fail(error, agent)
-            return
         self.tally.requests += 1
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
-            built = self._upstream.build(route, content, agent.headers)
-            completion = await self._exchange(built, agent)
+            receive = partial(self._receive, agent)
+            completion = await self._upstream.exchange(
+                self._request, route, sent.content, agent.headers, receive
+            )
+            await agent.end()
         except ProviderError as error:
             billable = error.billable
             await self._fail(error, agent)
@@ -210,49 +206,42 @@ class Proxy:
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
                 priced = replace(completion, cost_usd=cost)
-                self.tally.note_reply(
-                    priced, len(content), in_conversation=_is_in_conversation(body)
-                )
+                size = len(sent.content)
+                self.tally.note_reply(priced, size, in_conversation=sent.in_conversation)
                 if self.tally.taken:
                     self.end()
 
-    def _prepare(self, agent_body: Mapping[str, Any]) -> tuple[dict[str, Any], bytes, int]:
-        """Return what is allowed of a request, as JSON too, and the most tokens that it can have.
+    def _prepare(self, content: bytes) -> _Sent:
+        """Return what is allowed of a request, and note what it says.
 
         Raises:
-            RefusedBody: A part of it is not allowed.
+            RefusedBody: It is no JSON, or a part of it is not allowed.
         """
+        try:
+            agent_body = _json_object(content)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RefusedBody(f"no JSON: {type(error).__name__}") from None
         name, max_tokens = self._request.model.name, self._request.max_tokens
         body = filter_request(self._wire, agent_body, model=name, max_tokens=max_tokens)
         names = left_out_of(self._wire, agent_body, body)
         self.tally.left_out.update(name[:_MAX_NAME_CHARS] for name in names)
+        # Agents offer tools, except in a side question, such as one for a title.
+        in_conversation = bool(body.get("tools"))
         content = json.dumps(body).encode("ascii")
         prompt_tokens = max_prompt_tokens(self._wire, body, len(content))
-        if _is_in_conversation(body):
+        if in_conversation:
             self.tally.note_request([*sent_to_model(body)])
-        return body, content, prompt_tokens
+        return _Sent(content, prompt_tokens, in_conversation)
 
-    async def _exchange(self, built: httpx2.Request, agent: AgentRequest) -> Completion:
-        """Send a request to the host, and pass the reply to the agent while it arrives."""
-
-        async def receive(reply: httpx2.Response) -> Completion:
-            content_type = reply.headers.get("content-type", "application/json")
-            is_agent_reading = await _try_send(agent.begin(HTTPStatus.OK, content_type))
-            reader = ReplyReader(self._wire)
-            try:
-                # Read to its end even if the agent has gone: it is paid for.
-                async for chunk in reply.aiter_bytes():
-                    reader.feed(chunk)
-                    if is_agent_reading:
-                        is_agent_reading = await _try_send(agent.send(chunk))
-                return self._upstream.completion(self._request, reader)
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
-                label, defect = self._request.model.label, type(error).__name__
-                raise ProviderError(f"{label}: malformed reply ({defect})", status=200) from None
-
-        completion = await self._upstream.exchange(self._request, built, receive)
-        await _try_send(agent.end())
-        return completion
+    async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> ReplyReader:
+        """Read a reply, and pass it to the agent while it arrives."""
+        await agent.begin(HTTPStatus.OK, reply.headers.get("content-type", "application/json"))
+        reader = ReplyReader(self._wire)
+        # Read to its end even if the agent has gone: it is paid for.
+        async for chunk in reply.aiter_bytes():
+            reader.feed(chunk)
+            await agent.send(chunk)
+        return reader
 
     async def _fail(self, error: Exception, agent: AgentRequest) -> None:
         """End the run with an error, and tell the agent."""
@@ -260,7 +249,18 @@ class Proxy:
             self.ended.set_exception(error)
             # A run that is cancelled never asks for it.
             self.ended.exception()
-        await _try_send(agent.fail(HTTPStatus.BAD_REQUEST, str(error)))
+        await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
+
+
+class _Sent(NamedTuple):
+    """A request for the host."""
+
+    content: bytes
+    """Its body, as JSON."""
+    max_tokens: int
+    """The most tokens that its prompt can have."""
+    in_conversation: bool
+    """Whether it is part of the conversation, and no side question."""
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
@@ -275,20 +275,6 @@ def _json_object(content: bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise TypeError("not an object")
     return body
-
-
-def _is_in_conversation(body: Mapping[str, Any]) -> bool:
-    """Return whether a request offers tools, as agents do, except in a side question."""
-    return bool(body.get("tools"))
-
-
-async def _try_send(sending: Awaitable[None]) -> bool:
-    """Send something to the agent; return False if it has exited, or reads no more."""
-    with suppress(OSError, h11.ProtocolError):  # a TimeoutError is an OSError
-        async with asyncio.timeout(_SEND_S):
-            await sending
-        return True
-    return False
 
 
 class AgentRequest:
@@ -308,7 +294,7 @@ class AgentRequest:
         self._reader = reader
         self._writer = writer
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_CHUNK)
-        self._has_response = False
+        self._has_response = self._has_gone = False
 
     async def read_head(self) -> bool:
         """Read its first part; return False if the agent sends none.
@@ -364,8 +350,15 @@ class AgentRequest:
         await self.end()
 
     async def _write(self, event: Any) -> None:
-        self._writer.write(self._parser.send(event) or b"")
-        await self._writer.drain()
+        """Send a part of the response, unless the agent has gone or reads no more."""
+        if self._has_gone:
+            return
+        try:
+            async with asyncio.timeout(_SEND_S):
+                self._writer.write(self._parser.send(event) or b"")
+                await self._writer.drain()
+        except (OSError, h11.ProtocolError):  # a TimeoutError is an OSError
+            self._has_gone = True
 
     async def _next_event(self) -> object:
         """Read the next part of the request, or the end of the connection."""

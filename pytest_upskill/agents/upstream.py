@@ -47,8 +47,8 @@ _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
 
 Script = Callable[[httpx2.Request], httpx2.Response]
 
-Receive = Callable[[httpx2.Response], Awaitable[Completion]]
-"""Reads a reply of status 200 while it arrives, and returns its completion."""
+Receive = Callable[[httpx2.Response], Awaitable[ReplyReader]]
+"""Reads a reply of status 200 while it arrives."""
 
 
 class Upstream:
@@ -91,35 +91,33 @@ class Upstream:
             self._endpoint, self.wire, timeout=self._timeout, retries=self._retries, script=script
         )
 
-    def build(self, route: str, content: bytes, agent_headers: Mapping[str, str]) -> httpx2.Request:
-        """Return the request to send.
-
-        Args:
-            route: The part of the URL after the base URL.
-            content: The body, as JSON.
-            agent_headers: The headers of the agent's request.
-        """
-        url, headers = f"{self._url}/{route}", self._headers(agent_headers)
-        return self._http.build_request("POST", url, content=content, headers=headers)
-
     async def exchange(
-        self, request: Request, built: httpx2.Request, receive: Receive
+        self,
+        request: Request,
+        route: str,
+        content: bytes,
+        agent_headers: Mapping[str, str],
+        receive: Receive,
     ) -> Completion:
-        """Send a request, and pass its reply to a receiver.
+        """Send a request, pass its reply to a receiver, and return the completion in it.
 
         Args:
             request: The request of the run.
-            built: What to send.
-            receive: Called with the first reply of status 200.
+            route: The part of the URL after the base URL.
+            content: The body, as JSON.
+            agent_headers: The headers of the agent's request.
+            receive: Reads the first reply of status 200.
 
         Raises:
             ProviderError: There is no usable reply, or it broke off.
         """
+        url, headers = f"{self._url}/{route}", self._headers(agent_headers)
+        built = self._http.build_request("POST", url, content=content, headers=headers)
         call = Call(request=request, endpoint=self._endpoint)
         send_once = partial(self._exchange_once, call, built, receive)
         return await self._retries.send(request, send_once, has_own_timeout=True)
 
-    def completion(self, request: Request, reader: ReplyReader) -> Completion:
+    def _completion(self, call: Call, reader: ReplyReader) -> Completion:
         """Return the completion in a reply.
 
         Raises:
@@ -131,7 +129,6 @@ class Upstream:
                 raise ErrorReply(body)
             return _READERS[self.wire](body)
 
-        call = Call(request=request, endpoint=self._endpoint)
         try:
             body = self.redact(reader.body())
             return call.completion({"model": body.get("modelVersion"), **body}, read)
@@ -169,13 +166,16 @@ class Upstream:
             ) from None
         try:
             if response.status_code == HTTPStatus.OK:
-                return await receive(response)
+                return self._completion(call, await receive(response))
             error_body = await _error_body(response)
         except httpx2.HTTPError as error:
             raise ProviderError(
                 f"{label}: the reply of {self._endpoint.host} broke off "
                 f"({self._describe_error(error)})"
             ) from None
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            defect = f"malformed reply ({type(error).__name__})"
+            raise ProviderError(f"{label}: {defect}", status=HTTPStatus.OK) from None
         finally:
             await response.aclose()
         reply_headers = {name.lower(): value for name, value in response.headers.items()}

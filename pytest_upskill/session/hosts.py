@@ -198,7 +198,7 @@ def agent_problems(
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use a Linux container; "
             "a replay needs neither"
         )
-    from pytest_upskill.agents.programs.registry import program_problem
+    from pytest_upskill.agents.programs import program_problem
 
     yield from filter(None, map(program_problem, programs))
 
@@ -228,8 +228,7 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     if not agents:
         return {}
     from pytest_upskill.agents.loop import VERSION
-    from pytest_upskill.agents.programs.cli import NoAgentError
-    from pytest_upskill.agents.programs.registry import PROGRAMS
+    from pytest_upskill.agents.programs import PROGRAMS, NoAgentError
 
     versions = {"loop": VERSION}
     for agent in agents & PROGRAMS.keys():

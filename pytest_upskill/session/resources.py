@@ -96,7 +96,7 @@ def _open_agent(
     # Imported here: most runs have no agents.
     from pytest_upskill.agents.loop import LoopClient
 
-    return LoopClient(client, sandbox, concurrency, redactor.redact)
+    return LoopClient(client, sandbox(), concurrency, redactor.redact)
 
 
 def _compilers(level: Level, languages: Iterable[Language]) -> Compilers:

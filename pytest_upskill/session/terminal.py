@@ -295,7 +295,7 @@ def _not_passed_on(forecast: CostForecast) -> Iterator[str]:
     agents = {each.model.agent for each in forecast.models if each.model.runs_program}
     if agents:
         # Imported here: most runs have no agents.
-        from pytest_upskill.agents.programs.registry import PROGRAMS
+        from pytest_upskill.agents.programs import PROGRAMS
 
         for program in (PROGRAMS[agent] for agent in sorted(agents)):
             if program.left_out:

@@ -12,9 +12,9 @@ import pytest
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Pace, Retries
-from pytest_upskill.models import Completion, ProviderError, Request, parse_model
-from pytest_upskill.models.anthropic import read_message
+from pytest_upskill.models import ProviderError, Request, parse_model
 from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.streams import ReplyReader
 from pytest_upskill.project.redaction import Redactor
 from tests.loopback import Loopback, Reply
 
@@ -41,8 +41,11 @@ def send(
         redactor=Redactor([KEY]),
     )
 
-    async def receive(reply: httpx2.Response) -> Completion:
-        return read_message(json.loads(b"".join([chunk async for chunk in reply.aiter_bytes()])))
+    async def receive(reply: httpx2.Response) -> ReplyReader:
+        reader = ReplyReader("messages")
+        async for chunk in reply.aiter_bytes():
+            reader.feed(chunk)
+        return reader
 
     async def all_at_once() -> str:
         upstream = Upstream(
@@ -58,8 +61,8 @@ def send(
         )
         content = json.dumps(BODY).encode()
         try:
-            built = upstream.build("messages", content, given or {})
-            one = (upstream.exchange(asked, built, receive) for _ in range(times))
+            sent = asked, "messages", content, given or {}, receive
+            one = (upstream.exchange(*sent) for _ in range(times))
             return (await asyncio.gather(*one))[0].text
         finally:
             await upstream.aclose()

@@ -60,7 +60,7 @@ def work(
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
 
     async def answer() -> Completion:
-        async with aclosing(LoopClient(client, lambda: sandbox, 1, str, limits)) as agent:
+        async with aclosing(LoopClient(client, sandbox, 1, str, limits)) as agent:
             return await agent.complete(request)
 
     return asyncio.run(answer())
@@ -263,7 +263,7 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
 
     async def both() -> None:
-        agents = [LoopClient(client, lambda: sandbox, 1, str) for client in clients]
+        agents = [LoopClient(client, sandbox, 1, str) for client in clients]
         await asyncio.gather(*(agent.complete(asked) for agent in agents))
         for agent in agents:
             await agent.aclose()

@@ -1,4 +1,4 @@
-"""A further program that is an agent is a module and two rows."""
+"""A further program that is an agent is a class and two rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from tests.models.test_new_host import put
 from tests.pages import CHECKOUT
 
 ADAPTER = """
-from pytest_upskill.agents.programs.cli import Cli, Launch
-
-
 class Acme(Cli):
     name = "acme"
     tested_version = "9.9.9"
@@ -32,25 +29,21 @@ class Acme(Cli):
     def launch(self, request, base_url):
         environment = {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": "none"}
         return Launch(arguments=("--model", request.model.name), environment=environment)
-"""
+
+
+PROGRAMS"""
 
 
 @needs_bubblewrap
-def test_a_new_program_is_a_module_and_two_rows(
+def test_a_new_program_is_a_class_and_two_rows(
     tmp_path: Path, loopback: Loopback, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "pytest_upskill"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CHECKOUT / "pytest_upskill", package, ignore=ignored)
-    programs = package / "agents" / "programs"
-    (programs / "acme.py").write_text(ADAPTER, "utf-8")
-    put(programs / "registry.py", "GeminiCli())", "GeminiCli(), Acme())")
-    import_ = "from pytest_upskill.agents.programs.acme import Acme\n"
-    put(
-        programs / "registry.py",
-        "from pytest_upskill.agents",
-        f"{import_}from pytest_upskill.agents",
-    )
+    programs = package / "agents" / "programs.py"
+    put(programs, "GeminiCli())", "GeminiCli(), Acme())")
+    put(programs, "\nPROGRAMS", ADAPTER)
     put(package / "models" / "model.py", '"loop": (),', '"loop": (), "acme": ("messages",),')
     shutil.copy(CHECKOUT / "tests" / "fake_claude.py", tmp_path / "acme")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")

@@ -18,8 +18,7 @@ import httpx2
 import pytest
 
 from pytest_upskill.agents.program_client import _reserve_nothing
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.gemini_cli import GeminiCli
+from pytest_upskill.agents.programs import ClaudeCode, GeminiCli
 from pytest_upskill.agents.proxy import Proxy, _json_object
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.agents.upstream import Upstream
@@ -93,7 +92,7 @@ def test_a_program_that_could_not_be_started_is_missing_data_and_started_again(
     async def twice() -> Completion:
         agent = client(Recorded(["Done."]))
         before = open_files()
-        with pytest.raises(ProviderError, match="cannot start: busy"):
+        with pytest.raises(ProviderError, match="cannot run the agent: busy"):
             await agent.complete(agent_request())
         assert open_files() == before
         return await agent.complete(agent_request())

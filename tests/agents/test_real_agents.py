@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.agents.program_client import CliClient
-from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.programs.registry import PROGRAMS
+from pytest_upskill.agents.programs import PROGRAMS, Cli
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.prices import OwnPrice, Prices
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill

@@ -14,10 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.agents.program_client import CliClient
-from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.cli import Cli, Launch
-from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.agents.programs.pi import Pi
+from pytest_upskill.agents.programs import ClaudeCode, Cli, Codex, Launch, Pi
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill

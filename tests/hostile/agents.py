@@ -94,7 +94,7 @@ def _run_loop(level: Level, script: str) -> str:
     model = ScriptedClient(call("bash", command=script), "Done.")
 
     async def complete() -> Completion:
-        async with aclosing(LoopClient(model, lambda: Sandbox(level), 1, str)) as agent:
+        async with aclosing(LoopClient(model, Sandbox(level), 1, str)) as agent:
             return await agent.complete(_request())
 
     return _said(complete())

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from pkgutil import resolve_name
 
-from pytest_upskill.agents.programs.registry import PROGRAMS
+from pytest_upskill.agents.programs import PROGRAMS
 from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.checks.compile import Compilers

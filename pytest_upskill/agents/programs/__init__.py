@@ -1,1 +1,0 @@
-"""Programs that are agents, such as Claude Code: how each is found, started and read."""
