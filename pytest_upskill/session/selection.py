@@ -32,7 +32,7 @@ from pytest_upskill.session.strangers import NOT_COLLECTED, line_about
 
 _KEY = "upskill_selection"
 _SENT = (
-    *("_lookalikes", "_strangers", "_visited", "_unchanged"),
+    *("_misnamed", "_lookalikes", "_strangers", "_visited", "_unchanged"),
     *("nothing_changed", "_deselected"),
 )
 """What a worker sends to the controller."""
@@ -58,10 +58,12 @@ class Selection:
         """Folders of the skills that were deselected as unchanged."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
+        self._misnamed: dict[str, str] = {}
+        """By folder of a skill, a line about a file that has nearly the name of its case file."""
         self._ignored: list[Path] = []
-        """Files from which no cases are read, though they have a suffix of case files."""
-        self._lookalikes: list[str] = []
-        """Lines about those of them that look like cases, by what is in them or by their names."""
+        """Other files from which no cases are read, though they have a suffix of case files."""
+        self._lookalikes = ""
+        """A line about those of them that look like cases; empty if there are none."""
         self._strangers = ""
         """A line about Python files that were not collected; empty if there are none."""
         self._deselected = False
@@ -69,13 +71,21 @@ class Selection:
         self._broken_files = 0
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[Any], list[Any]]:
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> Generator[None, list[Any], list[Any]]:
         """Record the folder of a ``SKILL.md``, and files that nobody collects."""
         collectors = yield
+        is_read = collectors or parent.session.isinitpath(file_path)
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
-        elif not collectors and file_path.suffix in CASE_SUFFIXES:
-            self._ignored.append(file_path)
+        elif not is_read and file_path.suffix in CASE_SUFFIXES:
+            skill, name = skill_and_name_meant(file_path)
+            if name:
+                path = os.path.relpath(file_path, self._config.invocation_params.dir)
+                self._misnamed[str(skill)] = f"{path} is not read: rename it to {name}"
+            else:
+                self._ignored.append(file_path)
         return collectors
 
     @pytest.hookimpl(wrapper=True)
@@ -137,12 +147,8 @@ class Selection:
 
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
-        if self._ignored:
-            start = self._config.invocation_params.dir
-            named = {(start / arg.partition("::")[0]).resolve() for arg in self._config.args}
-            ignored = [file for file in self._ignored if file.resolve() not in named]
-            lines = (*misspelled(ignored, start), lookalikes(ignored, start))
-            self._lookalikes = [line for line in lines if line]
+        if self._ignored:  # none in the controller, which has its workers' line
+            self._lookalikes = lookalikes(self._ignored, self._config.invocation_params.dir)
         if NOT_COLLECTED in self._config.stash:
             names = self._config.stash[NOT_COLLECTED]
             self._strangers = line_about(names)
@@ -160,17 +166,17 @@ class Selection:
         """Print which skills are unchanged, have no cases or were missed."""
         if self._unchanged:
             nothing = ", so there is nothing to run" if self.nothing_changed else ""
-            terminalreporter.line(f"left out {self._left_out}{nothing}")
+            terminalreporter.line(f"skipped {self._left_out}{nothing}")
         if exitstatus in _RUN_REFUSED or self._config.get_verbosity() <= QUIETEST:
             return
-        for line in filter(None, (*self._lookalikes, self._strangers)):
-            write(terminalreporter, f"upskill: {line}", yellow=True)
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        lines = [*self._misnamed_files(), self._lookalikes, self._strangers]
         if none_ran or self._since() is not None:
-            for line in self.without_trials():
-                write(terminalreporter, f"upskill: {line}", yellow=True)
+            lines += self.without_trials()
+        for line in filter(None, dict.fromkeys(lines)):
+            write(terminalreporter, f"upskill: {line}", yellow=True)
         folders = [] if self._deselected else self._unvisited_folders()
-        if none_ran and not (folders or self._visited or self._lookalikes):
+        if none_ran and not (folders or self._visited or self._misnamed or self._lookalikes):
             where = listed(self._config.args)
             text = f"no skill in {where}, that is, no folder with a SKILL.md: name another folder, "
             text += "or write a skill with pytest-upskill generate"
@@ -208,9 +214,11 @@ class Selection:
 
         In a pull request, also which were deleted.
         """
+        yield from self._misnamed_files()
         discovery, since = discovery_of(self._config), self._since()
         folders = []
-        for folder in sorted(map(Path, self._visited), key=lambda folder: folder.name):
+        unexplained = self._visited - self._misnamed.keys()
+        for folder in sorted(map(Path, unexplained), key=lambda folder: folder.name):
             with suppress(GitError):  # its cases would have been refused
                 if not discovery.skill_has_cases(folder) and (
                     since is None or self._changed_since(since, folder)
@@ -226,6 +234,9 @@ class Selection:
         if since is not None and (deleted := self._deleted_since(since)):
             were = "was" if len(deleted) == 1 else "were"
             yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
+
+    def _misnamed_files(self) -> Iterator[str]:
+        yield from (safe_line(line) for _, line in sorted(self._misnamed.items()))
 
     def _deleted_since(self, ref: str) -> list[str]:
         """Return the folders of deleted skills, below the arguments of pytest."""
@@ -282,8 +293,6 @@ def lookalikes(ignored: Iterable[Path], start: Path) -> str:
     if not found:
         return ""
     first = os.path.relpath(found[0], start)
-    if closest(found[0].name, [CASE_FILE]):
-        return safe_line(f"{first} looks like a case file: rename it to {CASE_FILE}")
     look = "look" if len(found) > 1 else "looks"
     patterns = dict.fromkeys(f"*{''.join(f.suffixes)}" if f.suffixes[1:] else f.name for f in found)
     return safe_line(
@@ -297,21 +306,19 @@ _CLOSE = 0.9
 """How similar the name of a file must be to that of a case file: ``skill.json`` has 0.8."""
 
 
-def misspelled(ignored: Iterable[Path], start: Path) -> Iterator[str]:
-    """Yield a line about each file whose name is nearly that of a case file of a skill.
+def skill_and_name_meant(file: Path) -> tuple[Path, str]:
+    """Return a skill, and the name that a file of it should have; "" if it has no such name.
 
     Args:
-        ignored: Files from which no cases are read.
-        start: The folder in which pytest was started.
+        file: A file from which no cases are read.
     """
-    for file in ignored:
-        beside, among = file.parent, file.parent.parent
-        meant = [CASE_FILE, _EVALS] if (beside / "SKILL.md").exists() else []
-        if beside.name in CASE_FOLDERS and (among / "SKILL.md").exists():
-            meant = [_EVALS]
-        if close := get_close_matches(file.name, meant, n=1, cutoff=_CLOSE):
-            path = os.path.relpath(file, start)
-            yield safe_line(f"{path} is not read (did you mean {close[0]!r}?)")
+    folder, meant = file.parent, [CASE_FILE, _EVALS]
+    if folder.name in CASE_FOLDERS and not (folder / "SKILL.md").exists():
+        folder, meant = folder.parent, [_EVALS]
+    if not (folder / "SKILL.md").exists():
+        is_skill = file.name.lower() == "skill.md" and not (folder / CASE_FILE).exists()
+        return folder, "SKILL.md" if is_skill else ""
+    return folder, "".join(get_close_matches(file.name, meant, n=1, cutoff=_CLOSE))
 
 
 def _folders(skill: Skill) -> tuple[Path, ...]:

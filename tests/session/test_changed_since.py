@@ -37,7 +37,7 @@ def test_only_the_skill_that_changed_is_run(repository: Path, run: Run) -> None:
 
     assert result.ret == pytest.ExitCode.OK
     assert result.parseoutcomes()["passed"] == 3
-    result.stdout.fnmatch_lines(["shipping", "left out 1 skill unchanged since main"])
+    result.stdout.fnmatch_lines(["shipping", "skipped 1 skill unchanged since main"])
     result.stdout.no_fnmatch_line("billing*")
 
 
@@ -47,7 +47,7 @@ def test_a_branch_that_changed_no_skill_is_green_and_says_so(run: Run) -> None:
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        ["left out 2 skills unchanged since main, so there is nothing to run"]
+        ["skipped 2 skills unchanged since main, so there is nothing to run"]
     )
 
 
@@ -79,7 +79,7 @@ def test_what_changed_on_main_alone_is_left_out(repository: Path, run_once: Run)
 
     result = run_once(*ARGS)
 
-    result.stdout.fnmatch_lines(["left out 2 skills unchanged since main, *"])
+    result.stdout.fnmatch_lines(["skipped 2 skills unchanged since main, *"])
 
 
 def test_a_selection_that_leaves_nothing_is_still_an_error(repository: Path, run_once: Run) -> None:

@@ -201,7 +201,7 @@ def test_a_failure_is_located_at_the_line_of_its_case(
     assert f'file="{META}" line="4"' in xml
 
 
-@pytest.mark.parametrize("name", [None, "skill-meta.json", "quiz.json"])
+@pytest.mark.parametrize("name", [None, "quiz.json"])
 def test_skills_without_cases_are_named_where_nothing_ran(
     run: Run, write_skill: WriteSkill, name: str | None
 ) -> None:
@@ -277,9 +277,7 @@ def test_a_case_file_with_a_misspelled_name_is_named_beside_others(
 
     result = run(how, "-W", "default", "skills")
 
-    result.stdout.fnmatch_lines(
-        [f"upskill: skills/other/{name} is not read (did you mean '{meant}'?)"]
-    )
+    result.stdout.fnmatch_lines([f"upskill: skills/other/{name} is not read: rename it to {meant}"])
 
 
 def test_a_file_that_is_read_because_it_is_named_is_not_called_unread(
@@ -304,7 +302,7 @@ def test_a_file_of_a_skill_that_is_called_otherwise_is_not_taken_for_cases(
 
     result = run("--upskill-models", "offline", "skills")
 
-    result.stdout.no_fnmatch_line("*did you mean*")
+    result.stdout.no_fnmatch_line("*rename it*")
 
 
 @pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
@@ -441,5 +439,16 @@ def test_a_case_file_with_a_misspelled_name_is_named(
 
     result = run_once("skills", "--upskill-models=offline")
 
-    said = "upskill: skills/other/skills_meta.json looks like a case file: rename it to *"
-    result.stdout.fnmatch_lines([said])
+    said = "upskill: skills/other/skills_meta.json is not read: rename it to skill_meta.json"
+    assert [line for line in result.outlines if "skills/other" in line] == [said]
+
+
+def test_a_skill_md_in_lower_case_is_named(run: Run, write_skill: WriteSkill) -> None:
+    folder = write_skill(name="other")
+    (folder / "skill_meta.json").unlink()
+    (folder / "SKILL.md").rename(folder / "skill.md")
+
+    result = run("skills", "--upskill-models=offline")
+
+    said = [line for line in result.outlines if "skills" in line]
+    assert said == ["upskill: skills/other/skill.md is not read: rename it to SKILL.md"]

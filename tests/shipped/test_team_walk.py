@@ -171,6 +171,20 @@ def test_a_new_skill_without_cases_is_named_with_the_command_that_writes_them(
     )
 
 
+def test_a_case_file_with_a_wrong_name_is_named_with_the_right_one(
+    lead: Callable[[], Reading], pytester: pytest.Pytester
+) -> None:
+    new = pytester.path / "skills" / "toml"
+    new.mkdir()
+    (new / "SKILL.md").write_text("---\nname: toml\ndescription: TOML.\n---\nYes.\n", "utf-8")
+    (new / "skills_meta.json").write_text("{}", "utf-8")
+
+    reading = lead()
+
+    reading.all_say("skills/toml/skills_meta.json is not read: rename it to skill_meta.json")
+    assert all("toml has no cases" not in text for text in reading.texts.values())
+
+
 def test_an_added_case_runs_with_both_versions(
     lead: Callable[[], Reading], pytester: pytest.Pytester
 ) -> None:

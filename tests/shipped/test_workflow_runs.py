@@ -93,7 +93,7 @@ def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
     process = act(project, SINCE="branch")
 
     assert process.returncode == 0
-    assert "left out 2 skills unchanged since branch, so there is nothing to run" in process.stdout
+    assert "skipped 2 skills unchanged since branch, so there is nothing to run" in process.stdout
     assert (project / "outputs").read_text("utf-8") == (
         "outcome=passed\nverdict=\nlift=\nfailed-gates=[]\nfailed-cases=[]\n"
     )
