@@ -28,15 +28,13 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.grading.labels import cell_labels, draw
 from pytest_upskill.models import Completion
-from pytest_upskill.stats import (
+from pytest_upskill.stats import lift, lift_interval, verdict
+from pytest_upskill.stats.calibration import (
     JudgedCase,
     JudgedRuns,
     Label,
     correct_lift,
     corrected_verdict,
-    lift,
-    lift_interval,
-    verdict,
 )
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm

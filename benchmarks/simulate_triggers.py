@@ -15,13 +15,8 @@ import random
 from itertools import product
 from typing import NamedTuple
 
-from pytest_upskill.stats import (
-    CaseCounts,
-    QueryCounts,
-    query_interval,
-    regression_test,
-    significant,
-)
+from pytest_upskill.stats import CaseCounts, regression_test, significant
+from pytest_upskill.stats.triggers import QueryCounts, query_interval
 
 ALIKE, MIXED, SURE = 50.0, 1.0, 0.05
 """Concentrations of the Beta distribution of a query's probability around the mean."""

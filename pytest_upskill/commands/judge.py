@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill import LABELS_FILE, stats
+from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.judge_labels import (
     ARMS,
     LabelArm,
@@ -38,6 +38,7 @@ from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
+from pytest_upskill.stats import calibration
 
 _ANSWERS = 40
 
@@ -135,11 +136,11 @@ def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
             f"{ANSWER_LIMIT:,} characters that a report keeps"
         )
     sizes = [size for strata in drawing.file.cells.values() for size in strata.values()]
-    few = answers // STRATA < min(stats.MIN_LABELS, max(sizes))
+    few = answers // STRATA < min(calibration.MIN_LABELS, max(sizes))
     if few and labelled < count:
         say(
-            f"  too few to correct a lift, which takes {stats.MIN_LABELS} of each stratum: "
-            f"--answers {STRATA * stats.MIN_LABELS}"
+            f"  too few to correct a lift, which takes {calibration.MIN_LABELS} of each stratum: "
+            f"--answers {STRATA * calibration.MIN_LABELS}"
         )
     if labelled < count:
         say("  label them with: pytest-upskill judge label")
@@ -193,7 +194,7 @@ def _agreement_lines(file: LabelsFile) -> Iterator[str]:
     for model, arm in product(file.cells, ARMS):
         passed, failed = (_stratum(file, model, arm, judged=judged) for judged in (True, False))
         if labels := len(passed[1]) + len(failed[1]):
-            accuracy = judge_accuracy(stats.agreement(passed, failed))
+            accuracy = judge_accuracy(calibration.agreement(passed, failed))
             yield f"{model} {arm} the skill: {accuracy} ({counted(labels, 'label')})"
 
 
@@ -201,7 +202,7 @@ def _too_few_labels(file: LabelsFile) -> Iterator[str]:
     """Yield a line for each stratum with too few labels for a correction."""
     for model, arm, judged in product(file.cells, ARMS, (True, False)):
         size, labels = _stratum(file, model, arm, judged=judged)
-        have, need = len(labels), min(stats.MIN_LABELS, size)
+        have, need = len(labels), min(calibration.MIN_LABELS, size)
         if have < need:
             passed = "passed" if judged else "did not pass"
             yield (

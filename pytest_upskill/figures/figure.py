@@ -20,7 +20,8 @@ from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, Endings
 from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import estimate, money, percent, points, rate_text
-from pytest_upskill.stats import Agreement, Estimate
+from pytest_upskill.stats import Estimate
+from pytest_upskill.stats.calibration import Agreement
 from pytest_upskill.trials.trial import Arm
 
 T = TypeVar("T")

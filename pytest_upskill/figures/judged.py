@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pytest_upskill import stats
 from pytest_upskill.figures.arm import Pair
+from pytest_upskill.stats import calibration
 from pytest_upskill.trials.result import CellLabels, TrialResult
 
 
@@ -26,21 +27,21 @@ class Judged:
     """Number of trials of the cell that did not run."""
 
     @cached_property
-    def cases(self) -> list[stats.JudgedCase]:
+    def cases(self) -> list[calibration.JudgedCase]:
         """The runs of each case as the judge decided them."""
-        return [stats.JudgedCase(*map(_runs, pair)) for pair in self.pairs]
+        return [calibration.JudgedCase(*map(_runs, pair)) for pair in self.pairs]
 
     @property
     def decides(self) -> bool:
         """Whether statements could change the outcome of a run."""
-        return any(stats.answers_of(self.cases, stratum) for stratum in stats.STRATA)
+        return any(calibration.answers_of(self.cases, stratum) for stratum in calibration.STRATA)
 
     @cached_property
     def reasons(self) -> list[str]:
         """Why the judge is not calibrated, one line each; empty if it is."""
         if self.labels is None:
             return ["no answer is labelled"]
-        lacking = stats.lacking_labels(self.cases, self._labels)
+        lacking = calibration.lacking_labels(self.cases, self._labels)
         if not lacking:
             return []
         if self.missing_trials:
@@ -64,11 +65,11 @@ class Judged:
         return not self.reasons
 
     @cached_property
-    def correction(self) -> stats.Correction | None:
+    def correction(self) -> calibration.Correction | None:
         """The corrected lift with its 95 % interval; None without enough labels."""
         if not self.calibrated:
             return None
-        return stats.correct_lift(self.cases, self._labels, sampled=self._all_labels_present)
+        return calibration.correct_lift(self.cases, self._labels, sampled=self._all_labels_present)
 
     @cached_property
     def verdict(self) -> stats.Verdict:
@@ -86,7 +87,7 @@ class Judged:
         """
         if self.calibrated:
             cases = [_with_runs(*pair) for pair in zip(self.cases, counts, strict=True)]
-            return stats.corrected_verdict(
+            return calibration.corrected_verdict(
                 cases, self._labels, self.alpha, sampled=self._all_labels_present
             )
         alone = stats.verdict(counts, self.alpha)
@@ -109,21 +110,21 @@ class Judged:
         return max(0.0, interval.low if self.verdict == "helps" else -interval.high)
 
     @property
-    def with_skill(self) -> stats.Agreement | None:
+    def with_skill(self) -> calibration.Agreement | None:
         """How often the judge is right with the skill; None if it is not calibrated."""
         return self._agreement(with_skill=True)
 
     @property
-    def without_skill(self) -> stats.Agreement | None:
+    def without_skill(self) -> calibration.Agreement | None:
         """How often it is right without the skill."""
         return self._agreement(with_skill=False)
 
-    def _agreement(self, *, with_skill: bool) -> stats.Agreement | None:
+    def _agreement(self, *, with_skill: bool) -> calibration.Agreement | None:
         if not self.calibrated:
             return None
         passed, failed = (
             (
-                stats.answers_of(self.cases, (with_skill, judged)),
+                calibration.answers_of(self.cases, (with_skill, judged)),
                 [
                     label.passed
                     for label in self._labels
@@ -132,13 +133,15 @@ class Judged:
             )
             for judged in (True, False)
         )
-        return stats.agreement(passed, failed)
+        return calibration.agreement(passed, failed)
 
     @cached_property
-    def _labels(self) -> list[stats.Label]:
+    def _labels(self) -> list[calibration.Label]:
         index_of = {pair.case: index for index, pair in enumerate(self.pairs)}
         return [
-            stats.Label(index_of[label.case], label.with_skill, label.judged, bool(label.passed))
+            calibration.Label(
+                index_of[label.case], label.with_skill, label.judged, bool(label.passed)
+            )
             for label in (self.labels.given if self.labels else ())
             if label.case in index_of
         ]
@@ -156,15 +159,15 @@ _NAMES = {
 }
 
 
-def _with_runs(case: stats.JudgedCase, counts: stats.CaseCounts) -> stats.JudgedCase:
-    return stats.JudgedCase(
+def _with_runs(case: calibration.JudgedCase, counts: stats.CaseCounts) -> calibration.JudgedCase:
+    return calibration.JudgedCase(
         replace(case.with_skill, passes=counts.passes_with, runs=counts.runs_with),
         replace(case.without_skill, passes=counts.passes_without, runs=counts.runs_without),
     )
 
 
-def _runs(trial: TrialResult) -> stats.JudgedRuns:
+def _runs(trial: TrialResult) -> calibration.JudgedRuns:
     decided = [run.by_judge for run in trial.runs]
-    return stats.JudgedRuns(
+    return calibration.JudgedRuns(
         trial.passes, len(trial.runs), decided.count(True), decided.count(False)
     )

@@ -28,6 +28,7 @@ from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import bounds, estimate, percent, points
 from pytest_upskill.project.messages import counted
+from pytest_upskill.stats.calibration import Correction
 from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
@@ -210,7 +211,7 @@ class Lift:
             yield f"{found}; no model was asked"
 
     @property
-    def correction(self) -> stats.Correction | None:
+    def correction(self) -> Correction | None:
         """The lift, corrected by labels; None unless there are enough of them."""
         return self.judged.correction if self.judged else None
 

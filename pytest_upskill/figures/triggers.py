@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
-from pytest_upskill import stats
 from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import percent, rate_text
 from pytest_upskill.project.messages import counted
+from pytest_upskill.stats import Estimate
+from pytest_upskill.stats.triggers import (
+    QueryCounts,
+    query_interval,
+    query_rate,
+    trigger_precision,
+)
 from pytest_upskill.trials.result import TrialResult
 
 NO_SKILL = "(no skill)"
@@ -50,12 +56,12 @@ class Triggers:
     subject: ClassVar[str] = "the choice"
 
     @cached_property
-    def recall(self) -> stats.Estimate | None:
+    def recall(self) -> Estimate | None:
         """Share of the queries that should trigger the skill for which a right one is chosen."""
         return _rate(self._right_choices)
 
     @cached_property
-    def false_triggers(self) -> stats.Estimate | None:
+    def false_triggers(self) -> Estimate | None:
         """Share of the other queries for which the skill is chosen by mistake."""
         return _rate(self._hits_by_query(wanted=False))
 
@@ -63,7 +69,7 @@ class Triggers:
     def precision(self) -> float | None:
         """Share of the skill's triggers that are wanted; None if it is never taken."""
         wanted, unwanted = self._hits_by_query(wanted=True), self._hits_by_query(wanted=False)
-        return stats.trigger_precision(_counts(wanted), _counts(unwanted))
+        return trigger_precision(_counts(wanted), _counts(unwanted))
 
     @property
     def queries(self) -> int:
@@ -176,23 +182,23 @@ def _times_taken(trial: TrialResult) -> int:
     return sum(run.choice is not None and run.choice.taken == trial.listed_as for run in trial.runs)
 
 
-def _counts(queries: Iterable[_Hits]) -> list[stats.QueryCounts]:
-    return [stats.QueryCounts(hits, len(trial.runs)) for trial, hits in queries]
+def _counts(queries: Iterable[_Hits]) -> list[QueryCounts]:
+    return [QueryCounts(hits, len(trial.runs)) for trial, hits in queries]
 
 
-def _rate(queries: Sequence[_Hits]) -> stats.Estimate | None:
+def _rate(queries: Sequence[_Hits]) -> Estimate | None:
     counts = _counts(queries)
-    estimate, interval = stats.query_rate(counts), stats.query_interval(counts)
+    estimate, interval = query_rate(counts), query_interval(counts)
     if estimate is None or interval is None:
         return None
-    return stats.Estimate(estimate, *interval)
+    return Estimate(estimate, *interval)
 
 
 def _rate_if(queries: Sequence[_Hits], hit: bool) -> float | None:
     """Return the rate if all open runs count as hits, or if none does."""
-    return stats.query_rate(
+    return query_rate(
         [
-            stats.QueryCounts(
+            QueryCounts(
                 hits + hit * (trial.cut_failures + len(trial.errors)),
                 len(trial.runs) + len(trial.errors),
             )

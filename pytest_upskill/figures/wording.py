@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from pytest_upskill.project.messages import safe
-from pytest_upskill.stats import Agreement, Estimate, Interval
+from pytest_upskill.stats import Estimate, Interval
+from pytest_upskill.stats.calibration import Agreement
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 ANSWER = "answer"

@@ -1,6 +1,7 @@
 """Statistics of one cell: lift, its interval, the verdict and the gate's test.
 
-Those of triggers, ``query_rate`` and the like, take one ``QueryCounts`` per query instead.
+How labels correct the lift of a judge is in `calibration`, and how often a skill is chosen in
+`triggers`, by one ``QueryCounts`` per query.
 
 Every function is pure and takes counts of *valid* runs, one ``CaseCounts`` per case. All inferences
 except ``population_interval`` are about a repetition of the same cases, not about new ones. Cases
@@ -18,26 +19,6 @@ from pytest_upskill.stats.intervals import (
     pass_hat_k,
     population_interval,
 )
-from pytest_upskill.stats.judged import (
-    MIN_LABELS,
-    STRATA,
-    Agreement,
-    Correction,
-    JudgedCase,
-    JudgedRuns,
-    Label,
-    agreement,
-    answers_of,
-    correct_lift,
-    corrected_verdict,
-    lacking_labels,
-)
-from pytest_upskill.stats.triggers import (
-    QueryCounts,
-    query_interval,
-    query_rate,
-    trigger_precision,
-)
 from pytest_upskill.stats.verdicts import (
     MIN_RUNS,
     Verdict,
@@ -51,28 +32,15 @@ from pytest_upskill.stats.verdicts import (
 )
 
 __all__ = [
-    "MIN_LABELS",
     "MIN_RUNS",
-    "STRATA",
-    "Agreement",
     "CaseCounts",
-    "Correction",
     "Estimate",
     "Interval",
-    "JudgedCase",
-    "JudgedRuns",
-    "Label",
-    "QueryCounts",
     "Verdict",
-    "agreement",
-    "answers_of",
     "chance_of_effect",
-    "correct_lift",
-    "corrected_verdict",
     "early_alpha",
     "early_verdict",
     "holm",
-    "lacking_labels",
     "lift",
     "lift_interval",
     "lift_test",
@@ -81,11 +49,8 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "population_interval",
-    "query_interval",
-    "query_rate",
     "regression_test",
     "runs_needed",
     "significant",
-    "trigger_precision",
     "verdict",
 ]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.stats import (
+from pytest_upskill.stats import CaseCounts, lift, lift_interval
+from pytest_upskill.stats.calibration import (
     STRATA,
-    CaseCounts,
     JudgedCase,
     JudgedRuns,
     Label,
@@ -21,8 +21,6 @@ from pytest_upskill.stats import (
     correct_lift,
     corrected_verdict,
     lacking_labels,
-    lift,
-    lift_interval,
 )
 
 quick = settings(deadline=None, max_examples=60)

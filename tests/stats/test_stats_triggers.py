@@ -6,13 +6,8 @@ from statistics import variance
 
 import pytest
 
-from pytest_upskill.stats import (
-    QueryCounts,
-    query_interval,
-    query_rate,
-    trigger_precision,
-)
 from pytest_upskill.stats.intervals import wilson_interval
+from pytest_upskill.stats.triggers import QueryCounts, query_interval, query_rate, trigger_precision
 
 
 def test_every_query_has_the_same_weight_whatever_its_number_of_runs() -> None:

@@ -7,7 +7,7 @@ not to pass. Strata of the arms are never pooled, as a judge may be more lenient
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import floor, fsum, sqrt
@@ -21,6 +21,11 @@ from pytest_upskill.stats.intervals import (
     wilson_interval,
 )
 from pytest_upskill.stats.verdicts import MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
+
+Stratum = tuple[bool, bool]
+"""Whether the skill is in context, and whether the judge passed the answers."""
+
+STRATA: tuple[Stratum, ...] = ((True, True), (True, False), (False, True), (False, False))
 
 MIN_LABELS = 10
 """Minimum number of labels in a stratum, unless all of its answers are labelled."""
@@ -43,6 +48,10 @@ class JudgedRuns:
     judged_fails: int
     """Runs that only the judge did not pass."""
 
+    def judged(self, *, passed: bool) -> int:
+        """Return the number of runs that the judge passed, or did not pass."""
+        return self.judged_passes if passed else self.judged_fails
+
     def __post_init__(self) -> None:
         fails = self.runs - self.passes
         if not 0 <= self.judged_passes <= self.passes or not 0 <= self.judged_fails <= fails:
@@ -58,6 +67,15 @@ class JudgedCase:
 
     with_skill: JudgedRuns
     without_skill: JudgedRuns
+
+    def arm(self, *, with_skill: bool) -> JudgedRuns:
+        """Return the runs of one arm."""
+        return self.with_skill if with_skill else self.without_skill
+
+    def answers(self, stratum: Stratum) -> int:
+        """Return the number of answers in a stratum."""
+        with_skill, judged = stratum
+        return self.arm(with_skill=with_skill).judged(passed=judged)
 
     @property
     def counts(self) -> CaseCounts:
@@ -79,15 +97,9 @@ class Label:
     """Whether it passes by the label."""
 
 
-Stratum = tuple[bool, bool]
-"""Whether the skill is in context, and whether the judge passed the answers."""
-
-STRATA: tuple[Stratum, ...] = ((True, True), (True, False), (False, True), (False, False))
-
-
 def answers_of(cases: Sequence[JudgedCase], stratum: Stratum) -> int:
     """Return the number of answers in a stratum."""
-    return sum(count_in(case, stratum) for case in cases)
+    return sum(case.answers(stratum) for case in cases)
 
 
 def lacking_labels(
@@ -110,18 +122,6 @@ def lacking_labels(
     return lacking
 
 
-def arm_of(case: JudgedCase, *, with_skill: bool) -> JudgedRuns:
-    """Return the runs of one arm."""
-    return case.with_skill if with_skill else case.without_skill
-
-
-def count_in(case: JudgedCase, stratum: Stratum) -> int:
-    """Return the number of a case's answers in a stratum."""
-    with_skill, judged = stratum
-    arm = arm_of(case, with_skill=with_skill)
-    return arm.judged_passes if judged else arm.judged_fails
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
     """A lift, corrected by labels."""
@@ -131,8 +131,6 @@ class Correction:
     high: float
     with_skill: float
     """Corrected pass rate with the skill."""
-    without_skill: float
-    """Corrected pass rate without it."""
     judge_share: float
     """Share of the interval's squared width that is due to the judge; more labels reduce it."""
 
@@ -182,9 +180,10 @@ def correct_lift(
     # A sum of all, so that labels that agree leave the lift exactly as it was judged.
     shifts = [each.share * each.shift * (1 if each.with_skill else -1) for each in strata]
     corrected = min(1.0, max(-1.0, estimate + fsum(shifts)))
-    with_skill, without_skill = (
-        _pass_rate(cases, strata, with_skill=with_skill) for with_skill in (True, False)
+    passes = fmean(
+        case.with_skill.passes / case.with_skill.runs for case in cases if case.counts.usable
     )
+    passes += fsum(each.share * each.shift for each in strata if each.with_skill)
     spread = _spread(strata, level, sampled=sampled)
     low, high = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
     total = low**2 + high**2
@@ -192,8 +191,7 @@ def correct_lift(
         lift=corrected,
         low=max(-1.0, corrected - low),
         high=min(1.0, corrected + high),
-        with_skill=with_skill,
-        without_skill=without_skill,
+        with_skill=min(1.0, max(0.0, passes)),
         judge_share=2 * spread / total if total else 0.0,
     )
 
@@ -262,8 +260,8 @@ class _Stratum:
 def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stratum) -> _Stratum:
     with_skill, judged = stratum
     usable = [index for index, case in enumerate(cases) if case.counts.usable]
-    runs = {i: arm_of(cases[i], with_skill=with_skill).runs for i in usable}
-    weights: Mapping[int, float] = {i: 1 / (len(usable) * runs[i]) for i in usable}
+    runs = {i: cases[i].arm(with_skill=with_skill).runs for i in usable}
+    weights = {i: 1 / (len(usable) * runs[i]) for i in usable}
     inside = [
         label
         for label in labels
@@ -274,21 +272,11 @@ def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stra
     return _Stratum(
         with_skill=with_skill,
         judged=judged,
-        share=fsum(weights[i] * count_in(cases[i], stratum) for i in usable),
-        answers=sum(count_in(cases[i], stratum) for i in usable),
+        share=fsum(weights[i] * cases[i].answers(stratum) for i in usable),
+        answers=sum(cases[i].answers(stratum) for i in usable),
         labels=len(inside),
         errors=wrong / total if total else 0.0,
     )
-
-
-def _pass_rate(
-    cases: Sequence[JudgedCase], strata: Sequence[_Stratum], *, with_skill: bool
-) -> float:
-    """Return the corrected pass rate of an arm."""
-    arms = [arm_of(case, with_skill=with_skill) for case in cases if case.counts.usable]
-    judged = fmean(arm.passes / arm.runs for arm in arms)
-    shifts = [each.share * each.shift for each in strata if each.with_skill is with_skill]
-    return min(1.0, max(0.0, judged + fsum(shifts)))
 
 
 def _spread(strata: Sequence[_Stratum], level: float, *, sampled: bool) -> float:
@@ -324,7 +312,7 @@ def _variance(cases: Sequence[JudgedCase], strata: Sequence[_Stratum]) -> float:
     usable = [case for case in cases if case.counts.usable]
     parts = []
     for case, with_skill in product(usable, (True, False)):
-        arm = arm_of(case, with_skill=with_skill)
+        arm = case.arm(with_skill=with_skill)
         lost = arm.judged_passes * errors[with_skill, True]
         gained = arm.judged_fails * errors[with_skill, False]
         rate = (arm.passes - lost + gained) / arm.runs
