@@ -6,6 +6,7 @@ group. Every run of pytest imports this module, so it imports nothing heavy.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -307,9 +308,10 @@ def value_of(config: pytest.Config, name: str) -> Any:
     try:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:
-        # pytest names the key only if a TOML value has the wrong type.
+        # pytest names the key only if a TOML value has the wrong type; else it has Python's words.
         where = "" if key in str(error) else f"{key} in {config.inipath}: "
-        raise pytest.UsageError(f"{where}{error}") from None
+        what = re.sub("(invalid literal|could not convert).*(?=: )", "not a number", str(error))
+        raise pytest.UsageError(f"{where}{what}") from None
 
 
 def path(config: pytest.Config, name: str) -> Path | None:

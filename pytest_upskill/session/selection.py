@@ -293,12 +293,11 @@ def lookalikes(ignored: Iterable[Path], start: Path) -> str:
     if not found:
         return ""
     first = os.path.relpath(found[0], start)
-    look = "look" if len(found) > 1 else "looks"
+    what = f"{first} looks like cases: to read it"
+    if len(found) > 1:
+        what = f"{len(found)} files look like cases, such as {first}: to read them"
     patterns = dict.fromkeys(f"*{''.join(f.suffixes)}" if f.suffixes[1:] else f.name for f in found)
-    return safe_line(
-        f"{counted(len(found), 'file')} {look} like cases, such as {first}: to read them, set "
-        f"upskill_case_files = {' '.join([*patterns][:3])}"
-    )
+    return safe_line(f"{what}, set upskill_case_files = {' '.join([*patterns][:3])}")
 
 
 _EVALS = "evals.json"
