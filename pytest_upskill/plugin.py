@@ -127,53 +127,38 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
     discovery = discovery_of(parent.config)
     if lint and file_path.name == "SKILL.md" and not discovery.skill_has_cases(file_path.parent):
-        from pytest_upskill.session.lint_items import LintFile
-
-        return LintFile.from_parent(parent, path=file_path)
+        return _collector(file_path, parent, lint=True)
     if is_argument or discovery.is_case_file(file_path):
-        return _collector(file_path, parent)
+        return _collector(file_path, parent, lint=lint)
     return None
 
 
-def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
+def _collector(file: Path, parent: pytest.Collector, *, lint: bool) -> pytest.Collector:
     """Return the collector of a file with cases, which runs or lints them."""
-    if parent.config.getoption("upskill_lint") and file.name != "SKILL.md":
+    from pytest_upskill.project.messages import safe_line
+    from pytest_upskill.session.items import SkillFile, UnsafeFile
+
+    kind: type[pytest.File] = SkillFile
+    if lint:
         from pytest_upskill.session.lint_items import LintFile
 
-        return LintFile.from_parent(parent, path=file)
-    from pytest_upskill.session.items import SkillFile
-
-    return SkillFile.from_parent(parent, path=file)
+        kind = LintFile
+    collector = kind.from_parent(parent, path=file)
+    nodeid = safe_line(collector.nodeid)
+    if nodeid == collector.nodeid and "::" not in nodeid:
+        return collector
+    return UnsafeFile.from_parent(parent, path=file, name=safe_line(file.name), nodeid=nodeid)
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect strangers' folders without Python, and unsafe names as errors.
-
-    Only if models are chosen, or under lint.
-    """
+    """Collect strangers' folders without Python, if models are chosen or under lint."""
     if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
         return None
-    from pytest_upskill.project.messages import safe_line
-
-    is_safe = safe_line(path.name) == path.name and "::" not in path.name
-    if not is_safe and _holds_skills(path, parent.config):
-        from pytest_upskill.session.items import UnsafeFolder
-
-        return UnsafeFolder.of(parent, path)
     from pytest_upskill.session.strangers import StrangersFolder, is_of_strangers
 
     if not is_of_strangers(path, parent):
         return None
     return StrangersFolder.from_parent(parent, path=path)
-
-
-def _holds_skills(folder: Path, config: pytest.Config) -> bool:
-    from pytest_upskill.session.case_files import discovery_of
-
-    discovery = discovery_of(config)
-    return any(
-        file.name == "SKILL.md" or discovery.is_case_file(file) for file in folder.rglob("*.*")
-    )
 
 
 class NamedFiles:
@@ -190,7 +175,8 @@ class NamedFiles:
         collectors = yield
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
-        return [_collector(file_path, parent)]
+        lint = parent.config.getoption("upskill_lint") and file_path.name != "SKILL.md"
+        return [_collector(file_path, parent, lint=lint)]
 
 
 def pytest_terminal_summary(

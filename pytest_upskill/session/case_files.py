@@ -36,6 +36,12 @@ def shown(path: Path, config: pytest.Config) -> str:
     return os.path.relpath(path, config.invocation_params.dir)
 
 
+def arguments_of(config: pytest.Config) -> list[Path]:
+    """Return the absolute paths of the command line's arguments, without the names of tests."""
+    start = config.invocation_params.dir
+    return [start / argument.partition("::")[0] for argument in config.args]
+
+
 def path_from(root: Path, path: Path) -> str:
     """Return a path relative to a folder, with slashes, also if it is not below the folder."""
     try:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -377,21 +377,14 @@ def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:
     )
 
 
-class UnsafeFolder(pytest.Directory):
-    """A folder whose name is unsafe to print or to use in a node id."""
-
-    @classmethod
-    def of(cls, parent: pytest.Collector, path: Path) -> Self:
-        """Make the collector of ``path`` with a name that is safe to print."""
-        name = safe_line(path.name)
-        nodeid = f"{parent.nodeid}/{name}" if parent.nodeid not in {"", "."} else name
-        return cls.from_parent(parent, path=path, name=name, nodeid=nodeid)
+class UnsafeFile(HooksOfParent, pytest.File):
+    """A case file whose path is unsafe to print or to use in a node id."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Raise a collect error: node ids and reports would contain the folder's name."""
+        """Raise a collect error: node ids and reports would contain the path."""
         raise self.CollectError(
-            f"{self.nodeid}: the folder's name contains control characters, a CI runner's command "
-            f"or the separator of pytest's node ids, '::': rename it"
+            f"{self.nodeid}: the name of the file or a folder contains control characters, a CI "
+            f"runner's command or the separator of pytest's node ids, '::': rename it"
         )
 
 

@@ -14,15 +14,10 @@ from pydantic import TypeAdapter
 from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.session.items import (
-    SkillCases,
-    SkillFile,
-    TrialItem,
-    UnsafeFolder,
-)
+from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.trials.result import TrialRecord
 
-_COLLECTORS = (SkillCases, SkillFile, UnsafeFolder)
+_COLLECTORS = (SkillCases, SkillFile, UnsafeFile)
 _SDKS = frozenset({"httpcore2", "httpx2", *(host.wire for host in HOSTS)})
 """Loggers that log what servers sent."""
 

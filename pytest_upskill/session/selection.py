@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +15,16 @@ import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.hidden_files import CASE_FOLDERS, has_shape_of_cases
-from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import GitError, deleted_skills, is_changed, merge_base
-from pytest_upskill.project.messages import closest, counted, did_you_mean, listed, safe_line
-from pytest_upskill.session.case_files import discovery_of
-from pytest_upskill.session.items import (
-    SkillCases,
-    SkillFile,
-    TrialItem,
-    UnsafeFolder,
-)
+from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
+from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
+from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.strangers import NOT_COLLECTED, line_about
 
-_KEY = "upskill_selection"
-_SENT = (
-    *("_misnamed", "_lookalikes", "_strangers", "_visited", "_unchanged"),
-    *("nothing_changed", "_deselected"),
-)
+_SENT = ("_misnamed", "_hints", "_visited", "_unchanged", "nothing_changed", "_deselected")
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
@@ -42,33 +32,47 @@ _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 
 
 class Selection:
-    """Plugin that deselects trials, and prints which skills did not run.
+    """Plugin that deselects the trials of unchanged skills, and prints which skills did not run.
 
-    It deselects those of unchanged skills. Other skills have no cases, or pytest does not look for
-    them. A worker sends the controller what it found.
+    The latter have no cases, or pytest does not look for them. A worker sends the controller what
+    it found.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self.nothing_changed = ""
         """Why there was nothing to run: every skill is unchanged; empty if there was."""
         self._config = config
-        self._settings = config.stash.get(SETTINGS, None)
-        """None under --upskill-lint."""
+        settings = config.stash.get(SETTINGS, None)  # None under --upskill-lint
+        self._changed_since = settings.changed_since if settings else None
+        self._compared_with = settings.ref or settings.changed_since if settings else None
+        """The git ref with which a pull request is compared; None if there is none."""
+        self._project = project_folder(config.rootpath)
         self._unchanged: set[str] = set()
         """Folders of the skills that were deselected as unchanged."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
         self._misnamed: dict[str, str] = {}
         """By folder of a skill, a line about a file that has nearly the name of its case file."""
-        self._ignored: list[Path] = []
+        self._unread: list[Path] = []
         """Other files from which no cases are read, though they have a suffix of case files."""
-        self._lookalikes = ""
-        """A line about those of them that look like cases; empty if there are none."""
-        self._strangers = ""
-        """A line about Python files that were not collected; empty if there are none."""
+        self._hints: list[str] = []
+        """Lines about those of them that look like cases, and Python files not collected."""
         self._deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._broken_files = 0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Refuse an argument that does not exist with what was probably meant.
+
+        pytest suggests nothing, and pytest-xdist passes over its error.
+        """
+        for argument, path in zip(self._config.args, arguments_of(self._config), strict=True):
+            if not (self._config.option.pyargs or path.exists()):
+                missing = next(each for each in (path, *path.parents) if each.parent.exists())
+                meant = did_you_mean(missing.name, (each.name for each in missing.parent.iterdir()))
+                raise pytest.UsageError(f"file or directory not found: {argument}{meant}")
+        return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(
@@ -82,39 +86,15 @@ class Selection:
         elif not is_read and file_path.suffix in CASE_SUFFIXES:
             skill, name = skill_and_name_meant(file_path)
             if name:
-                path = os.path.relpath(file_path, self._config.invocation_params.dir)
-                self._misnamed[str(skill)] = f"{path} is not read: rename it to {name}"
+                path = shown(file_path, self._config)
+                self._misnamed[str(skill)] = safe_line(f"{path} is not read: rename it to {name}")
             else:
-                self._ignored.append(file_path)
+                self._unread.append(file_path)
         return collectors
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Generator[None, object, object]:
-        """Add what was probably meant by an argument that does not exist."""
-        try:
-            return (yield)
-        except pytest.UsageError as error:
-            meant = (meant for _, meant in self._missing_arguments())
-            raise pytest.UsageError(f"{error}{next(meant, '')}") from None
-
-    def _missing_arguments(self) -> Iterator[tuple[str, str]]:
-        """Yield the arguments that do not exist, each with what was probably meant."""
-        start = self._config.invocation_params.dir
-        for argument in self._config.args:
-            path = start / argument.partition("::")[0]
-            if not path.exists():
-                missing = next(each for each in (path, *path.parents) if each.parent.exists())
-                names = (each.name for each in missing.parent.iterdir())
-                yield argument, did_you_mean(missing.name, names)
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Count the case files that cannot be read."""
-        self._broken_files += isinstance(node, (SkillFile, SkillCases, UnsafeFolder))
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Run the other files if only case files are broken: none depends on another."""
-        if 0 < self._broken_files == session.testsfailed:
-            session.config.option.continue_on_collection_errors = True
+        self._broken_files += isinstance(node, (SkillFile, SkillCases, UnsafeFile))
 
     # First: what -k or -m deselect is not unchanged.
     @pytest.hookimpl(tryfirst=True)
@@ -124,12 +104,18 @@ class Selection:
         Raises:
             pytest.UsageError: git failed.
         """
-        if self._settings is None or self._settings.changed_since is None:
+        since = self._changed_since
+        if since is None:
             return
-        changed = cache(partial(self._changed_since, self._settings.changed_since))
+        changed = cache(lambda folder: self._is_changed(folder, since))
         trials = [item for item in items if isinstance(item, TrialItem)]
         try:
-            unchanged = [item for item in trials if not changed(*_folders(item.trial.skill))]
+            unchanged = [
+                item
+                for item in trials
+                # A trial depends on the folders of the skill and of the case file.
+                if not (changed(item.trial.skill.folder) or changed(item.path.parent))
+            ]
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
         if not unchanged:
@@ -139,26 +125,32 @@ class Selection:
         items[:] = [item for item in items if item not in deselected]
         self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
         if not items:
-            self.nothing_changed = self._left_out
+            self.nothing_changed = (
+                f"{counted(len(self._unchanged), 'skill')} unchanged since {since}"
+            )
 
     def pytest_deselected(self) -> None:
         """Record that items were collected and deselected."""
         self._deselected = True
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Run the other files if only case files are broken: none depends on another."""
+        if 0 < self._broken_files == session.testsfailed:
+            session.config.option.continue_on_collection_errors = True
+
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
-        if self._ignored:  # none in the controller, which has its workers' line
-            self._lookalikes = lookalikes(self._ignored, self._config.invocation_params.dir)
-        if NOT_COLLECTED in self._config.stash:
-            names = self._config.stash[NOT_COLLECTED]
-            self._strangers = line_about(names)
+        if line := lookalikes(self._unread, self._config.invocation_params.dir):
+            self._hints.append(line)
+        if strangers := self._config.stash.get(NOT_COLLECTED, []):
+            self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
-        output[_KEY] = {name: getattr(self, name) for name in _SENT}
+        output["upskill_selection"] = {name: getattr(self, name) for name in _SENT}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read what a worker found; all workers find the same, a crashed one sends nothing."""
-        vars(self).update(getattr(node, "workeroutput", {}).get(_KEY, {}))
+        vars(self).update(getattr(node, "workeroutput", {}).get("upskill_selection", {}))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
@@ -167,47 +159,37 @@ class Selection:
         if self._unchanged:
             nothing = ", so there is nothing to run" if self.nothing_changed else ""
             terminalreporter.line(f"skipped {self._left_out}{nothing}")
-        if exitstatus in _RUN_REFUSED or self._config.get_verbosity() <= QUIETEST:
-            return
-        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        lines = [*self._misnamed_files(), self._lookalikes, self._strangers]
-        if none_ran or self._since() is not None:
-            lines += self.without_trials()
-        for line in filter(None, dict.fromkeys(lines)):
-            write(terminalreporter, f"upskill: {line}", yellow=True)
-        folders = [] if self._deselected else self._unvisited_folders()
-        if none_ran and not (folders or self._visited or self._misnamed or self._lookalikes):
-            where = listed(self._config.args)
-            text = f"no skill in {where}, that is, no folder with a SKILL.md: name another folder, "
-            text += "or write a skill with pytest-upskill generate"
-            # pytest-xdist passes over the error.
-            for argument, meant in self._missing_arguments():
-                text = f"file or directory not found: {argument}{meant}"
-            write(terminalreporter, f"upskill: {text}", yellow=True)
-        if folders:
-            have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
-            text = f"pytest does not look for tests in {listed(folders)}, which {have} skills"
-            text += f": pass {them} as an argument to run them"
-            write(terminalreporter, f"upskill: {text}", yellow=True)
+        if exitstatus not in _RUN_REFUSED and self._config.get_verbosity() > QUIETEST:
+            for line in dict.fromkeys(self._missed(exitstatus)):
+                write(terminalreporter, f"upskill: {line}", yellow=True)
 
     @property
     def _left_out(self) -> str:
-        assert self._settings is not None  # under lint, nothing is left out
-        skills = counted(len(self._unchanged), "skill")
-        return f"{skills} unchanged since {self._settings.changed_since}"
+        return f"{counted(len(self._unchanged), 'skill')} unchanged since {self._changed_since}"
 
-    def _since(self) -> str | None:
-        """Return the git ref with which a pull request is compared, None if there is none."""
-        settings = self._settings
-        return None if settings is None else settings.ref or settings.changed_since
+    def _missed(self, exitstatus: int) -> Iterator[str]:
+        """Yield lines about what was missed."""
+        yield from self._misnamed_files()
+        yield from self._hints
+        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        if none_ran or self._compared_with is not None:
+            yield from self.without_trials()
+        folders = [] if self._deselected else self._unvisited_folders()
+        if folders:
+            have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
+            yield (
+                f"pytest does not look for tests in {listed(folders)}, which {have} skills: pass "
+                f"{them} as an argument to run them"
+            )
+        elif none_ran and not (self._visited or self._misnamed or self._hints):
+            yield (
+                f"no skill in {listed(self._config.args)}, that is, no folder with a SKILL.md: "
+                "name another folder, or write a skill with pytest-upskill generate"
+            )
 
-    def _changed_since(self, ref: str, *folders: Path) -> bool:
+    def _is_changed(self, folder: Path, ref: str) -> bool:
         """Return whether a folder is new, or differs from its version at a git ref."""
-        for folder in folders:
-            commit = merge_base(folder, ref, project_folder(self._config.rootpath))
-            if is_changed(commit, folder):
-                return True
-        return False
+        return is_changed(merge_base(folder, ref, self._project), folder)
 
     def without_trials(self) -> Iterator[str]:
         """Yield which visited skills have no cases; in a pull request, which of the changed.
@@ -215,19 +197,18 @@ class Selection:
         In a pull request, also which were deleted.
         """
         yield from self._misnamed_files()
-        discovery, since = discovery_of(self._config), self._since()
+        discovery, since = discovery_of(self._config), self._compared_with
         folders = []
         unexplained = self._visited - self._misnamed.keys()
         for folder in sorted(map(Path, unexplained), key=lambda folder: folder.name):
             with suppress(GitError):  # its cases would have been refused
                 if not discovery.skill_has_cases(folder) and (
-                    since is None or self._changed_since(since, folder)
+                    since is None or self._is_changed(folder, since)
                 ):
                     folders.append(folder)
         if folders:
             have = "has" if len(folders) == 1 else "have"
-            shown = os.path.relpath(folders[0], self._config.invocation_params.dir)
-            skill = shown if len(folders) == 1 else "SKILL"
+            skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
             names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {have} no cases: {cure}")
@@ -235,18 +216,16 @@ class Selection:
             were = "was" if len(deleted) == 1 else "were"
             yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
 
-    def _misnamed_files(self) -> Iterator[str]:
-        yield from (safe_line(line) for _, line in sorted(self._misnamed.items()))
+    def _misnamed_files(self) -> list[str]:
+        return [line for _, line in sorted(self._misnamed.items())]
 
     def _deleted_since(self, ref: str) -> list[str]:
         """Return the folders of deleted skills, below the arguments of pytest."""
-        start = self._config.invocation_params.dir
-        arguments = {(start / each.partition("::")[0]).resolve() for each in self._config.args}
-        project = self._config.stash[SETTINGS].project
+        arguments = {path.resolve() for path in arguments_of(self._config)}
         with suppress(GitError):  # the cases of other skills would have been refused
             return [
-                os.path.relpath(folder, start)
-                for folder in deleted_skills(merge_base(project, ref), project)
+                shown(folder, self._config)
+                for folder in deleted_skills(merge_base(self._project, ref), self._project)
                 if not arguments.isdisjoint({folder, *folder.parents})
             ]
         return []
@@ -254,17 +233,15 @@ class Selection:
     def _unvisited_folders(self) -> list[str]:
         """Return the hidden folders with unvisited skills, below the arguments of pytest."""
         visited = {Path(folder).resolve() for folder in self._visited}
-        start = self._config.invocation_params.dir
-        arguments = {start / argument.partition("::")[0] for argument in self._config.args}
         unvisited = {
             skill.parents[1]
-            for folder in arguments
+            for folder in arguments_of(self._config)
             for pattern in _HIDDEN
             for skill in folder.glob(pattern)
             # A link to a skill that was visited elsewhere is no unvisited skill.
             if skill.parent.resolve() not in visited
         }
-        return sorted(safe_line(os.path.relpath(folder, start)) for folder in unvisited)
+        return sorted(safe_line(shown(folder, self._config)) for folder in unvisited)
 
 
 _NAMES_OF_CASES = re.compile(
@@ -277,18 +254,14 @@ _MOST_READ = 1000
 """How many files are searched for cases that nobody has asked for."""
 
 
-def lookalikes(ignored: Iterable[Path], start: Path) -> str:
+def lookalikes(unread: Iterable[Path], start: Path) -> str:
     """Return a line about files that look like cases, and how to read them; empty for none.
 
     Args:
-        ignored: Files from which no cases are read.
+        unread: Files from which no cases are read.
         start: The folder in which pytest was started.
     """
-    named = [
-        file
-        for file in ignored
-        if _NAMES_OF_CASES.search("/".join(file.parts[-2:])) or closest(file.name, [CASE_FILE])
-    ]
+    named = [file for file in unread if _NAMES_OF_CASES.search("/".join(file.parts[-2:]))]
     found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
     if not found:
         return ""
@@ -318,8 +291,3 @@ def skill_and_name_meant(file: Path) -> tuple[Path, str]:
         is_skill = file.name.lower() == "skill.md" and not (folder / CASE_FILE).exists()
         return folder, "SKILL.md" if is_skill else ""
     return folder, "".join(get_close_matches(file.name, meant, n=1, cutoff=_CLOSE))
-
-
-def _folders(skill: Skill) -> tuple[Path, ...]:
-    """Return the folders that a skill's trials depend on: the skill's and the case file's."""
-    return tuple(dict.fromkeys((skill.folder, skill.case_file.parent)))

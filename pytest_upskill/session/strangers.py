@@ -17,7 +17,7 @@ import pytest
 
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES
 from pytest_upskill.project.messages import listed, safe_line
-from pytest_upskill.session.case_files import discovery_of, shown
+from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
 
 if TYPE_CHECKING:
     from pluggy import HookRelay
@@ -73,13 +73,10 @@ class StrangersFolder(HooksOfParent, pytest.File):
         if not self.config.pluginmanager.has_plugin("python"):
             return
         patterns = ("conftest.py", *self.config.getini("python_files"))
-        start = self.config.invocation_params.dir
-        arguments = (start / argument.partition("::")[0] for argument in self.config.args)
-        if any(map(path.is_relative_to, arguments)) and any(
+        if any(map(path.is_relative_to, arguments_of(self.config))) and any(
             fnmatch(path.name, pattern) for pattern in patterns
         ):
-            names = self.config.stash.setdefault(NOT_COLLECTED, [])
-            names.append(shown(path, self.config))
+            self.config.stash.setdefault(NOT_COLLECTED, []).append(shown(path, self.config))
 
 
 def is_of_strangers(folder: Path, parent: pytest.Collector) -> bool:
@@ -97,9 +94,7 @@ def is_of_strangers(folder: Path, parent: pytest.Collector) -> bool:
 
 
 def line_about(names: Sequence[str]) -> str:
-    """Return a line about the files that were not collected; empty for none."""
-    if not names:
-        return ""
+    """Return a line about the files that were not collected."""
     return safe_line(
         f"tests of skills, evals and workspaces are not run, as they may be a stranger's: "
         f"{listed(names, 3)}; name a file to run it"

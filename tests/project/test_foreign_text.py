@@ -139,7 +139,7 @@ def test_a_folder_whose_name_would_steer_them_is_refused_by_a_safe_name(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = result.stdout.str() + result.stderr.str()
     assert steering(told) == []
-    result.stdout.fnmatch_lines(["*: the folder's name contains *: rename it"])
+    result.stdout.fnmatch_lines(["*: the name of the file or a folder contains *: rename it"])
 
 
 @pytest.mark.parametrize("name", ["##[error]x", "::error::x", "##vso[x"])
