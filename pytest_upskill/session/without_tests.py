@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill import STATE
 from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recording_format import Recording
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
-from pytest_upskill.cases.discovery import skill_folders
+from pytest_upskill.cases.discovery import skill_folders, title_of
 from pytest_upskill.models import Model, ModelError, Request
 from pytest_upskill.project.files import ANSWERS, DRAFTS, read_state
 from pytest_upskill.project.messages import counted, safe_line
@@ -49,85 +50,55 @@ class Prune:
         Raises:
             pytest.UsageError: Not all trials were collected, so a recording may still be in use.
         """
-        items = [item for item in session.items if isinstance(item, TrialItem)]
-        reason = self._why_incomplete(session, items)
-        if reason is not None:
-            raise _refusal(reason)
-        self._prune(items)
+        trials = [item.trial for item in session.items if isinstance(item, TrialItem)]
+        reason = "" if trials else "there are no trials"
+        if self._deselected or any("::" in arg for arg in self._config.args):
+            reason = "some trials are deselected"
+        if session.testsfailed:
+            reason = "some files could not be collected"
+        if reason:
+            raise pytest.UsageError(
+                f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
+                "select all cases and models that have recordings"
+            )
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        unused = self._unused(trials)
+        for file, recording in unused:
+            if reporter is not None:
+                line = f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}"
+                write(reporter, line)
+            if not self._dry_run:
+                file.unlink(missing_ok=True)
+        if reporter is not None:
+            folder = self._config.stash[RESOURCES].cache.folder
+            done = "would be deleted" if self._dry_run else "deleted"
+            write(reporter, f"upskill: {counted(len(unused), 'recording')} in {folder} {done}")
         return True
 
-    def _why_incomplete(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
-        """Return why the collected trials may be incomplete, None if they are complete."""
-        if session.testsfailed:
-            return "some files could not be collected"
-        if self._deselected or any("::" in arg for arg in self._config.args):
-            return "some trials are deselected"
-        if not items:
-            return "there are no trials"
-        return None
-
-    def _prune(self, items: Sequence[TrialItem]) -> None:
-        trials = [item.trial for item in items]
+    def _unused(self, trials: Sequence[Trial]) -> list[tuple[Path, Recording]]:
+        """Return the recordings that no trial uses, and no skill that is not selected."""
         host_of = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
         cache = self._config.stash[RESOURCES].cache
+        project = self._config.stash[SETTINGS].project
 
         def requests(run: int) -> Iterator[tuple[Request, str]]:
             for trial in trials:
                 url = host_of[trial.model].url
                 yield from ((request, url) for request in _requests(trial, run, cache, url))
 
-        # A judgement depends on the text of the answer, which no trial contains: keep them all. A
-        # teacher's command continues from its recordings until its folder is deleted.
-        drafts = self._config.stash[SETTINGS].project / STATE / DRAFTS
-        lists = drafts.glob(f"*/{ANSWERS}")
+        # A teacher's command continues from its recordings until its folder is deleted.
+        lists = (project / STATE / DRAFTS).glob(f"*/{ANSWERS}")
         of_teacher = {name for file in lists for name in read_state(file).decode().split()}
-        unused = [
+        others = {name for each in skill_folders(project) for name in (each.name, title_of(each))}
+        others -= {trial.skill.name for trial in trials}
+        return [
             (file, recording)
             for file, recording in cache.unused(requests)
+            # A judgement depends on the text of the answer, which no trial contains: keep them all.
             if not recording.subject.startswith(JUDGEMENT)
             and file.parent.name + file.stem not in of_teacher
+            and recording.subject.partition("::")[0] not in others
         ]
-        if place := self._place_not_looked_at(items, (each.subject for _, each in unused)):
-            raise _refusal(f"{os.path.relpath(place)} is not selected")
-        for file, recording in unused:
-            self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
-            if not self._dry_run:
-                file.unlink(missing_ok=True)
-        done = "would be deleted" if self._dry_run else "deleted"
-        self._print(f"upskill: {counted(len(unused), 'recording')} in {cache.folder} {done}")
-
-    def _place_not_looked_at(
-        self, items: Sequence[TrialItem], subjects: Iterable[str]
-    ) -> Path | None:
-        """Return a skill of the project that is recorded but not selected; None if none is."""
-        selected = {item.trial.skill.name for item in items}
-        others = {skill for subject in subjects if (skill := subject.partition("::")[0])} - selected
-        if not others:
-            return None
-        start = self._config.invocation_params.dir
-        searched = [Path(start, argument).resolve() for argument in self._config.args]
-        project = self._config.stash[SETTINGS].project
-        return next(
-            (
-                folder
-                for folder in skill_folders(project)
-                if folder.name in others
-                and not any(folder.resolve().is_relative_to(place) for place in searched)
-            ),
-            None,
-        )
-
-    def _print(self, line: str) -> None:
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            write(reporter, line)
-
-
-def _refusal(reason: str) -> pytest.UsageError:
-    return pytest.UsageError(
-        f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
-        f"select all skills and models that have recordings"
-    )
 
 
 def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Request]:
