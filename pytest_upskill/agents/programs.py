@@ -68,8 +68,6 @@ class Cli(ABC):
     """Its tool that loads a skill, and the argument with the name; "" if the model reads files."""
     shell: ClassVar[tuple[str, str]] = ("bash", "command")
     """Its tool that runs a command, and the argument with the command."""
-    left_out: ClassVar[tuple[str, ...]] = ()
-    """The fields and tools of its requests that are not passed on, in ``tested_version``."""
     command: ClassVar[str]
     """The name of the program on PATH."""
     package: ClassVar[str]
@@ -170,7 +168,6 @@ class ClaudeCode(Cli):
     skills_folder = ".claude/skills"
     skill_tool = ("Skill", "skill")
     shell = ("Bash", "command")
-    left_out = ("context_management", "metadata")
     command = "claude"
     package = "@anthropic-ai/claude-code"
 
@@ -238,7 +235,6 @@ class Codex(Cli):
     name = "codex"
     tested_version = "0.169.0"
     shell = ("exec_command", "cmd")
-    left_out = ("client_metadata", "tool multi_agent_v1")
     command = "codex"
     package = "@openai/codex"
 

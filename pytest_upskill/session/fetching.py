@@ -136,7 +136,7 @@ class Fetching:
 
     def lines(self, needs: Sequence[str]) -> list[str]:
         """Return the lines before the first test: what the cases need, and the forecast."""
-        return lines_before_the_run(self._config, needs, self._trials.values(), self._forecast)
+        return lines_before_the_run(self._config, needs, self._forecast)
 
     def start(self) -> tuple[Service, Progress]:
         """Start to fetch the answers to the trials, in the order of the items."""

@@ -19,12 +19,11 @@ from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.skill_files import with_files, with_history
 from pytest_upskill.cases.source.files import Unreadable
-from pytest_upskill.figures.wording import ANSWER, failure, quoted_lines
+from pytest_upskill.figures.wording import failure
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.report.junit import trial_properties
-from pytest_upskill.report.trajectory import last_steps
 from pytest_upskill.session.case_files import (
     catalogues_of,
     discovery_of,
@@ -42,13 +41,6 @@ from pytest_upskill.trials.trial import Trial, has_new_description, plan
 
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers
-
-ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
-"""Function that waits for the answers to all runs of an item's trial, and returns them.
-
-It is the method of `FetchedAnswers` in the only process, of `HandedAnswers` in a worker of
-pytest-xdist.
-"""
 
 _NAMED = pytest.StashKey[dict[tuple[Path, str], Path]]()
 """The first skill of a name, by the folder that it is in and its name."""
@@ -124,7 +116,9 @@ class TrialItem(ItemOutsidePackages):
             return
         if skip := evaluate_skip_marks(self):  # where pytest's plugin for it is disabled
             raise pytest.skip.Exception(skip.reason, _use_item_location=True)
-        answers = self.config.stash[ANSWERS](self)
+        # The plugin of this process that has the answers: `FetchedAnswers` or `HandedAnswers`.
+        source: Any = self.config.pluginmanager.get_plugin("upskill-answers")
+        answers: list[Answer] = source.wait_for_answers(self)
         for answer in answers:
             if answer.why_not_sent:
                 raise pytest.skip.Exception(safe_line(answer.why_not_sent), _use_item_location=True)
@@ -184,30 +178,6 @@ class TrialItem(ItemOutsidePackages):
         """The cell that the trial belongs to."""
         trial = self.trial
         return CellKey(self.case_path, trial.skill.name, trial.model.label, trial.chooses)
-
-    def missed_answers(self) -> list[tuple[str, str]]:
-        """Return each different answer that did not pass, quoted, and an agent's last steps."""
-        runs = self.result.runs if self.result else ()
-        missed = dict.fromkeys(run.completion.text for run in runs if not run.passed)
-        steps = [
-            (
-                f"last steps of the agent in run {number}",
-                f"{last_steps(run.completion.agent_run)}\n",
-            )
-            for number, run in enumerate(runs, 1)
-            if run.completion.agent_run and not run.passed
-        ]
-        return [*((ANSWER, quoted_lines(text)) for text in missed), *steps[:1]]
-
-    def process_lines(self) -> list[tuple[str, str]]:
-        """Return what an agent was expected to do and did, as a section of a report."""
-        runs = self.result.runs if self.result else ()
-        lines = [
-            f"run {number}: {'yes' if check.passed else 'no'}: {check.message}"
-            for number, run in enumerate(runs, 1)
-            for check in run.process
-        ]
-        return [("what the agent did (reported, never counted)", "\n".join(lines))] if lines else []
 
 
 def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:

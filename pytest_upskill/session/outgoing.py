@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from pytest_upskill.figures.wording import ANSWER, quoted_lines
 from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
+from pytest_upskill.report.trajectory import last_steps
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.trials.result import TrialRecord
 
@@ -80,11 +82,47 @@ def _attach_result(report: Any, item: TrialItem) -> None:
         report.upskill = item.record()
         if report.when == "call":
             # Not through the item: there, sections of earlier attempts would accumulate.
-            report.sections += [*item.missed_answers(), *item.process_lines()]
+            report.sections += _sections(item)
     elif report.skipped and not hasattr(report, "wasxfail"):
         # A plain tuple: workers of pytest-xdist can send no other.
         report.upskill_skipped = (tuple(item.cell_key), item.trial.case.id)
         report.upskill = item.record()
+
+
+def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
+    """Yield each different answer that did not pass, and what an agent did, with their titles."""
+    runs = item.result.runs if item.result else ()
+    missed = [(number, run.completion) for number, run in enumerate(runs, 1) if not run.passed]
+    for text in dict.fromkeys(completion.text for _, completion in missed):
+        answer = quoted_lines(text)
+        yield ANSWER, answer if item.config.get_verbosity() > 0 else _beginning(answer)
+    for number, completion in missed:
+        if completion.agent_run:
+            yield (
+                f"last steps of the agent in run {number}",
+                f"{last_steps(completion.agent_run)}\n",
+            )
+            break
+    lines = [
+        f"run {number}: {'yes' if check.passed else 'no'}: {check.message}"
+        for number, run in enumerate(runs, 1)
+        for check in run.process
+    ]
+    if lines:
+        yield "what the agent did (reported, never counted)", "\n".join(lines)
+
+
+_ANSWER_LINES = 20
+"""Lines of an answer that are printed."""
+
+
+def _beginning(answer: str) -> str:
+    lines = answer.splitlines(keepends=True)
+    hidden = len(lines) - _ANSWER_LINES
+    # One hidden line would take as much room as the note about it.
+    if hidden <= 1:
+        return answer
+    return f"{''.join(lines[:_ANSWER_LINES])}[... {hidden} more lines; -v shows them]\n"
 
 
 @cache

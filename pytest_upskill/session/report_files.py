@@ -21,7 +21,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.figure import figures
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import ANSWER
+from pytest_upskill.figures.wording import quoted_lines
 from pytest_upskill.models import ToolCall
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import safe_line
@@ -29,7 +29,6 @@ from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.write import in_github_actions, write, write_for_github
 from pytest_upskill.report.junit import figure_properties
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import fail_unwritten
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -47,30 +46,32 @@ class Files:
         self._recordings: list[str] = []
         """A line about the recordings of a replay, if the branch changed some."""
 
-    def write(self, report: Report, session: pytest.Session, exitstatus: int) -> None:
-        """Write the reports; if one cannot be written, set the exit status to an error.
+    def write(self, report: Report, exitstatus: int) -> bool:
+        """Write the reports, and return whether all could be written.
 
         Args:
             report: The report.
-            session: The session.
             exitstatus: Exit status of pytest itself.
         """
-        if self._settings.cache_mode == "replay":
-            refs = (self._settings.ref, self._settings.changed_since)
+        settings = self._settings
+        if settings.cache_mode == "replay":
+            refs = (settings.ref, settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        wanted = self._settings.reports or self._settings.runs_dir
+        wanted = settings.reports or settings.runs_dir
         if not (wanted or in_github_actions(os.environ)) or exitstatus in _RUN_REFUSED:
-            return
+            return True
         report = self._presentable(report)
-        for name, file in self._settings.reports.items():
-            self._write(session, file, partial(write, report, name, file))
-        if (folder := self._settings.runs_dir) and report.gates:
+        for name, file in settings.reports.items():
+            self._write(file, partial(write, report, name, file))
+        if (folder := settings.runs_dir) and report.gates:
             # Imported here: most runs are in no history.
             from pytest_upskill.report.history.runs import log_run
 
-            self._write(session, folder, partial(log_run, report, folder))
+            self._write(folder, partial(log_run, report, folder))
+        is_written = not self._problems
         self._problems += write_for_github(report, os.environ)
+        return is_written
 
     def print_names(self, reporter: pytest.TerminalReporter) -> None:
         """Print the written files, problems, and changed recordings."""
@@ -83,12 +84,11 @@ class Files:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))
 
-    def _write(self, session: pytest.Session, path: Path, write: Callable[[], Path]) -> None:
+    def _write(self, path: Path, write: Callable[[], Path]) -> None:
         try:
             self._written.append(write())
         except OSError as error:
             self._problems.append(f"cannot write {path}: {error.strerror}")
-            fail_unwritten(session)
 
     def _presentable(self, report: Report) -> Report:
         """Return the report with what only files show, from which all formats are written."""
@@ -174,17 +174,21 @@ class JUnit:
         return self._config.stash.get(xml_key, None)
 
     def add_answers(self, report: pytest.TestReport) -> None:
-        """Add the answers of a failed trial as ``system-out``."""
-        if report.when == "call" and report.failed:
-            answers = [text for name, text in report.sections if name == ANSWER]
-            self._answers[report.nodeid] = answers
-        if report.when == "teardown" and self._xml is not None:
+        """Add the answers of a failed trial, which a terminal has in part, as ``system-out``."""
+        if self._xml is None:
+            return
+        record = getattr(report, "upskill", None)
+        if report.when == "call" and report.failed and record is not None:
+            missed = (run.completion.text for run in record.result.runs if not run.passed)
+            self._answers[report.nodeid] = [*dict.fromkeys(missed)]
+        if report.when == "teardown":
+            redact = self._config.stash[RESOURCES].redactor.redact
             reporter = self._xml.node_reporter(report)
             for element in reporter.nodes:
                 _shorter_message(element)
             for text in self._answers.pop(report.nodeid, ()):
                 element = ET.Element("system-out")
-                element.text = bin_xml_escape(text)
+                element.text = bin_xml_escape(redact(quoted_lines(text)))
                 reporter.append(element)
 
     def add_figures(self, gates: Iterable[Gate]) -> None:

@@ -58,7 +58,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         limit = _MAX_COST_WITH_AGENTS
     batches = BatchNotes(
         settings.project / STATE / "batches",
-        enabled=settings.batch and not settings.early_stop and settings.cache_mode != "replay",
+        enabled=settings.batch and settings.cache_mode != "replay",
     )
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     redactor = Redactor(secrets(settings.requested_models, os.environ))

@@ -1,14 +1,10 @@
-"""The cells of a session and their gates, its report and its exit code, after the last test.
-
-Where tests ran, `report.outcome` decides the exit code, as it does for merged reports. Only files
-that could not be written are decided here: 4 instead of 0.
-"""
+"""The results of a session: those of trials, their cells, gates as tests, the session's report."""
 
 from __future__ import annotations
 
 import platform
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,174 +15,17 @@ from typing import Any, Literal
 
 import pytest
 
-from pytest_upskill import STATE
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.figures.baseline import (
-    BaselineError,
-    Baselines,
-    Update,
-    read_baselines,
-    update_baseline,
-)
 from pytest_upskill.figures.cell import Cell, with_places
-from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe, safe_line
-from pytest_upskill.report.document import Report, Session
-from pytest_upskill.report.junit import Properties, gate_properties
-from pytest_upskill.report.outcome import (
-    EXIT_CODES,
-    missing_comparisons,
-    outcome,
-    uncompared_base,
-    why_undecided,
-)
-from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.selection import Selection
-from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
+from pytest_upskill.report.document import Session
+from pytest_upskill.report.junit import gate_properties
+from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.needs import skip_reasons
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm
-
-_REPORTED = {
-    *("runs", "min_pass_rate", "min_mean_pass_rate", "min_lift", "min_recall"),
-    *("max_false_triggers", "max_tokens", "compare", "cache_mode"),
-}
-"""Options that a report shows as they are."""
-
-_RAN_TO_THE_END = (
-    pytest.ExitCode.OK,
-    pytest.ExitCode.TESTS_FAILED,
-    pytest.ExitCode.NO_TESTS_COLLECTED,
-)
-"""Other codes come from Ctrl-C, from pytest.exit() and from errors."""
-
-
-class Results:
-    """The results of trials, cells and gates, in the process that reports them.
-
-    Raises:
-        pytest.UsageError: A baseline cannot be used.
-    """
-
-    def __init__(self, config: pytest.Config, selection: Selection) -> None:
-        self.records = Records()
-        self.gates: list[Gate] = []
-        """The gate of each cell, once all trials have run."""
-        self.baselines: list[Update] = []
-        """Outcome of each baseline update, under --upskill-baseline-update."""
-        self.collection_failed = False
-        self._config = config
-        self._settings = settings = config.stash[SETTINGS]
-        self.report: Report | None = None
-        """The session as a value; None before its end, and where no test was to run."""
-        self._selection = selection
-        self._was_interrupted = False
-        self._folder = settings.project / STATE / "baselines"
-        self._old: Baselines | None = None
-        if settings.compare == "baseline" or settings.baseline_update:
-            models = [model.label for model in settings.models]
-            try:
-                self._old = read_baselines(self._folder, models)
-            except BaselineError as error:
-                raise pytest.UsageError(str(error)) from None
-
-    @property
-    def reported(self) -> list[Gate]:
-        """The gates that are tests: all but those of what ``offline`` chose by words."""
-        return [gate for gate in self.gates if not gate.cell.is_by_words]
-
-    def finish(self, session: pytest.Session) -> None:
-        """Decide the gate of every cell, report it as a test, and write baselines."""
-        cells = cells_of(self.records, self._settings, self._config.rootpath)
-        # Baselines that are only to be updated decide nothing.
-        old = self._old if self._settings.compare == "baseline" else None
-        self.gates = decide_gates(cells, self._settings.thresholds, old)
-        session.testscollected += len(self.reported)
-        for gate in self.reported:
-            report_gate(session, gate, gate_properties(gate))
-        if self._settings.baseline_update:
-            self.baselines = [update_baseline(cell, self._folder) for cell in cells] or [
-                Update(text="no baseline written: nothing was measured")
-            ]
-
-    def decide_exit_code(self, session: pytest.Session) -> None:
-        """Set the exit status."""
-        if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
-            self.report = self._make_report(session)
-            self._was_interrupted = session.exitstatus not in _RAN_TO_THE_END
-            if not self._was_interrupted:
-                session.exitstatus = EXIT_CODES[outcome(self.report)]
-        if any(update.refused for update in self.baselines):
-            fail_unwritten(session)
-
-    def undecided(self, *, quiet: bool) -> list[str]:
-        """Return why nothing or not everything was measured, and what was not compared.
-
-        Args:
-            quiet: Whether the notes about the cells are not printed. Then each missing comparison
-                is a line here, as it must not look like one that found no regression.
-        """
-        if self.report is None or self._was_interrupted:
-            return []  # pytest says why
-        code = ""
-        if outcome(self.report) == "undecided":
-            code = f"exit code {NOT_MEASURED}: "
-        # pytest prints the errors, with -qq too.
-        names_error = self._config.getoption("tbstyle", "auto") == "no"
-        lines = why_undecided(self.report, names_error=names_error, in_its_run=True)
-        reasons = [f"{code}{each}" for each in lines]
-        if quiet and uncompared_base(self.report) is None:
-            reasons += missing_comparisons(self.report)
-        return reasons
-
-    def _make_report(self, session: pytest.Session) -> Report:
-        stopped = (
-            session.exitstatus not in _RAN_TO_THE_END
-            or session.shouldfail
-            or self._config.stash[RESOURCES].budget.stopped
-        )
-        compares = self._settings.ref is not None or self._settings.changed_since is not None
-        made = Session(
-            date=datetime.now(UTC).replace(microsecond=0),
-            versions={
-                "pytest-upskill": version("pytest-upskill"),
-                "pytest": version("pytest"),
-                "python": platform.python_version(),
-            },
-            models={model.label: model.resolved for model in self._settings.models},
-            options=_options(self._settings)
-            | {"max_cost": self._config.stash[RESOURCES].budget.limit},
-            complete=not (stopped or self.collection_failed),
-            unmeasured=tuple(unmeasured_skills(self.records)),
-            other_tests=self.records.other_tests,
-            # Failures that have no report count too, such as too little coverage.
-            other_failures=max(0, session.testsfailed - self.records.failures),
-            without_trials=tuple(self._selection.without_trials()) if compares else (),
-            nothing_changed=self._selection.nothing_changed,
-        )
-        return Report(sessions=(made,), gates=tuple(self.gates))
-
-
-def _options(settings: Settings) -> dict[str, Any]:
-    """Return the options that a report shows, by name."""
-    plain = settings.model_dump(mode="json", by_alias=True, include=_REPORTED)
-    return plain | {
-        "fail_on": sorted(settings.fail_on),
-        "params": [
-            f"{model.label}:{entry}"
-            for model in settings.models
-            for entry in model.parameters.entries
-        ],
-        "baseline_update": settings.baseline_update or None,
-        "judge": settings.judge.resolved if settings.judge else None,
-    }
-
-
-def fail_unwritten(session: pytest.Session) -> None:
-    """Set the exit status, if it is OK, to that of a file which could not be written."""
-    session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
-
 
 TrialKey = tuple[str, str, str, Arm]
 """Case file, case, model and arm."""
@@ -336,18 +175,18 @@ _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 
 
-def report_gate(session: pytest.Session, gate: Gate, properties: Properties) -> None:
-    """Report a gate as if it were a test.
-
-    Args:
-        session: The session.
-        gate: The gate.
-        properties: Its JUnit properties.
-    """
+def report_gate(session: pytest.Session, gate: Gate) -> None:
+    """Report a gate as if it were a test; a skipped one has no call."""
     location = (gate.cell.path, 0, f"{gate.cell.title}: {gate.name}")
-    hook = session.config.hook
+    phases: list[tuple[_When, _Outcome, Any]] = [
+        ("setup", "passed", None),
+        ("call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None),
+    ]
+    if gate.outcome == "skipped":
+        phases = [("setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}"))]
+    properties, hook = gate_properties(gate), session.config.hook
     hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
-    for when, phase_outcome, longrepr in _phases(gate):
+    for when, phase_outcome, longrepr in [*phases, ("teardown", "passed", None)]:
         report = pytest.TestReport(
             nodeid=gate.nodeid,
             location=location,
@@ -362,13 +201,46 @@ def report_gate(session: pytest.Session, gate: Gate, properties: Properties) -> 
     hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
 
 
-def _phases(
-    gate: Gate,
-) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
-    """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
-    if gate.outcome == "skipped":
-        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
-    else:
-        yield "setup", "passed", None
-        yield "call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None
-    yield "teardown", "passed", None
+_REPORTED = {
+    *("runs", "min_pass_rate", "min_mean_pass_rate", "min_lift", "min_recall"),
+    *("max_false_triggers", "max_tokens", "compare", "cache_mode"),
+}
+"""Options that a report shows as they are."""
+
+
+def session_of(
+    records: Records, settings: Settings, *, max_cost: float | None, failures: int, **how: Any
+) -> Session:
+    """Return the session as a report has it.
+
+    Args:
+        records: Results of its trials.
+        settings: Values of all options.
+        max_cost: Limit of the cost in dollars that it had; None for none.
+        failures: Number of all failures, also of those that have no report, such as too little
+            coverage.
+        how: Further fields: how it ended, and what it left out.
+    """
+    parameters = ((model, entry) for model in settings.models for entry in model.parameters.entries)
+    options: dict[str, Any] = {
+        **settings.model_dump(mode="json", by_alias=True, include=_REPORTED),
+        "fail_on": sorted(settings.fail_on),
+        "params": [f"{model.label}:{entry}" for model, entry in parameters],
+        "baseline_update": settings.baseline_update or None,
+        "judge": settings.judge.resolved if settings.judge else None,
+        "max_cost": max_cost,
+    }
+    return Session(
+        date=datetime.now(UTC).replace(microsecond=0),
+        versions={
+            "pytest-upskill": version("pytest-upskill"),
+            "pytest": version("pytest"),
+            "python": platform.python_version(),
+        },
+        models={model.label: model.resolved for model in settings.models},
+        options=options,
+        unmeasured=tuple(unmeasured_skills(records)),
+        other_tests=records.other_tests,
+        other_failures=max(0, failures - records.failures),
+        **how,
+    )

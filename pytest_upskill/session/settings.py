@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,13 +100,7 @@ class Settings(BaseModel, frozen=True, allow_inf_nan=False):
     @property
     def thresholds(self) -> Thresholds:
         """Thresholds of the gates if the case file sets none."""
-        return Thresholds(
-            min_mean_pass_rate=self.min_mean_pass_rate,
-            min_lift=self.min_lift,
-            min_recall=self.min_recall,
-            max_false_triggers=self.max_false_triggers,
-            fail_on=self.fail_on,
-        )
+        return Thresholds(**{each.name: getattr(self, each.name) for each in fields(Thresholds)})
 
     @property
     def requested_models(self) -> tuple[Model, ...]:
@@ -154,14 +149,10 @@ def read_settings(config: pytest.Config) -> Settings:
         settings = Settings(**values)
     except ValidationError as error:
         raise pytest.UsageError("\n".join(map(_problem, error.errors()))) from None
-    needs_all = {
-        "compare": settings.compare,
-        "baseline_update": settings.baseline_update or None,
-        "min_lift": settings.min_lift,
-        "baseline_runs": settings.baseline_runs,
-    }
-    for name, value in needs_all.items():
-        if settings.early_stop and value is not None:
+    needs_all = ("compare", "baseline_update", "min_lift", "baseline_runs", "batch")
+    for name in needs_all if settings.early_stop else ():
+        value = getattr(settings, name)
+        if value is not None and value is not False:
             why = f"{option_of(name)} needs all runs: leave one of the two out"
             raise pytest.UsageError(f"--upskill-early-stop: {why}")
     return settings

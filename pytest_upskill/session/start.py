@@ -16,19 +16,38 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_upskill import STATE
+from pytest_upskill.figures.baseline import BaselineError, Update, read_baselines, update_baseline
+from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
+from pytest_upskill.report.document import Report
+from pytest_upskill.report.outcome import (
+    EXIT_CODES,
+    missing_comparisons,
+    outcome,
+    uncompared_base,
+    why_undecided,
+)
 from pytest_upskill.session.case_files import catalogues_of
 from pytest_upskill.session.fetching import FetchedAnswers
-from pytest_upskill.session.items import ANSWERS
+from pytest_upskill.session.messages import write
 from pytest_upskill.session.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, JUnit
-from pytest_upskill.session.resources import set_up
-from pytest_upskill.session.results import Results
+from pytest_upskill.session.resources import RESOURCES, set_up
+from pytest_upskill.session.results import Records, cells_of, report_gate, session_of
 from pytest_upskill.session.selection import Selection
+from pytest_upskill.session.settings import SETTINGS, runs_tests
 from pytest_upskill.session.terminal import Terminal
 
 if TYPE_CHECKING:
     from pytest_upskill.session.xdist import Controller
+
+_RAN_TO_THE_END = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
+"""Other codes come from Ctrl-C, from pytest.exit() and from errors."""
 
 
 def start(config: pytest.Config) -> None:
@@ -49,9 +68,7 @@ def start(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         from pytest_upskill.session.xdist import HandedAnswers
 
-        handed = HandedAnswers(config.workerinput["upskill"])
-        config.stash[ANSWERS] = handed.wait_for_answers
-        plugins.register(handed, "upskill-answers")
+        plugins.register(HandedAnswers(config.workerinput["upskill"]), "upskill-answers")
         return
     answers: FetchedAnswers | Controller | None = None
     if settings.prune:
@@ -60,7 +77,6 @@ def start(config: pytest.Config) -> None:
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         answers = FetchedAnswers(config)
-        config.stash[ANSWERS] = answers.wait_for_answers
     else:
         from pytest_upskill.session.xdist import Controller
 
@@ -71,7 +87,14 @@ def start(config: pytest.Config) -> None:
 
 
 class Reporting:
-    """Plugin of the process that reports: the only one, or the controller of pytest-xdist."""
+    """Plugin of the process that reports: the only one, or the controller of pytest-xdist.
+
+    Where tests ran, `report.outcome` decides the exit code, as it does for merged reports. Only
+    files that could not be written are decided here: 4 instead of 0.
+
+    Raises:
+        pytest.UsageError: A baseline cannot be used.
+    """
 
     def __init__(
         self,
@@ -79,11 +102,27 @@ class Reporting:
         selection: Selection,
         answers: FetchedAnswers | Controller | None,
     ) -> None:
-        self._answers = answers
-        self._results = Results(config, selection)
-        self._terminal = Terminal(config, self._results)
+        self._config, self._selection, self._answers = config, selection, answers
+        self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
+        self._records = Records()
+        self._gates: list[Gate] = []
+        """The gate of each cell, once all trials have run."""
+        self._updates: list[Update] = []
+        """Outcome of each baseline update, under --upskill-baseline-update."""
+        self._report: Report | None = None
+        """The session as a value; None before its end, and where no test was to run."""
+        self._collection_failed = self._was_interrupted = False
+        self._terminal = Terminal(config)
         self._junit = JUnit(config)
         self._files = Files(config)
+        self._baselines = self._settings.project / STATE / "baselines"
+        self._old = None
+        if self._settings.compare == "baseline" or self._settings.baseline_update:
+            models = [model.label for model in self._settings.models]
+            try:
+                self._old = read_baselines(self._baselines, models)
+            except BaselineError as error:
+                raise pytest.UsageError(str(error)) from None
 
     def pytest_report_header(self) -> list[str]:
         """Return the models and the number of runs."""
@@ -91,7 +130,7 @@ class Reporting:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record that a file could not be collected."""
-        self._results.collection_failed |= report.failed
+        self._collection_failed |= report.failed
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> object:
@@ -102,7 +141,7 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a trial's result."""
-        self._results.records.add(report)
+        self._records.add(report)
         self._junit.add_answers(report)
 
     # Last, so innermost: gates are reported before the terminal ends its progress line.
@@ -115,22 +154,86 @@ class Reporting:
         finally:
             if self._answers is not None:
                 self._answers.stop()
-            self._results.finish(session)
+            self._decide(session)
+
+    def _decide(self, session: pytest.Session) -> None:
+        """Decide the gate of every cell, report it as a test, and write baselines."""
+        settings = self._settings
+        cells = cells_of(self._records, settings, self._config.rootpath)
+        # Baselines that are only to be updated decide nothing.
+        old = self._old if settings.compare == "baseline" else None
+        self._gates = decide_gates(cells, settings.thresholds, old)
+        gates = self._gates_that_are_tests
+        session.testscollected += len(gates)
+        if gates:
+            self._terminal.announce_gates()
+        for gate in gates:
+            report_gate(session, gate)
+        if settings.baseline_update:
+            self._updates = [update_baseline(cell, self._baselines) for cell in cells] or [
+                Update(text="no baseline written: nothing was measured")
+            ]
+
+    @property
+    def _gates_that_are_tests(self) -> list[Gate]:
+        """All gates but those of what ``offline`` chose by words."""
+        return [gate for gate in self._gates if not gate.cell.is_by_words]
 
     # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Complete JUnit XML, set the exit status, and write the report files."""
-        self._junit.add_figures(self._results.reported)
-        self._results.decide_exit_code(session)
-        self._terminal.shorten_failures()
-        if self._results.report is not None:
-            self._files.write(self._results.report, session, exitstatus)
+        self._junit.add_figures(self._gates_that_are_tests)
+        is_written = not any(update.refused for update in self._updates)
+        settings = self._settings
+        if runs_tests(self._config) and not (settings.dry_run or settings.prune):
+            self._was_interrupted = exitstatus not in _RAN_TO_THE_END
+            self._report = self._make_report(session)
+            if not self._was_interrupted:
+                session.exitstatus = EXIT_CODES[outcome(self._report)]
+            is_written &= self._files.write(self._report, exitstatus)
+        if not is_written:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+
+    def _make_report(self, session: pytest.Session) -> Report:
+        budget, settings = self._resources.budget, self._settings
+        is_stopped = self._was_interrupted or session.shouldfail or budget.stopped
+        compares = settings.ref is not None or settings.changed_since is not None
+        made = session_of(
+            self._records,
+            settings,
+            max_cost=budget.limit,
+            complete=not (is_stopped or self._collection_failed),
+            failures=session.testsfailed,
+            without_trials=tuple(self._selection.without_trials()) if compares else (),
+            nothing_changed=self._selection.nothing_changed,
+        )
+        return Report(sessions=(made,), gates=tuple(self._gates))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print what was found, and what it cost."""
         self._files.print_names(terminalreporter)
-        self._terminal.print_results(terminalreporter)
-        self._terminal.print_costs(terminalreporter, exitstatus)
+        reasons = self._why_undecided()
+        skipped = self._records.skip_reasons()
+        self._terminal.print_results(terminalreporter, self._gates, skipped, reasons)
+        # Also with -q: users must know which files changed.
+        for update in self._updates:
+            write(terminalreporter, update.text, red=update.refused)
+        self._terminal.print_costs(terminalreporter, self._gates, exitstatus)
+
+    def _why_undecided(self) -> list[str]:
+        """Return why nothing or not everything was measured, and what was not compared."""
+        if self._report is None or self._was_interrupted:
+            return []  # pytest says why
+        code = f"exit code {NOT_MEASURED}: " if outcome(self._report) == "undecided" else ""
+        # pytest prints the errors, with -qq too.
+        names_error = self._config.getoption("tbstyle", "auto") == "no"
+        lines = why_undecided(self._report, names_error=names_error, in_its_run=True)
+        reasons = [f"{code}{each}" for each in lines]
+        # With -q no notes about the cells are printed, and a missing comparison must not look like
+        # one that found no regression.
+        if self._config.get_verbosity() < 0 and uncompared_base(self._report) is None:
+            reasons += missing_comparisons(self._report)
+        return reasons

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterable, Sequence
 
 import pytest
 
-from pytest_upskill.answers.batches import HAVE_BATCHES
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.wording import ANSWER, money, original_cost
+from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import runs_of
@@ -27,23 +25,17 @@ from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import QUIETEST, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
-from pytest_upskill.trials.trial import Trial
-
-_ANSWER_LINES = 20
-"""Lines of an answer that are printed."""
 
 
 class Terminal:
     """What is printed through pytest's reporter, with respect to -q, -v and --color."""
 
-    def __init__(self, config: pytest.Config, results: Results) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._settings = config.stash[SETTINGS]
         self._resources = config.stash[RESOURCES]
-        self._results = results
         self._first_with_error: dict[str, str] = {}
         """The first node id with an error, by the error without numbers."""
 
@@ -67,34 +59,53 @@ class Terminal:
         # Those of another category are not printed in full.
         return None if first == report.nodeid else ("more with the same cause", "E", "ERROR")
 
-    def shorten_failures(self) -> None:
-        """Cut the answers of the failures that pytest will print; reports have all of them."""
+    def announce_gates(self) -> None:
+        """Print what the tests are that follow: only -v prints their names."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and self._config.get_verbosity() <= 0:
-            failed = reporter.stats.get("failed", [])
-            failed[:] = map(_with_short_answers, failed)
+        if reporter is not None and self._config.get_verbosity() == 0:
+            reporter.ensure_newline()
+            writer = self._config.get_terminal_writer()
+            # With pytest-xdist, letters have no path before them.
+            if writer.width_of_current_line:
+                writer.line()
+            writer.write("gates:" if reporter.showfspath else "gates: ")
 
-    def print_results(self, reporter: pytest.TerminalReporter) -> None:
-        """Print a row for each cell, with -v also for each case, and warnings about the session."""
-        reasons = self._results.undecided(quiet=self._config.get_verbosity() < 0)
+    def print_results(
+        self,
+        reporter: pytest.TerminalReporter,
+        gates: Sequence[Gate],
+        skipped: Iterable[str],
+        reasons: Sequence[str],
+    ) -> None:
+        """Print a row for each cell, with -v also for each case, and warnings about the session.
+
+        Args:
+            reporter: pytest's reporter.
+            gates: The gate of each cell.
+            skipped: Why cases were skipped, one reason for each.
+            reasons: Why nothing or not everything was measured.
+        """
         # As with pytest-cov: -q keeps the tables, -qq drops them.
         if self._config.get_verbosity() > QUIETEST:
-            self._figures(reporter, reasons)
-            self._triggers(reporter, reasons)
+            self._lifts(reporter, [gate for gate in gates if not gate.cell.chooses], reasons)
+            if gates and self._config.get_verbosity() >= 0:
+                for line in skip_lines(skipped):
+                    write(reporter, f"skipped: {line}", yellow=True)
+            self._triggers(reporter, [gate for gate in gates if gate.cell.chooses], reasons)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
             write(reporter, line, yellow=True)
-        # Also with -q: users must know which files changed.
-        for update in self._results.baselines:
-            write(reporter, update.text, red=update.refused)
 
-    def print_costs(self, reporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    def print_costs(
+        self, reporter: pytest.TerminalReporter, gates: Sequence[Gate], exitstatus: int
+    ) -> None:
         """Print the cost of the answers, and problems with recordings."""
         # As the table: also with -q, which many projects have in their addopts.
         if self._config.get_verbosity() > QUIETEST:
-            self._costs(reporter)
+            self._costs(reporter, gates)
         if self._config.get_verbosity() >= 0:
-            self._notes(reporter)
+            for line in statements_not_graded(gates):
+                write(reporter, line, yellow=True)
         cache = self._resources.cache
         recorded = self._resources.bill.answers and cache.mode in {"auto", "refresh"}
         if exitstatus == pytest.ExitCode.INTERRUPTED and recorded:
@@ -104,38 +115,34 @@ class Terminal:
         for problem in (*cache.problems, *cache.replacement_lines):
             write(reporter, f"cache: {problem}", yellow=True)
 
-    def _figures(self, reporter: pytest.TerminalReporter, reasons: Sequence[str]) -> None:
-        gates = [gate for gate in self._results.gates if not gate.cell.chooses]
+    def _lifts(
+        self, reporter: pytest.TerminalReporter, gates: Sequence[Gate], reasons: Sequence[str]
+    ) -> None:
         if gates:
             three = any(gate.lift.old_skill for gate in gates)
             arms = "without -> old -> with" if three else "without -> with"
             self._table(reporter, f"skills: {arms}", gates)
         if self._config.get_verbosity() < 0:
-            for note in short_notes(gates):
-                write(reporter, note)
-            return
-        if gates:
-            write(reporter, LEGEND)
-        if self._results.gates:
-            for line in skip_lines(self._results.records.skip_reasons()):
-                write(reporter, f"skipped: {line}", yellow=True)
-        for note in notes(gates, verbose=self._config.get_verbosity() > 0, said=reasons):
-            write(reporter, note)
+            lines = [*short_notes(gates)]
+        else:
+            verbose = self._config.get_verbosity() > 0
+            lines = [LEGEND] if gates else []
+            lines += notes(gates, verbose=verbose, said=reasons)
+        for line in lines:
+            write(reporter, line)
 
-    def _triggers(self, reporter: pytest.TerminalReporter, reasons: Sequence[str]) -> None:
+    def _triggers(
+        self, reporter: pytest.TerminalReporter, gates: Sequence[Gate], reasons: Sequence[str]
+    ) -> None:
         """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
-        gates = [gate for gate in self._results.reported if gate.cell.chooses]
-        if gates:
-            self._table(reporter, "triggers: is the skill chosen?", gates)
-        if self._config.get_verbosity() < 0:
-            return
-        if gates:
-            write(reporter, TRIGGER_LEGEND)
-        for note in (
-            *notes(gates, verbose=False, said=reasons),
-            *notes_by_words(self._results.gates),
-        ):
-            write(reporter, note)
+        measured = [gate for gate in gates if not gate.cell.is_by_words]
+        if measured:
+            self._table(reporter, "triggers: is the skill chosen?", measured)
+        if self._config.get_verbosity() >= 0:
+            lines = [TRIGGER_LEGEND] if measured else []
+            lines += notes(measured, verbose=False, said=reasons)
+            for line in (*lines, *notes_by_words(gates)):
+                write(reporter, line)
 
     def _table(self, reporter: pytest.TerminalReporter, title: str, gates: Sequence[Gate]) -> None:
         reporter.section(title, "=", bold=True)
@@ -147,38 +154,22 @@ class Terminal:
                 safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
 
-    def _costs(self, reporter: pytest.TerminalReporter) -> None:
-        runs = list(runs_of(self._results.gates))
-        bill = self._resources.bill
+    def _costs(self, reporter: pytest.TerminalReporter, gates: Sequence[Gate]) -> None:
+        runs = list(runs_of(gates))
+        bill, budget = self._resources.bill, self._resources.budget
         if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
             limit = _default_limit(self._settings, self._resources)
             write(reporter, f"{spent} of {limit}, the limit with agents" if limit else spent)
-        if spent := _cost_summary(
-            bill.judgements, [run.judgement for run in runs if run.judgement]
-        ):
+        judgements = [run.judgement for run in runs if run.judgement]
+        if spent := _cost_summary(bill.judgements, judgements):
             write(reporter, f"judge: {spent}")
-        budget = self._resources.budget
+        lines = []
         if budget.stopped:
-            line = (
-                f"--upskill-max-cost: stopped, as the next request could exceed ${budget.limit:g}"
-            )
-            write(reporter, line, yellow=True)
-
-    def _notes(self, reporter: pytest.TerminalReporter) -> None:
-        gates = self._results.gates
-        for line in statements_not_graded(gates):
-            write(reporter, line, yellow=True)
-        spared = sum(gate.lift.skipped_runs for gate in gates)
-        if spared:
-            write(
-                reporter,
-                f"early stop: {counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not "
-                "requested, as the verdicts were clear or would not have become clear",
-            )
-        budget = self._resources.budget
+            lines.append(f"stopped, as the next request could exceed ${budget.limit:g}")
         if budget.assumed:
-            assumed = f"{money(budget.assumed)} assumed for requests of unknown cost"
-            write(reporter, f"--upskill-max-cost: {assumed}", yellow=True)
+            lines.append(f"{money(budget.assumed)} assumed for requests of unknown cost")
+        for line in lines:
+            write(reporter, f"--upskill-max-cost: {line}", yellow=True)
 
 
 _NUMBER = re.compile(
@@ -191,24 +182,6 @@ def _without_numbers(error: str) -> str:
     """Return an error without counts, seconds and ids, but with names, statuses and ports."""
     label, colon, text = error.partition(": ")
     return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)
-
-
-def _with_short_answers(report: pytest.TestReport) -> pytest.TestReport:
-    """Return a copy of a report with the beginning of each answer."""
-    short = copy(report)
-    short.sections = [
-        (name, _beginning(text) if name == ANSWER else text) for name, text in report.sections
-    ]
-    return short
-
-
-def _beginning(answer: str) -> str:
-    lines = answer.splitlines(keepends=True)
-    hidden = len(lines) - _ANSWER_LINES
-    # One hidden line would take as much room as the note about it.
-    if hidden <= 1:
-        return answer
-    return f"{''.join(lines[:_ANSWER_LINES])}[... {hidden} more lines; -v shows them]\n"
 
 
 def _baseline_status(
@@ -247,7 +220,6 @@ def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
 def lines_before_the_run(
     config: pytest.Config,
     needs: Sequence[str],
-    trials: Iterable[Trial],
     forecast: CostForecast | None,
 ) -> list[str]:
     """Return the lines before the first test.
@@ -255,7 +227,6 @@ def lines_before_the_run(
     Args:
         config: Config of this process.
         needs: Lines about how the cases can be measured.
-        trials: Trials that need answers.
         forecast: The forecast of their requests; None if no test runs.
     """
     # Unlike the header, pytest prints these lines with -q too.
@@ -263,20 +234,18 @@ def lines_before_the_run(
         return []
     lines = [*needs]
     if forecast is not None and forecast.trials:
-        lines += _forecast_lines(config, trials, forecast)
+        lines += _forecast_lines(config, forecast)
     return [wrapped for line in lines for wrapped in lines_of(line, config)]
 
 
-def _forecast_lines(
-    config: pytest.Config, trials: Iterable[Trial], forecast: CostForecast
-) -> list[str]:
+def _forecast_lines(config: pytest.Config, forecast: CostForecast) -> list[str]:
     settings = config.stash[SETTINGS]
     replay = settings.cache_mode == "replay"
     lines = _request_lines(forecast, replay=replay, by_model=settings.dry_run)
-    if settings.batch:
-        if config.stash[RESOURCES].batches.enabled and forecast.to_send:
-            lines[0] += ", the rest in batches: minutes, at most a day"
-        lines += _not_in_batches(trials, early_stop=settings.early_stop)
+    if config.stash[RESOURCES].batches.enabled and forecast.to_send:
+        lines[0] += (
+            ", in batches, but for agents, triggers and hosts without them: minutes, at most a day"
+        )
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
         lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
@@ -285,47 +254,13 @@ def _forecast_lines(
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
             "another limit"
         )
-    if not replay:
-        lines += _not_passed_on(forecast)
     return lines
-
-
-def _not_passed_on(forecast: CostForecast) -> Iterator[str]:
-    """Yield what the tested version of each program sends in vain, which its own may not."""
-    agents = {each.model.agent for each in forecast.models if each.model.runs_program}
-    if agents:
-        # Imported here: most runs have no agents.
-        from pytest_upskill.agents.programs import PROGRAMS
-
-        for program in (PROGRAMS[agent] for agent in sorted(agents)):
-            if program.left_out:
-                yield (
-                    f"upskill: {program.name} {program.tested_version}: not passed on in requests: "
-                    f"{', '.join(program.left_out)}"
-                )
 
 
 def _default_limit(settings: Settings, resources: Resources) -> str:
     """Return the limit of cost that agents have where the user set none, "" if there is none."""
     limit = resources.budget.limit
     return money(limit) if limit is not None and settings.max_cost is None else ""
-
-
-def _not_in_batches(trials: Iterable[Trial], *, early_stop: bool) -> list[str]:
-    """Return which requests are sent as usual in spite of ``--upskill-batch``."""
-    if early_stop:
-        why = "early stop needs the answers of each round before the next"
-        return [f"upskill: --upskill-batch: {why}: all requests run as usual, at the full price"]
-    usual = sum(
-        bool(trial.model.agent) or trial.chooses or trial.model.provider not in HAVE_BATCHES
-        for trial in trials
-    )
-    why = "of agents, of triggers, which take turns, and of hosts without batches"
-    return (
-        [f"upskill: --upskill-batch: {counted(usual, 'trial')} run as usual: {why}"]
-        if usual
-        else []
-    )
 
 
 def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:

@@ -40,6 +40,12 @@ SKILL = (
     WorkspaceFile(name="scripts/total.py", text="import sys\nprint(sum(map(int, sys.argv[1:])))\n"),
 )
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|\d{4}-\d\d-\d\d\S*|\d{10,}")
+LEFT_OUT = {
+    "claude-code": ("context_management", "metadata"),
+    "codex": ("client_metadata", "tool multi_agent_v1"),
+}
+"""The fields and tools of requests that are not passed on, in the tested versions."""
+
 SMALL = ("claude-code:haiku", "codex:gpt-5-codex", "pi:haiku", "gemini-cli:gemini-3.5-flash")
 ALL = (*SMALL, "pi:gpt-5", "opencode:haiku", "opencode:gpt-5", "copilot:haiku", "copilot:gpt-5")
 TRIES_ALL = "UPSKILL_TESTS_ALL_AGENTS" in os.environ
@@ -97,7 +103,7 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
     assert (run.offered, run.called, run.loaded, run.broken) == (True, True, True, "")
     assert re.fullmatch(r"\d+\.\d+\.\d+(.*\w)?", run.version)
     if run.version == cli.tested_version:
-        assert run.fields_left_out == cli.left_out
+        assert run.fields_left_out == LEFT_OUT.get(cli.name, ())
     assert [(file.name, file.text) for file in run.changed] == [("total.txt", "350\n")]
     assert (completion.text, len(run.turns)) == ("The total is 350.", 3)
     assert completion.input_tokens is not None

@@ -15,7 +15,6 @@ from pytest_upskill.answers import batches
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.answers.batch_server import BatchServer, serve
 from tests.conftest import Run, WriteSkill, budget_cases
-from tests.loopback import Loopback
 
 PRICES = "upskill_prices =\n    a = 1/2\n    o = 1/2\n    j = 1/2\n"
 
@@ -61,7 +60,10 @@ def test_all_answers_come_from_one_batch_of_each_model_at_half_the_price(
     assert notes() == []
     assert server.billed == pytest.approx(24 * 0.5 * 200e-6)
     result.stdout.fnmatch_lines(
-        ["*24 to request*, the rest in batches: minutes*", "requested 24 answers: $0.0024"]
+        [
+            "*24 to request*, in batches, but for agents, triggers and hosts without them: *",
+            "requested 24 answers: $0.0024",
+        ]
     )
     again.stdout.fnmatch_lines(["*replayed 24 answers: $0.0024*"])
 
@@ -193,16 +195,11 @@ def test_a_batch_that_was_left_counts_against_the_budget_from_the_start(
     result.stdout.fnmatch_lines(["*could exceed $0.06, as batches that were left may cost $0.05*"])
 
 
-def test_what_cannot_go_in_a_batch_says_so_and_runs_as_usual(
-    run_once: Run, write_skill: WriteSkill, server: BatchServer
-) -> None:
-    write_skill(*budget_cases(2))
+def test_early_stop_which_needs_one_round_before_the_next_is_refused(run_once: Run) -> None:
+    result = run_once(BOTH, "--upskill-batch", "--upskill-early-stop", "skills")
 
-    stopped = run_once(BOTH, "--upskill-batch", "--upskill-early-stop", "skills")
-
-    assert server.batches == {}
-    assert server.direct == 8
-    stopped.stdout.fnmatch_lines(["upskill: --upskill-batch: early stop needs*"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --upskill-early-stop: --upskill-batch needs all runs: *"])
 
 
 def test_a_server_without_batches_is_asked_as_usual(
@@ -257,17 +254,3 @@ def test_a_submission_that_is_refused_for_now_is_repeated(
 
     assert result.ret == pytest.ExitCode.OK
     assert len(server.batches) == 1
-
-
-def test_agents_and_triggers_are_named(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, server: BatchServer
-) -> None:
-    del server
-    write_skill({"id": "t", "input": "Why?", "should_trigger": True}, *budget_cases(1))
-
-    result = run_once(
-        f"--upskill-models=a=anthropic:claude-x,g=groq:x,l=loop:x@{loopback.openai_url}",
-        "--upskill-batch", "--upskill-dry-run", "skills",
-    )  # fmt: skip
-
-    result.stdout.fnmatch_lines(["upskill: --upskill-batch: 7 trials run as usual: *"])

@@ -81,7 +81,7 @@ def test_the_line_is_below_the_letters_and_gone_after_the_wait(
     live = screen.wait_for("1/2 answers, 1 in flight")
     before = screen.lines
     seen.set()
-    screen.wait_for(".+.")
+    screen.wait_for("gates:")
     after = screen.wait_for_the_end()
 
     assert live == "upskill: 1/2 answers, 1 in flight"

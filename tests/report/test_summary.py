@@ -233,3 +233,20 @@ def test_the_table_has_a_legend(run_once: Run, write_skill: WriteSkill) -> None:
 
     assert LEGEND in result.outlines
     result.assert_outcomes(passed=6)
+
+
+def test_the_letters_of_gates_are_told_from_those_of_trials(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN)
+    write_skill(GREEN, name="shipping")
+
+    result = run("--upskill-models=offline", "skills")
+
+    at = next(place for place, line in enumerate(result.outlines) if line.startswith("gates:"))
+    under_xdist = "gates: .." in result.outlines[at]
+    if not under_xdist:
+        paths = [line.split()[0] for line in result.outlines[at + 1 : at + 3]]
+        assert paths == [f"skills/{name}/skill_meta.json" for name in ("billing", "shipping")]
+    for verbosity in ("-q", "-v"):
+        assert "gates:" not in run("--upskill-models=offline", verbosity, "skills").stdout.str()
