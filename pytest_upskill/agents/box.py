@@ -9,12 +9,11 @@ memory. The program never outlives its run.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +68,8 @@ _KILL_S = 10.0
 _MAX_OUTPUT_BYTES = 32 << 10
 _MAX_LINE_CHARS = 200
 """Maximum length of a line of output in a message."""
-_ERROR = re.compile(r"\berror\b", re.IGNORECASE)
-_TEXTS_OF_ERRORS = frozenset({"data", "detail", "error", "errors", "message", "result", "text"})
+_ERROR = re.compile(r'"message": ?"([^"\n]+)|(\b(?:API )?error[: ][^"\n]+)', re.IGNORECASE)
+"""What an event or a line says of an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,30 +239,9 @@ async def _read_error(output: asyncio.StreamReader) -> str:
 
 def error_in(output: str) -> str:
     """Return the last error in the output of a program, or else its last line that is no event."""
-    last = ""
-    errors: list[str] = []
-    for line in output.split("\n"):
-        try:
-            errors += _errors_in(json.loads(line), is_error=False)
-        except (ValueError, RecursionError):
-            last = line.strip() or last
-            errors += [line] * bool(_ERROR.search(line))
-    return " ".join((errors or [last])[-1].split())[:_MAX_LINE_CHARS]
-
-
-def _errors_in(event: object, *, is_error: bool) -> Iterator[str]:
-    """Yield the texts of an error in an event, which programs nest in different ways."""
-    if isinstance(event, str) and is_error:
-        yield event
-    elif isinstance(event, list):
-        for part in event:
-            yield from _errors_in(part, is_error=is_error)
-    elif isinstance(event, dict):
-        kind = f"{event.get('type')} {event.get('event')}".lower()
-        is_error = is_error or event.get("is_error") is True or "error" in kind or "failed" in kind
-        for key, part in event.items():
-            is_text_of_error = is_error and key in _TEXTS_OF_ERRORS
-            yield from _errors_in(part, is_error=is_text_of_error or key == "error")
+    errors = [match[1] or match[2] for match in _ERROR.finditer(output)]
+    lines = [line for line in output.split("\n") if line.strip() and not line.startswith("{")]
+    return " ".join((errors or lines or [""])[-1].split())[:_MAX_LINE_CHARS]
 
 
 def _threads_below(process: int) -> int:

@@ -7,6 +7,7 @@ is read without following links.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -32,8 +33,16 @@ from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import HOME, WORK, Shell
 from pytest_upskill.sandbox.workspace import Workspace
 
-_SETUP_S = 300.0
-"""Seconds for all commands of a setup together, as for an agent."""
+_SETUP = Limits(
+    wall_s=300,
+    cpu_s=300,
+    memory_bytes=64 << 30,
+    file_bytes=1 << 30,
+    files=100_000,
+    open_files=4096,
+    processes=2000,
+)
+"""Limits of a command of a setup; all of them together have its time, as an agent has."""
 _MAX_DIFF = 64 << 10
 _MAX_SHOWN = 300
 """Characters of a failed command's output, at the end."""
@@ -107,24 +116,16 @@ class AgentWorkspace:
             ProviderError: One of them failed.
             OSError, SandboxError: The sandbox cannot start them.
         """
-        setup, left_s = self._task.setup, _SETUP_S
+        setup, ends_at = self._task.setup, time.monotonic() + _SETUP.wall_s
         if setup.git:
             bundle = ""
             if isinstance(setup.git, WorkspaceFile):
                 self.shell.home.write_bytes(_BUNDLE, setup.git.content)
                 bundle = str(self.shell.home.root / _BUNDLE)
-            _check_setup("git", self.shell.run(_REPOSITORY, bundle), left_s)
-        limits = Limits(
-            wall_s=left_s,
-            cpu_s=int(left_s),
-            memory_bytes=64 << 30,
-            file_bytes=1 << 30,
-            files=100_000,
-            open_files=4096,
-            processes=2000,
-        )
+            _check_setup("git", self.shell.run(_REPOSITORY, bundle))
         for command in setup.commands:
-            _check_setup(command, self.shell.bash(command, limits), left_s)
+            limits = replace(_SETUP, wall_s=max(0.1, ends_at - time.monotonic()))
+            _check_setup(command, self.shell.bash(command, limits))
         if setup.commands or setup.git:
             try:
                 self._prepared = read_left(self.shell.folder).files
@@ -199,13 +200,14 @@ def _diff(before: WorkspaceFile, after: WorkspaceFile) -> WorkspaceFile:
     return replace(after, text="\n".join(lines)[:_MAX_DIFF])
 
 
-def _check_setup(command: str, outcome: Outcome, seconds: float) -> None:
+def _check_setup(command: str, outcome: Outcome) -> None:
     """Raise ProviderError if a command of a setup failed."""
     if outcome.succeeded:
         return
     how = f"exit status {outcome.returncode}"
     if outcome.ended != "exited":
-        how = f"it took more than {seconds:g} s" if outcome.ended == "timeout" else outcome.ended
+        took = f"the setup took more than {_SETUP.wall_s:g} s"
+        how = took if outcome.ended == "timeout" else outcome.ended
     output = " ".join(outcome.output.split())
     if len(output) > _MAX_SHOWN:
         # The cause may stand at either end.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_upskill.agents import workspace
 from tests.agents.scripted_agent import LOAD, SKILL, Step, call, following
 from tests.agents.three_tasks import NAME, Calls, doing_tasks, write_tasks
 from tests.conftest import Run, WriteSkill
@@ -109,6 +111,20 @@ def test_a_setup_that_fails_is_an_error_before_anything_is_asked(
     pytest.LineMatcher(said.splitlines()).fnmatch_lines([f"*{reason}"])
     assert loopback.requests == []
     assert "failed" not in said.splitlines()[-1]
+
+
+def test_all_commands_of_a_setup_together_have_its_time(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "_SETUP", replace(workspace._SETUP, wall_s=2))
+
+    said = run_case(
+        *(run_once, write_skill, loopback),
+        setup={"commands": ["sleep 1.5", "sleep 1.4"]},
+        expected={"contains": "Done"},
+    )
+
+    assert "setup: 'sleep 1.4' failed (the setup took more than 2 s)" in said
 
 
 @pytest.mark.needs("git")
