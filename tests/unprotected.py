@@ -225,7 +225,7 @@ AGENTS = (
     Removal("test_what_the_host_would_fetch_is_refused_wherever_it_stands", (Edit("agents/request_filter.py", "{rules.conversation_field, *_INSTRUCTIONS} &", "{rules.conversation_field} &"),)),
     Removal("test_a_tool_of_the_host_is_dropped", (Edit("agents/request_filter.py", ' if str(tool.get("type") or "") in rules.tool_types]', "]"),)),
     Removal("test_the_model_is_pinned_and_the_output_limit_clamped", (Edit("agents/request_filter.py", '{"model": model, rules.limit_field: _output', '{"model": body.get("model"), rules.limit_field: _output'),)),
-    Removal("test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url", (Edit("agents/proxy.py", "{quote(self._request.model.name, safe='')}", "gemini-ultra"),)),
+    Removal("test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url", (Edit("agents/proxy.py", "{quote(self.request.model.name, safe='')}", "gemini-ultra"),)),
     Removal("test_no_setting_of_the_kernel_can_be_opened_for_writing", (WRITABLE_PROC,)),
     Removal("test_no_namespace_can_be_made_and_no_socket_that_a_namespace_does_not_hold", (Edit("agents/box.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
     Removal("test_only_the_folders_that_the_docs_name_can_be_written", (Edit("agents/box.py", '[*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),

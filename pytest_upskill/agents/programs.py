@@ -86,19 +86,12 @@ class Cli(ABC):
         if not command:
             raise NoAgentError(missing)
         program = Path(os.path.realpath(command))
-        if _is_of_node(program):
-            return self._script(program, missing)
-        version = _VERSION.search(_version_output(program))
-        if version is None:
-            raise NoAgentError(f"{missing}; {command} does not print its version")
-        return Installed(program=program, folder=program, version=version[0])
-
-    def _script(self, program: Path, missing: str) -> Installed:
-        """Return a script of Node with all packages that it may import.
-
-        Raises:
-            NoAgentError: There is no Node, or it is not that of the package.
-        """
+        if not _is_of_node(program):
+            version = _VERSION.search(_version_output(program))
+            if version is None:
+                raise NoAgentError(f"{missing}; {command} does not print its version")
+            return Installed(program=program, folder=program, version=version[0])
+        # A script of Node, with all packages that it may import.
         node = shutil.which("node")
         folder = next((each for each in program.parents if each.name == "node_modules"), None)
         if node is None or folder is None:

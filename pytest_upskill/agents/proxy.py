@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -52,15 +52,9 @@ _GENERATING = ("generateContent", "streamGenerateContent")
 """What Gemini's program asks of a model, as the end of the URL."""
 
 
+@dataclass(eq=False)
 class Proxy:
     """Forwards the requests of one run, within its limits, and tallies them.
-
-    Args:
-        request: The request of the run.
-        cli: The adapter of the agent.
-        upstream: Replies to the requests.
-        reserve: Reserves the price of a request with at most so many tokens; raises BudgetError.
-        limits: Limits of the run.
 
     Attributes:
         tally: The exchanges so far.
@@ -68,23 +62,25 @@ class Proxy:
             the host or the budget.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        cli: Cli,
-        upstream: Upstream,
-        reserve: Callable[[int], Awaitable[Settle]],
-        limits: RunLimits,
-    ) -> None:
-        assert request.task is not None
+    request: Request
+    """The request of the run."""
+    cli: Cli
+    """The adapter of the agent."""
+    upstream: Upstream
+    """Replies to the requests."""
+    reserve: Callable[[int], Awaitable[Settle]]
+    """Reserves the price of a request with at most so many tokens; raises BudgetError."""
+    limits: RunLimits
+
+    def __post_init__(self) -> None:
+        assert self.request.task is not None
         self.tally = RunTally(
-            task=request.task, skill_tool=cli.skill_tool, redact=upstream.redact, limits=limits
+            task=self.request.task,
+            skill_tool=self.cli.skill_tool,
+            redact=self.upstream.redact,
+            limits=self.limits,
         )
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._request = request
-        self._wire = upstream.wire
-        self._upstream = upstream
-        self._reserve = reserve
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         # One request at a time: a limit must be reached by the same request in every run.
@@ -100,10 +96,8 @@ class Proxy:
     @property
     def waited_s(self) -> float:
         """Seconds spent waiting for the host so far."""
-        current_wait = (
-            0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
-        )
-        return self._waited_s + current_wait
+        since = self._waiting_since
+        return self._waited_s + (0.0 if since is None else time.monotonic() - since)
 
     async def start(self, path: Path) -> None:
         """Listen on a unix socket.
@@ -166,7 +160,7 @@ class Proxy:
             if self.ended.done():
                 await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
                 return
-            settle = await self._reserve(sent.max_tokens)
+            settle = await self.reserve(sent.max_tokens)
         except RefusedBody as error:
             await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
         except BudgetError as error:
@@ -176,11 +170,11 @@ class Proxy:
 
     def _route(self, path: str) -> str:
         """Return the part of the host's URL for a path of the agent's; "" if it is not allowed."""
-        if self._wire != "generateContent":
-            return self._wire if path.endswith(f"/{self._wire}") else ""
+        if self.upstream.wire != "generateContent":
+            return self.upstream.wire if path.endswith(f"/{self.upstream.wire}") else ""
         verb = path.rpartition(":")[2]
         # The model is that of the run, whichever the agent names.
-        route = f"models/{quote(self._request.model.name, safe='')}:{verb}"
+        route = f"models/{quote(self.request.model.name, safe='')}:{verb}"
         query = "?alt=sse" if verb.startswith("stream") else ""
         return route + query if verb in _GENERATING else ""
 
@@ -191,8 +185,8 @@ class Proxy:
         self._waiting_since = time.monotonic()
         try:
             receive = partial(self._receive, agent)
-            completion = await self._upstream.exchange(
-                self._request, route, sent.content, agent.headers, receive
+            completion = await self.upstream.exchange(
+                self.request, route, sent.content, agent.headers, receive
             )
             await agent.end()
         except ProviderError as error:
@@ -221,14 +215,14 @@ class Proxy:
             agent_body = _json_object(content)
         except (ValueError, TypeError, RecursionError) as error:
             raise RefusedBody(f"no JSON: {type(error).__name__}") from None
-        name, max_tokens = self._request.model.name, self._request.max_tokens
-        body = filter_request(self._wire, agent_body, model=name, max_tokens=max_tokens)
-        names = left_out_of(self._wire, agent_body, body)
+        name, max_tokens = self.request.model.name, self.request.max_tokens
+        body = filter_request(self.upstream.wire, agent_body, model=name, max_tokens=max_tokens)
+        names = left_out_of(self.upstream.wire, agent_body, body)
         self.tally.left_out.update(name[:_MAX_NAME_CHARS] for name in names)
         # Agents offer tools, except in a side question, such as one for a title.
         in_conversation = bool(body.get("tools"))
         content = json.dumps(body).encode("ascii")
-        prompt_tokens = max_prompt_tokens(self._wire, body, len(content))
+        prompt_tokens = max_prompt_tokens(self.upstream.wire, body, len(content))
         if in_conversation:
             self.tally.note_request([*sent_to_model(body)])
         return _Sent(content, prompt_tokens, in_conversation)
@@ -236,7 +230,7 @@ class Proxy:
     async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> ReplyReader:
         """Read a reply, and pass it to the agent while it arrives."""
         await agent.begin(HTTPStatus.OK, reply.headers.get("content-type", "application/json"))
-        reader = ReplyReader(self._wire)
+        reader = ReplyReader(self.upstream.wire)
         # Read to its end even if the agent has gone: it is paid for.
         async for chunk in reply.aiter_bytes():
             reader.feed(chunk)

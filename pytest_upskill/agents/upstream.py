@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -51,45 +52,36 @@ Receive = Callable[[httpx2.Response], Awaitable[ReplyReader]]
 """Reads a reply of status 200 while it arrives."""
 
 
+@dataclass(eq=False)
 class Upstream:
-    """The host; a request that it may bill is not sent again, because it is settled once.
+    """The host; a request that it may bill is not sent again, because it is settled once."""
 
-    Args:
-        endpoint: The host and its key.
-        wire: The format of the requests.
-        timeout: Seconds until the reply must begin, and between its parts.
-        retries: Sends requests to the host.
-        script: Replies in place of the host; None for the host.
-    """
+    endpoint: Endpoint
+    """The host and its key."""
+    wire: AgentFormat
+    """The format of the requests."""
+    _: KW_ONLY
+    timeout: float
+    """Seconds until the reply must begin, and between its parts."""
+    retries: Retries
+    """Sends requests to the host."""
+    script: Script | None = None
+    """Replies in place of the host; None for the host."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        wire: AgentFormat,
-        *,
-        timeout: float,
-        retries: Retries,
-        script: Script | None = None,
-    ) -> None:
-        self._endpoint = endpoint
-        self.wire = wire
-        self._timeout = timeout
-        self._url = _base_url(endpoint.url, wire)
-        self._retries = retries
+    def __post_init__(self) -> None:
         self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S), pool=None),
+            timeout=httpx2.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_S), pool=None),
             limits=httpx2.Limits(max_connections=None),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
-            trust_env=bool(endpoint.client),
-            transport=None if script is None else httpx2.MockTransport(script),
+            trust_env=bool(self.endpoint.client),
+            transport=None if self.script is None else httpx2.MockTransport(self.script),
         )
 
     def scripted(self, script: Script) -> Upstream:
         """Return an upstream like this one whose requests a script answers."""
-        return Upstream(
-            self._endpoint, self.wire, timeout=self._timeout, retries=self._retries, script=script
-        )
+        limits: dict[str, Any] = {"timeout": self.timeout, "retries": self.retries}
+        return Upstream(self.endpoint, self.wire, **limits, script=script)
 
     async def exchange(
         self,
@@ -111,11 +103,12 @@ class Upstream:
         Raises:
             ProviderError: There is no usable reply, or it broke off.
         """
-        url, headers = f"{self._url}/{route}", self._headers(agent_headers)
+        url = f"{_base_url(self.endpoint.url, self.wire)}/{route}"
+        headers = self._headers(agent_headers)
         built = self._http.build_request("POST", url, content=content, headers=headers)
-        call = Call(request=request, endpoint=self._endpoint)
+        call = Call(request=request, endpoint=self.endpoint)
         send_once = partial(self._exchange_once, call, built, receive)
-        return await self._retries.send(request, send_once, has_own_timeout=True)
+        return await self.retries.send(request, send_once, has_own_timeout=True)
 
     def _completion(self, call: Call, reader: ReplyReader) -> Completion:
         """Return the completion in a reply.
@@ -139,7 +132,7 @@ class Upstream:
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value without the keys that the host may have sent back."""
-        return self._endpoint.redactor.redact_json(value)
+        return self.endpoint.redactor.redact_json(value)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -155,12 +148,12 @@ class Upstream:
         """
         label = call.request.model.label
         try:
-            with self._retries.activity.doing(ASKING):
+            with self.retries.activity.doing(ASKING):
                 response = await self._http.send(built, stream=True)
         except httpx2.TransportError as error:
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
             raise ProviderError(
-                f"{label}: no reply from {self._endpoint.host} ({self._describe_error(error)})",
+                f"{label}: no reply from {self.endpoint.host} ({self._describe_error(error)})",
                 retryable=unsent,
                 billable=not unsent,
             ) from None
@@ -170,7 +163,7 @@ class Upstream:
             error_body = await _error_body(response)
         except httpx2.HTTPError as error:
             raise ProviderError(
-                f"{label}: the reply of {self._endpoint.host} broke off "
+                f"{label}: the reply of {self.endpoint.host} broke off "
                 f"({self._describe_error(error)})"
             ) from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -184,7 +177,7 @@ class Upstream:
         )
 
     def _describe_error(self, error: httpx2.HTTPError) -> str:
-        return self._endpoint.redact(str(error) or type(error).__name__)
+        return self.endpoint.redact(str(error) or type(error).__name__)
 
     def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers for the host: the key, and the agent's version and allowed betas."""
@@ -194,15 +187,15 @@ class Upstream:
             betas = [beta.strip() for beta in agent_headers.get("anthropic-beta", "").split(",")]
             if allowed := [beta for beta in betas if beta in _ALLOWED_BETAS]:
                 headers["anthropic-beta"] = ",".join(allowed)
-        key = self._endpoint.key
+        key = self.endpoint.key
         if key and key != NO_KEY:
-            if self._endpoint.key_variable == "ANTHROPIC_API_KEY":
+            if self.endpoint.key_variable == "ANTHROPIC_API_KEY":
                 headers["x-api-key"] = key
             elif self.wire == "generateContent":
                 headers["x-goog-api-key"] = key
             else:
-                headers["authorization"] = f"{self._endpoint.scheme} {key}"
-        return headers | dict(self._endpoint.headers)
+                headers["authorization"] = f"{self.endpoint.scheme} {key}"
+        return headers | dict(self.endpoint.headers)
 
 
 def _base_url(url: str, wire: AgentFormat) -> str:

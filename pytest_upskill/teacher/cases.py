@@ -30,7 +30,7 @@ from pytest_upskill.teacher.engine import (
     validate_as,
 )
 from pytest_upskill.teacher.sources import marked_sources, prompt
-from pytest_upskill.teacher.versions import Task
+from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.trial import Trial
 
 BATCH = 6
@@ -68,10 +68,6 @@ class Kept:
         """Number of held-out cases among those with checks."""
         return sum(is_held_out(case) for case in self.cases if case.checks)
 
-    def queries(self, *, for_skill: bool) -> int:
-        """Return the number of queries that are for the skill, or that are not."""
-        return sum(bool(case.trigger and case.trigger.should is for_skill) for case in self.cases)
-
     def keep(self, engine: Engine, case: Case, **written: Any) -> None:
         """Keep a case, given its keys in the case file and its provenance."""
         provenance = {"teacher": engine.teacher.resolved} | written.pop("provenance", {})
@@ -91,9 +87,8 @@ class Kept:
         return f"kept {len(self.cases)} of {self.proposed}, {self.held_out} of them held out"
 
 
-def question_rounds(task: Task, key: str) -> int:
+def question_rounds(settings: Settings, key: str) -> int:
     """Return the most requests for proposals or for queries."""
-    settings = task.settings
     is_query = key == "queries"
     wanted, batch = (settings.queries, QUERY_BATCH) if is_query else (settings.count, BATCH)
     return -(-2 * wanted // batch)
@@ -116,9 +111,7 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
         room = len(sound) if task.proposes else count - len(kept.cases)
         for _, case in sound[room:]:
             kept.drop(case.id, f"not needed: --count {count} is reached")
-        cases = [case for _, case in sound[:room]]
-        refuted = _refuted_by_teacher(engine, teacher_trials(engine, task, cases))
-        refuted |= _refuted_by_students(engine, task, [c for c in cases if c.id not in refuted])
+        refuted = _refuted(engine, task, [case for _, case in sound[:room]])
         for proposal, case in sound[:room]:
             if reason := refuted.get(case.id):
                 kept.drop(case.id, reason)
@@ -132,12 +125,10 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
 
 def _keep_queries(engine: Engine, task: Task, kept: Kept) -> None:
     """Ask for queries until half of them are for the skill, and half are not."""
-    limit = {True: -(-task.settings.queries // 2), False: task.settings.queries // 2}
-
-    def lacks(for_skill: bool) -> bool:
-        return kept.queries(for_skill=for_skill) < limit[for_skill]
-
-    for entries in _replies(engine, task, kept, "queries", lambda: not any(map(lacks, limit))):
+    queries = task.settings.queries
+    lacking = {True: -(-queries // 2), False: queries // 2}
+    """Queries that are still to be kept, by whether they are for the skill."""
+    for entries in _replies(engine, task, kept, "queries", lambda: not any(lacking.values())):
         for entry in entries:
             kept.proposed += 1
             existing = (*task.skill.cases, *kept.cases)
@@ -146,7 +137,8 @@ def _keep_queries(engine: Engine, task: Task, kept: Kept) -> None:
             except Refused as reason:
                 kept.drop(f"query-{kept.proposed}", str(reason), existing)
                 continue
-            if case.trigger and lacks(case.trigger.should):
+            if case.trigger and lacking[case.trigger.should]:
+                lacking[case.trigger.should] -= 1
                 kept.keep(engine, case, should_trigger=case.trigger.should)
 
 
@@ -154,37 +146,32 @@ def _replies(
     engine: Engine, task: Task, kept: Kept, key: str, is_enough: Callable[[], bool]
 ) -> Iterator[list[Any]]:
     """Yield the entries of each reply, until there are enough or the teacher proposes no more."""
-    for number in range(question_rounds(task, key)):
+    settings = task.settings
+    for number in range(question_rounds(settings, key)):
         if is_enough():
             return
         known = [case.input for case in (*task.skill.cases, *kept.cases)]
-        question = _question(engine, task, kept, number, known=known, key=key)
+        asked = prompt(
+            key,
+            task=task.subject,
+            count=settings.queries if key == "queries" else BATCH,
+            keys=KEYS,
+            sources=marked_sources(task.sources),
+            known="\n".join(f"- {question}" for question in known),
+            dropped=[*kept.dropped.values()][-_SHOWN_DROPS:],
+        )
+        name = f"{key} {number + 1}"
+        question = engine.question(task.skill, name.replace(" ", "-"), asked, run=number)
         try:
-            reply = complete_text(engine.ask(question, f"{key} {number + 1}"))
-            entries: list[Any] = read_list(reply, key)
+            entries: list[Any] = read_list(complete_text(engine.ask(question, name)), key)
         except Refused as refused:
             kept.proposed += 1
             kept.drop("reply", str(refused))
-            engine.say(f"{key} {number + 1}: refused: {refused}")
+            engine.say(f"{name}: refused: {refused}")
             continue
         if not entries:
             return
         yield entries
-
-
-def _question(
-    engine: Engine, task: Task, kept: Kept, number: int, *, known: Sequence[str], key: str
-) -> Trial:
-    asked = prompt(
-        key,
-        task=task.subject,
-        count=task.settings.queries if key == "queries" else BATCH,
-        keys=KEYS,
-        sources=marked_sources(task.sources),
-        known="\n".join(f"- {question}" for question in known),
-        dropped=[*kept.dropped.values()][-_SHOWN_DROPS:],
-    )
-    return engine.question(task.skill, f"{key}-{number + 1}", asked, run=number)
 
 
 def _validate_entries(
@@ -215,15 +202,6 @@ def teacher_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Tr
     return engine.trials(task.skill, given, "without_skill", runs=_FRESH_ANSWERS, models=models)
 
 
-def _refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
-    """Return the ids of the cases that a fresh answer of the teacher fails, with the reason."""
-    return {
-        result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
-        for result in engine.results(trials, "the teacher's own answers")
-        if result.passes < len(result.runs)
-    }
-
-
 def screening_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
     """Return the trials of cases on the students without the skill."""
     return engine.trials(
@@ -231,16 +209,21 @@ def screening_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[
     )
 
 
-def _refuted_by_students(engine: Engine, task: Task, cases: Sequence[Case]) -> dict[str, str]:
-    """Return the ids of the cases that all students always pass without the skill, with reasons."""
-    trials = screening_trials(engine, task, cases)
-    results = engine.results(trials, "screening without the skill")
-    failed = {result.case for result in results if result.passes < len(result.runs)}
-    return {
-        result.case: f"every student passes {len(result.runs)} of {len(result.runs)} times without "
-        "the skill"
-        for result in results
-        if result.case not in failed
+def _refuted(engine: Engine, task: Task, cases: Sequence[Case]) -> dict[str, str]:
+    """Return the ids of the cases against which fresh answers speak, each with the reason."""
+    results = engine.results(teacher_trials(engine, task, cases), "the teacher's own answers")
+    refuted = {
+        each.case: f"the teacher itself passes only {each.passes} of {len(each.runs)} times"
+        for each in results
+        if each.passes < len(each.runs)
+    }
+    left = [case for case in cases if case.id not in refuted]
+    results = engine.results(screening_trials(engine, task, left), "screening without the skill")
+    failed = {each.case for each in results if each.passes < len(each.runs)}
+    passed = (each for each in results if each.case not in failed)
+    return refuted | {
+        each.case: f"every student passes {each.passes} of {each.passes} times without the skill"
+        for each in passed
     }
 
 

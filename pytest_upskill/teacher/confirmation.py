@@ -58,16 +58,19 @@ _FEASIBLE_RUNS = 50
 class Confirmation:
     """The result of a look."""
 
-    accepted: bool
-    """Whether the new version is better, and worth its length."""
     results: Sequence[TrialResult]
     """Results of both versions, case by case."""
     fields: Mapping[str, Any]
     """The decision and its figures, as fields of a command's outcome."""
 
+    @property
+    def accepted(self) -> bool:
+        """Whether the new version is better, and worth its length."""
+        return bool(self.fields["decision"] == "accepted")
 
-def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Confirmation:
-    """Decide about a new version.
+
+def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Mapping[str, Any]:
+    """Decide about a new version, and return the fields of a command's outcome.
 
     Args:
         results: Results of both versions, case by case.
@@ -87,7 +90,7 @@ def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Confirmat
     if cut := sum(trial.cut_failures for trial in results):
         cut_answers = counted(cut, "answer")
         evidence += f"; {cut_answers} cut at the output limit: --param max_tokens=N raises it"
-    is_short = growth <= TOKENS_PER_POINT * max(0.0, gain)
+    accepted = False
     if acceptance.worse:
         finding = f"worse for {', '.join(acceptance.worse)}"
     elif is_better and not acceptance.accepted:
@@ -95,12 +98,11 @@ def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Confirmat
     elif not acceptance.accepted:
         finding = "no better beyond chance on held-out cases"
         evidence += _advice(counts, acceptance.alpha) if gain > 0 and not cut else ""
-    elif not is_short:
+    elif growth > TOKENS_PER_POINT * max(0.0, gain):
         finding = f"better, but too long for it, as {TOKENS_PER_POINT} a point may be"
     else:
-        finding = "better on held-out cases"
-    accepted = acceptance.accepted and is_short
-    fields = {
+        finding, accepted = "better on held-out cases", True
+    return {
         "decision": "accepted" if accepted else "not shown",
         "reason": f"{finding}: {evidence}",
         "look": look,
@@ -109,7 +111,6 @@ def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Confirmat
         "growth": growth,
         "figures": {student: figures_of(cases) for student, cases in counts.items()},
     }
-    return Confirmation(accepted=accepted, results=results, fields=fields)
 
 
 def _advice(counts: Mapping[str, Sequence[CaseCounts]], alpha: float) -> str:
@@ -127,13 +128,10 @@ def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
     # There are cases, and a missing run would have stopped the command.
     assert estimate is not None
     assert interval is not None
-    return {
-        "before": fmean(case.passes_without / case.runs_without for case in cases),
-        "after": fmean(case.passes_with / case.runs_with for case in cases),
-        "lift": estimate,
-        "low": interval.low,
-        "high": interval.high,
-    }
+    before = fmean(case.passes_without / case.runs_without for case in cases)
+    after = fmean(case.passes_with / case.runs_with for case in cases)
+    shown = {"before": before, "after": after, "lift": estimate}
+    return {**shown, "low": interval.low, "high": interval.high}
 
 
 def comparison_lines(
@@ -163,10 +161,19 @@ def p_text(p: float) -> str:
     return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
 
 
-def upcoming_look(engine: Engine, task: Task, text: str) -> Look:
-    """Return the look that a version gets if it is a new one."""
+def look_of(engine: Engine, task: Task, text: str) -> Look:
+    """Return the look of a version: an earlier one if all its answers are still recorded.
+
+    Other answers to the same comparison would be a second chance.
+    """
+    comparison, ledger = _comparison(engine, task, text), _ledger(engine)
+    for look in reversed(ledger.looks(comparison)):
+        if look.comparison == comparison:
+            trials = look_trials(engine, task, text, look.draw)
+            if engine.estimate(trials).recorded >= max(1, look.answers):
+                return look
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return _ledger(engine).next_look(task.skill.name, _comparison(engine, task, text), date)
+    return ledger.next_look(task.skill.name, comparison, date)
 
 
 def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
@@ -184,20 +191,20 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
         Stopped: An answer is missing, or a limit would be passed.
         OSError: The ledger cannot be written.
     """
-    ledger, look, trials = _ledger(engine), *_look_of(engine, task, text)
-    written = look
+    ledger, look = _ledger(engine), look_of(engine, task, text)
+    trials = look_trials(engine, task, text, look.draw)
+    ledger.write(look)
     try:
         results = engine.results(trials, f"look {look.look}")
     finally:
-        written = replace(look, answers=engine.estimate(trials).recorded)
-        ledger.write(written)
-    confirmed = _decide(results, look.look, _growth(task, text))
-    figures = {name: confirmed.fields[name] for name in ("decision", "p", "alpha")}
-    ledger.write(replace(written, **figures))
+        look = replace(look, answers=engine.estimate(trials).recorded)
+        ledger.write(look)
+    fields = _decide(results, look.look, _growth(task, text))
+    ledger.write(replace(look, **{name: fields[name] for name in ("decision", "p", "alpha")}))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
     counts = _counts_by_student(results)
     engine.say(*comparison_lines(counts, *names, blocks=engine.can_show_blocks))
-    return confirmed
+    return Confirmation(results=results, fields=fields)
 
 
 def _growth(task: Task, text: str) -> int:
@@ -206,23 +213,6 @@ def _growth(task: Task, text: str) -> int:
         return 0
     after, before = (estimate_tokens(task.version(each).text) for each in (text, task.text))
     return after - before
-
-
-def _look_of(engine: Engine, task: Task, text: str) -> tuple[Look, list[Trial]]:
-    """Return the look of a version, and its trials.
-
-    It is an earlier one of the same comparison if all answers of that one are still recorded.
-    Other answers would be a second chance.
-    """
-    comparison, ledger = _comparison(engine, task, text), _ledger(engine)
-    for look in reversed(ledger.looks(comparison)):
-        if look.comparison == comparison:
-            trials = look_trials(engine, task, text, look.draw)
-            if engine.estimate(trials).recorded >= max(1, look.answers):
-                return look, trials
-    look = upcoming_look(engine, task, text)
-    ledger.write(look)
-    return look, look_trials(engine, task, text, look.draw)
 
 
 def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
@@ -240,18 +230,14 @@ def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
 
 def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]:
     """Return the trials of both versions, interleaved: each new one before its old one."""
+    settings, old = task.settings, text if task.is_new else task.text
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
-    if task.settings.description:
+    if settings.description:
         arms = "trigger", "trigger"
+    runs, first = settings.runs, draw * STRIDE
     both = (
-        engine.trials(
-            task.version(version),
-            task.holdout,
-            arm,
-            runs=task.settings.runs,
-            first_run=draw * STRIDE,
-        )
-        for version, arm in zip((text, text if task.is_new else task.text), arms, strict=True)
+        engine.trials(task.version(version), task.holdout, arm, runs=runs, first_run=first)
+        for version, arm in zip((text, old), arms, strict=True)
     )
     return [*chain.from_iterable(zip(*both, strict=True))]
 
@@ -289,16 +275,15 @@ def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, comm
         folder: The folder of the skill.
         command: The command's name.
     """
-    state = engine.state
-    project = state.parent
+    project = engine.state.parent
     path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
-    models = {result.model: result.resolved for result in confirmed.results}
-    new, old = confirmed.results[::2], confirmed.results[1::2]
     before: dict[Arm, Arm] = {"with_skill": "old_skill", "trigger": "old_trigger"}
-    old = tuple(replace(result, arm=before.get(result.arm, result.arm)) for result in old)
+    new, old = confirmed.results[::2], confirmed.results[1::2]
+    results = [*new, *(replace(each, arm=before.get(each.arm, each.arm)) for each in old)]
+    models = {result.model: result.resolved for result in results}
     gates = []
     for label, resolved in models.items():
-        trials = tuple(result for result in (*new, *old) if result.model == label)
+        trials = tuple(result for result in results if result.model == label)
         cell = Cell(
             path=path,
             skill=new[0].skill,
@@ -318,6 +303,6 @@ def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, comm
         revision=revision(project, [folder]),
     )
     try:
-        log_run(Report(sessions=(session,), gates=tuple(gates)), state / HISTORY)
+        log_run(Report(sessions=(session,), gates=tuple(gates)), engine.state / HISTORY)
     except OSError as error:
-        engine.say(f"not in the history: {state / HISTORY}: {error.strerror}")
+        engine.say(f"not in the history: {engine.state / HISTORY}: {error.strerror}")

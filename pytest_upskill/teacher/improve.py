@@ -109,7 +109,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     def run() -> None:
         _improve(work, task, content, settings.output)
 
-    return work.run(plan_lines(engine, task), run)
+    return work.run(plan_lines(engine, task, work.drafts.read("SKILL.md")), run)
 
 
 def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:

@@ -151,6 +151,14 @@ class Work:
         found = ((version, self.results.get((case, version), ())) for version in _VERSIONS)
         return {version: results for version, results in found if results}
 
+    def got_worse(self, case: str) -> bool:
+        """Return whether a held-out case passes in fewer runs with the new version than before."""
+        rates = [
+            sum(result.passes for result in results) / sum(len(result.runs) for result in results)
+            for results in self.versions(case).values()
+        ]
+        return case in self.outcome.holdout and rates[-1] < rates[-2:][0]
+
     @property
     def failing(self) -> list[str]:
         """Ids of the cases that the last version still fails in half of its runs or more."""

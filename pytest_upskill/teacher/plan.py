@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money
@@ -15,7 +15,7 @@ from pytest_upskill.teacher.cases import (
     screening_trials,
     teacher_trials,
 )
-from pytest_upskill.teacher.confirmation import look_trials, upcoming_look
+from pytest_upskill.teacher.confirmation import look_of, look_trials
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
 from pytest_upskill.teacher.versions import Task
@@ -28,31 +28,32 @@ _INSTRUCTIONS, _LONGEST_EXAMPLES = 10_000, 30_000
 """Upper bounds, in bytes, of what else a question to the teacher holds beside skill and sources."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Trials with one purpose, and how often they may run."""
-
-    purpose: str
-    trials: Sequence[Trial]
-    times: int = 1
+Part = tuple[str, Sequence[Trial], int]
+"""What trials are for, the trials, and how often they may run."""
 
 
-def plan_lines(engine: Engine, task: Task) -> Iterator[str]:
-    """Yield the most answers for each purpose, their maximum cost, and what a look would detect."""
+def plan_lines(engine: Engine, task: Task, chosen: str = "") -> Iterator[str]:
+    """Yield the most answers for each purpose, their maximum cost, and what a look would detect.
+
+    Args:
+        engine: Knows prices, recordings and looks.
+        task: What to improve.
+        chosen: The version that the same command has chosen before; "" for none.
+    """
     if task.train or task.holdout:
         yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
-    look = upcoming_look(engine, task, task.text) if task.settings.steps else None
+    look = look_of(engine, task, chosen or task.text) if task.settings.steps else None
     answers, recorded, costs, likely = 0, 0, list[float | None](), 0.0
-    for part in _parts(engine, task, look):
-        estimate = engine.estimate(part.trials)
-        if not (runs := estimate.runs * part.times):
+    for purpose, trials, times in _parts(engine, task, look):
+        estimate = engine.estimate(trials)
+        if not (runs := estimate.runs * times):
             continue
         answers += runs
         recorded += estimate.recorded
         for model in estimate.models:
-            costs.append(None if model.max_usd is None else model.max_usd * part.times)
-            likely += (model.likely_usd or 0.0) * part.times
-        yield f"  {part.purpose}: at most {counted(runs, 'answer')}"
+            costs.append(None if model.max_usd is None else model.max_usd * times)
+            likely += (model.likely_usd or 0.0) * times
+        yield f"  {purpose}: at most {counted(runs, 'answer')}"
     known = [cost for cost in costs if cost is not None]
     total = money(sum(known) if known or not costs else None, at_most=True)
     unknown = ", and models of unknown price" if known and None in costs else ""
@@ -63,7 +64,7 @@ def plan_lines(engine: Engine, task: Task) -> Iterator[str]:
         yield from _power_lines(engine, task, look.look)
 
 
-def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[_Part]:
+def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[Part]:
     """Yield the most requests by their purposes, in the order of the command's steps."""
     settings, teacher = task.settings, engine.teacher.label
     known = len(task.skill.cases) + settings.count + settings.queries
@@ -75,32 +76,34 @@ def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[_Part]:
 
     if task.is_new:
         if is_author_asked(engine, settings):
-            yield _Part(f"questions of {teacher} to you", asked(0))
-        yield _Part(f"drafts of {teacher}", asked(0), DRAFTS)
+            yield f"questions of {teacher} to you", asked(0), 1
+        yield f"drafts of {teacher}", asked(0), DRAFTS
     if not engine.students:
         return
     if task.proposes or not settings.steps:
-        rounds = question_rounds(task, "proposals")
+        rounds = question_rounds(settings, "proposals")
+        cases = rounds * BATCH
         case = Case(id="case", input="x" * _LONGEST_QUESTION, checks=())
         question = asked(known * _LONGEST_QUESTION)
-        yield _Part(f"proposals of {teacher}", question, rounds)
-        yield _Part(f"queries of {teacher}", question, question_rounds(task, "queries"))
-        own = teacher_trials(engine, task, [case])
-        yield _Part("its own answers to them, given the sources", own, rounds * BATCH)
-        screening = screening_trials(engine, task, [case])
-        yield _Part("screening without the skill (not counted)", screening, rounds * BATCH)
-        more = [replace(case, id=f"case-{number}") for number in range(rounds * BATCH)]
+        own, screening = (
+            teacher_trials(engine, task, [case]),
+            screening_trials(engine, task, [case]),
+        )
+        yield f"proposals of {teacher}", question, rounds
+        yield f"queries of {teacher}", question, question_rounds(settings, "queries")
+        yield "its own answers to them, given the sources", own, cases
+        yield "screening without the skill (not counted)", screening, cases
+        more = [replace(case, id=f"case-{number}") for number in range(cases)]
         task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
     if look:
-        bare = bare_trials(engine, task)
-        yield _Part("each question once without the skill, for the page", bare)
-        question = asked(len(task.longest) + _LONGEST_EXAMPLES)
-        yield _Part(f"versions of {teacher}", question, settings.steps)
-        yield _Part("the skill as it is, on train cases", train_trials(engine, task, task.text))
-        new = train_trials(engine, task, task.longest)
-        yield _Part("new versions on train cases", new, settings.steps)
+        bare, question = bare_trials(engine, task), asked(len(task.longest) + _LONGEST_EXAMPLES)
+        now, new = (train_trials(engine, task, text) for text in (task.text, task.longest))
+        yield "each question once without the skill, for the page", bare, 1
+        yield f"versions of {teacher}", question, settings.steps
+        yield "the skill as it is, on train cases", now, 1
+        yield "new versions on train cases", new, settings.steps
         both = look_trials(engine, task, task.longest, look.draw)
-        yield _Part("both versions on held-out cases", both)
+        yield "both versions on held-out cases", both, 1
 
 
 def _power_lines(engine: Engine, task: Task, look: int) -> Iterator[str]:

@@ -48,6 +48,7 @@ def test_a_true_fix_is_accepted_and_written_with_apply_which_then_asks_for_nothi
 
     requests = len(depot.loopback.requests)
     assert depot.refine("--apply") == 0
+    assert "\nlook 1 at this hold-out" in capsys.readouterr().err
     assert depot.decision()["applied"]
     assert line(0) in depot.text
     cases = json.loads((depot.skill / "skill_meta.json").read_text("utf-8"))["cases"]
@@ -96,10 +97,20 @@ def test_a_version_that_helps_one_student_and_hurts_another_is_not_accepted(
         assert f"{student}, held-out cases, fresh runs:\n  old version  " in said
     assert depot.text == SKILL
 
+    worse = [bay for bay in BAYS if "got worse" in shown_on_page(depot, bay)]
+    assert worse
+    assert not set(worse) & {*TRAIN, *LACKING}
+
     requests = len(depot.loopback.requests)
     assert depot.refine(*arguments) == 1
     assert len(depot.loopback.requests) == requests
     assert depot.decision() == decision | {"asked": 0, "unpriced": 0, "cost_usd": 0}
+
+
+def shown_on_page(depot: Depot, bay: int) -> str:
+    page = next((depot.folder / ".upskill" / "drafts").glob("*/page.html")).read_text("utf-8")
+    (shown,) = re.findall(rf"<b><bdi>bay-{bay}</bdi>.*?</details>", page, re.DOTALL)
+    return str(shown)
 
 
 def test_the_page_shows_each_answer_without_the_skill_and_with_both_versions(depot: Depot) -> None:
@@ -107,10 +118,9 @@ def test_the_page_shows_each_answer_without_the_skill_and_with_both_versions(dep
 
     depot.refine("--steps=1")
 
-    page = next((depot.folder / ".upskill" / "drafts").glob("*/page.html")).read_text("utf-8")
     for bay in BAYS:
-        (shown,) = re.findall(rf"<b><bdi>bay-{bay}</bdi>.*?</details>", page, re.DOTALL)
-        assert re.findall(r"<h4>([^,]+),", shown) == VERSIONS
+        assert re.findall(r"<h4>([^,]+),", shown_on_page(depot, bay)) == VERSIONS
+    page = next((depot.folder / ".upskill" / "drafts").glob("*/page.html")).read_text("utf-8")
     assert f'\n<ins class="good">+{line(0)[:-1]}</ins>\n' in page
 
 
