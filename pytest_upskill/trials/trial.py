@@ -15,6 +15,7 @@ from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
 from pytest_upskill.models import AgentTask, Model, Request
 from pytest_upskill.models.request import MAX_TURNS
+from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.trials.trigger_trial import choosing
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
@@ -215,7 +216,11 @@ def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
     if any(map(catalogue.named, trigger.others)):
         return None
     names = " or ".join(map(repr, trigger.others))
-    return f"expects {names}, which is not in the catalogue: the skills beside this one, or below"
+    meant = did_you_mean(trigger.others[0], sorted(catalogue.names))
+    return (
+        f"expects {names}{meant}, which is not in the catalogue: the skills beside this one, or "
+        "below"
+    )
 
 
 def request(trial: Trial, run: int) -> Request:

@@ -157,6 +157,8 @@ def test_a_mapping_that_merges_itself_gains_nothing(text: str) -> None:
          "f:4:1: not YAML: did not find expected ',' or ']' (it begins in line 2)"),
         ("a: {{ b }}",
          """f:1:5: a["?"]: a key must be text: quote a value that begins with '{{'"""),
+        ("a: 1\n\tb: 2\n",
+         "f:2:1: not YAML: found a tab character that violates indentation (indent with spaces)"),
         ("a: 1\n--- \nb: 2\n", "f:2:1: not YAML: found another document (make them one list)"),
         ("a: \x07\n", "f:1:4: not YAML: control character U+0007: remove it"),
         ("[" * 200, "f:1:101: nested more than 100 levels deep: flatten it"),

@@ -67,10 +67,10 @@ def test_figures_stand_beside_the_trials_that_they_are_made_of() -> None:
     ("text", "problem"),
     [
         ("", "not valid JSON: name a file that --upskill-json wrote"),
-        ("{}", "not a report of format 1: format: Field required"),
+        ("{}", "not a report of format 1 (format: Field required): name a file that --*"),
         (
             '{"format": 2, "sessions": [], "entries": []}',
-            "not a report of format 1: format: Input should be 1",
+            "not a report of format 1 (format: Input should be 1): name a file that --*",
         ),
     ],
 )

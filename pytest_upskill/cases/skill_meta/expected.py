@@ -94,9 +94,11 @@ def _made(entry: Entry | None, model: type[Entry], keys: Iterable[str] = ()) -> 
 
 
 def check_expected(value: object) -> object:
-    """Raise ValueError if an object of checks is empty."""
+    """Raise ValueError if an object of checks is empty, or only a text."""
     if value in (None, {}):
         raise ValueError("nothing to check: add a check such as 'contains'")
+    if isinstance(value, str):
+        raise wrong_value(value, 'an object such as {"contains": "a text"}')
     return value
 
 

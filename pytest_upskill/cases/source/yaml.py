@@ -41,6 +41,7 @@ _HINTS = {
     "did not find expected '-'": "indent it as the lines before",
     "did not find expected key": "indent it as the lines before",
     "exceeded maximum nesting depth": "flatten it",
+    "found a tab character": "indent with spaces",
     "found another document": "make them one list",
     "found undefined alias": "quote the value: it begins with '*'",
     "found unexpected end of stream": "close the quote",

@@ -64,7 +64,7 @@ class Gnu(Compiler):
         """See `Toolchain.missing`."""
         if self._program:
             return None
-        return f"no {' or '.join(_PROGRAMS[self._language][:2])} on PATH"
+        return f"no {' or '.join(_PROGRAMS[self._language][:2])} on PATH: install one"
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""

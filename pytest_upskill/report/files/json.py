@@ -126,7 +126,8 @@ def _stop_early(schema: Any) -> Any:
 
 def _one_line(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid":
-        return "not valid JSON: name a file that --upskill-json wrote"
     where = ".".join(map(str, first["loc"])) or "the file"
-    return f"not a report of format {FORMAT}: {where}: {first['msg']}"
+    what = f"not a report of format {FORMAT} ({where}: {first['msg']})"
+    if first["type"] == "json_invalid":
+        what = "not valid JSON"
+    return f"{what}: name a file that --upskill-json wrote"
