@@ -1,13 +1,13 @@
 """The forecast before a run: what it will request, what that costs at most, and what it may cost.
 
-The likely cost and time are those of recordings: of the same request in another run, else of the
-same case on the model, of the model, of the case on other models. Without any, they are those of
-typical lengths.
+The likely cost is that of recordings: of the same request in another run, else of the same case on
+the model, else of the model; without any, that of answers of typical lengths. The likely time is
+told from recordings only, as servers differ a hundredfold.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_upskill.answers.batches import PRICE, is_batchable
 from pytest_upskill.answers.cache import Cache
-from pytest_upskill.answers.prices import (
-    BYTES_PER_TOKEN,
-    Prices,
-    max_input_tokens,
-    max_output_tokens,
-    size_of,
-)
+from pytest_upskill.answers.prices import BYTES_PER_TOKEN, Prices, max_output_tokens, size_of
 from pytest_upskill.answers.recording_format import request_fields
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.trial_runner import Load, recorded_steps
@@ -37,14 +31,12 @@ class ModelEstimate:
     model: Model
     answers: int
     """Answers to request; one of a trigger trial takes up to three requests."""
-    max_input_tokens: int
-    max_output_tokens: int
     max_usd: float | None
     """Maximum cost in dollars; None if the price of the model is unknown."""
     likely_usd: float | None
     """What they are likely to cost; None as well."""
-    likely_seconds: float
-    """Seconds that they are likely to take, one after the other."""
+    likely_seconds: float | None
+    """Seconds that they are likely to take, one after the other; None without recordings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +48,8 @@ class CostForecast:
     """Answers that the trials need."""
     models: tuple[ModelEstimate, ...]
     """The answers that are not recorded, by model."""
-    likely_seconds: float = 0.0
-    """Likely time of all requests, those to different hosts at the same time."""
+    likely_seconds: float | None = None
+    """Likely time of all requests, those to different hosts at the same time; None if unknown."""
     judgements: ModelEstimate | None = None
     """All requests to the judge, recorded or not, as they depend on the answers; None for none."""
 
@@ -91,32 +83,20 @@ class _Missing(NamedTuple):
     """Maximum number of such requests."""
     likely: float
     """Likely number of them."""
-    typical: _Length
-    """The length of such an answer, as long as none is recorded."""
+    output: int
+    """Tokens of such an answer, as long as none is recorded."""
     answers: int = 0
     """Answers that they are for, unless they only follow others, or probe the model."""
 
 
-class _Length(NamedTuple):
-    """Typical numbers of tokens, and seconds."""
+_ANSWER, _CHOICE, _JUDGEMENT, _RUN = 600, 80, 250, 3_000
+"""Typical tokens of an answer, a step of a choice, a judgement, and an agent's run."""
 
-    input: int | None
-    """None for as many as the request has without its turns, which are as long as they may be."""
-    output: int
-    seconds: float
-
-
-_ANSWER = _Length(None, 600, 12.0)
-_REASONED = _Length(None, 1200, 20.0)
-_CHOICE = _Length(None, 80, 3.0)
-_JUDGEMENT = _Length(None, 250, 6.0)
-_RUN = _Length(60_000, 3_000, 90.0)
-"""Typical lengths: of an answer, of one after reasoning, of a step of a choice, of a judgement, and
-of a run of an agent."""
+_RUN_INPUT = 60_000
+"""Typical tokens of all prompts of an agent's run."""
 
 _FURTHER_STEPS = 0.3
 """Share of choices that take a further request."""
-
 
 _MIN_CACHED_TOKENS = 1024
 """Least length of a prompt that most models of Anthropic cache."""
@@ -139,8 +119,10 @@ class Past:
             for key in _keys(fields):
                 self._recorded[key].append(completion)
 
-    def likely(self, request: Request, host: Host, typical: _Length) -> tuple[float | None, float]:
-        """Return what a request is likely to cost, None if that is unknown, and its seconds."""
+    def likely(
+        self, request: Request, host: Host, output: int
+    ) -> tuple[float | None, float | None]:
+        """Return what a request is likely to cost, and its seconds; None for what is unknown."""
         request = replace(request, turns=())
         keys = _keys(request_fields(request, host.url))
         past = next((found for key in keys if (found := self._recorded.get(key))), [])
@@ -148,24 +130,21 @@ class Past:
         inputs = [each.input_tokens for each in past if each.input_tokens is not None]
         # Answers of batches have no time.
         times = [each.latency_s for each in past if each.latency_s]
-        output = fmean(outputs) if outputs else typical.output
-        tokens = size_of(request) // BYTES_PER_TOKEN
+        tokens, cached = size_of(request) // BYTES_PER_TOKEN, 0
         if request.task is not None:
-            tokens = round(fmean(inputs)) if inputs else typical.input or 0
+            tokens = round(fmean(inputs)) if inputs else _RUN_INPUT
+        elif host.caches_prompts and request.skill:
+            prefix = len(request.system) // BYTES_PER_TOKEN
+            cached = prefix if prefix >= _MIN_CACHED_TOKENS else 0
         completion = Completion(
             text="",
             input_tokens=tokens,
-            output_tokens=min(round(output), max_output_tokens(request)),
-            cache_read_tokens=_cached_tokens(request) if host.caches_prompts else 0,
+            output_tokens=min(
+                round(fmean(outputs)) if outputs else output, max_output_tokens(request)
+            ),
+            cache_read_tokens=cached,
         )
-        usd = self.prices.cost(request.model, completion)
-        return usd, fmean(times) if times else typical.seconds
-
-
-def _cached_tokens(request: Request) -> int:
-    """Return the tokens that all requests after the first read from the prompt cache."""
-    tokens = len(request.system) // BYTES_PER_TOKEN
-    return tokens if request.skill and tokens >= _MIN_CACHED_TOKENS else 0
+        return self.prices.cost(request.model, completion), fmean(times) if times else None
 
 
 def _keys(fields: Mapping[str, Any]) -> list[str]:
@@ -175,7 +154,7 @@ def _keys(fields: Mapping[str, Any]) -> list[str]:
     turns = len(fields.get("turns", ()))
     return [
         repr((fields.get("frame"), kinds, *more))
-        for more in ((model, user, skill, turns), (model, user), (model,), (user,))
+        for more in ((model, user, skill, turns), (model, user), (model,))
     ]
 
 
@@ -196,40 +175,46 @@ def forecast(
         judge: The model that decides statements about the answers; None for no judge.
         concurrency: Requests in flight at one host.
     """
-    trials, prices, batch = list(trials), resources.prices, resources.batches.enabled
     by_model: dict[Model, list[Trial]] = {}
-    for trial in trials:
+    for trial in (trials := list(trials)):
         by_model.setdefault(trial.model, []).append(trial)
     missing = {
         model: _missing_answers(model, of_model, hosts[model], resources.cache)
         for model, of_model in by_model.items()
     }
+    runs = sum(trial.runs for trial in trials)
     wanted = sum(item.answers for items in missing.values() for item in items)
-    past = Past(resources.cache.past if wanted or judge else (), prices)
+    past = Past(resources.cache.past if wanted or judge else (), resources.prices)
+    batch = resources.batches.enabled
     estimates = tuple(
-        _estimate(model, items, hosts[model], past, batch=batch and hosts[model].has_batches)
+        _estimate(model, items, hosts[model], past, batch=batch)
         for model, items in missing.items()
         if items
     )
     judgements = None
     if judge is not None:
-        share = wanted / max(1, sum(trial.runs for trial in trials))
-        items = _judgements(trials, judge, min(1.0, share))
-        in_batch = batch and hosts[judge].has_batches
-        judgements = _estimate(judge, items, hosts[judge], past, batch=in_batch)
-    seconds: Counter[Host] = Counter()
-    for each in (*estimates, *([judgements] if judgements else ())):
-        host = hosts[each.model]
-        if each.model.is_language_model and not (batch and host.may_have_batches):
-            width = min(concurrency, max(1, each.answers))
-            seconds[host] += each.likely_seconds / width
+        items = _judgements(trials, judge, min(1.0, wanted / max(1, runs)))
+        judgements = _estimate(judge, items, hosts[judge], past, batch=batch)
+    asked = (*estimates, *([judgements] if judgements else ()))
     return CostForecast(
         trials=len(trials),
-        runs=sum(trial.runs for trial in trials),
+        runs=runs,
         models=estimates,
-        likely_seconds=max(seconds.values(), default=0.0),
+        likely_seconds=_likely_seconds(asked, hosts, concurrency),
         judgements=judgements,
     )
+
+
+def _likely_seconds(
+    estimates: Iterable[ModelEstimate], hosts: Mapping[Model, Host], concurrency: int
+) -> float | None:
+    """Return the likely time of the slowest host, None if that of a model is unknown."""
+    by_host: defaultdict[Host, float] = defaultdict(float)
+    for each in estimates:
+        if each.likely_seconds is None:
+            return None
+        by_host[hosts[each.model]] += each.likely_seconds / min(concurrency, max(1, each.answers))
+    return max(by_host.values(), default=None)
 
 
 def _missing_answers(
@@ -248,10 +233,8 @@ def _missing_answers(
         if trial.chooses:
             missing += _missing_choices(trial, load)
         elif runs := sum(not is_recorded(request(trial, run)) for run in range(trial.runs)):
-            typical = _RUN if model.agent else _ANSWER
-            if model.always_reasons and not model.agent:
-                typical = _REASONED
-            missing.append(_Missing(request(trial, run=0), runs, runs, typical, answers=runs))
+            output = _RUN if model.agent else _ANSWER
+            missing.append(_Missing(request(trial, run=0), runs, runs, output, answers=runs))
     choosing = [trial for trial in trials if trial.chooses]
     if missing and choosing and model.is_language_model:
         tool_probe = probe(model, choosing[-1].max_tokens)
@@ -268,15 +251,15 @@ def _missing_choices(trial: Trial, load: Load) -> list[_Missing]:
     if not runs:
         return []
     first, *further = longest_requests(request(trial, run=0))
-    typical = _RUN if trial.model.agent else _CHOICE
+    output = _RUN if trial.model.agent else _CHOICE
     return [
-        _Missing(first, runs, runs, typical, answers=runs),
-        *(_Missing(each, runs, _FURTHER_STEPS * runs, typical) for each in further),
+        _Missing(first, runs, runs, output, answers=runs),
+        *(_Missing(each, runs, _FURTHER_STEPS * runs, output) for each in further),
     ]
 
 
 def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Missing]:
-    """Return the requests to the judge, one for each answer, as if it had the maximum length.
+    """Return the requests to the judge: those about the longest answers, and about likely ones.
 
     Args:
         trials: The trials of a session.
@@ -287,21 +270,22 @@ def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Mi
 
     judgements = []
     for trial in trials:
-        if statements := trial.case.judge_checks:
-            longest, likely = (
-                judge_request(
-                    judge,
-                    statements,
-                    question=request(trial, run=0).user,
-                    answer=" " * (BYTES_PER_TOKEN * tokens),
-                    reference=trial.case.reference,
-                )
-                for tokens in (trial.max_tokens, min(_ANSWER.output, trial.max_tokens))
+        if not (statements := trial.case.judge_checks):
+            continue
+        most = 2 * trial.runs  # An unusable judgement is requested once more.
+        likely_length = min(_ANSWER, trial.max_tokens)
+        for tokens, at_most, likely in (
+            (trial.max_tokens, most, 0.0),
+            (likely_length, 0, share * trial.runs),
+        ):
+            asked = judge_request(
+                judge,
+                statements,
+                question=request(trial, run=0).user,
+                answer=" " * (BYTES_PER_TOKEN * tokens),
+                reference=trial.case.reference,
             )
-            # An unusable judgement is requested once more.
-            most = 2 * trial.runs
-            judgements.append(_Missing(longest, most, 0.0, _JUDGEMENT, answers=most))
-            judgements.append(_Missing(likely, 0, share * trial.runs, _JUDGEMENT))
+            judgements.append(_Missing(asked, at_most, likely, _JUDGEMENT, answers=at_most))
     return judgements
 
 
@@ -309,22 +293,21 @@ def _estimate(
     model: Model, missing: Sequence[_Missing], host: Host, past: Past, *, batch: bool
 ) -> ModelEstimate:
     """Return the estimate of a model's missing answers."""
-    usd, likely_usd, seconds, has_price = 0.0, 0.0, 0.0, True
+    max_usd = likely_usd = 0.0
+    seconds: float | None = 0.0
+    takes_time = model.is_language_model and not (batch and host.may_have_batches)
     for item in missing:
-        share = PRICE if batch and is_batchable(item.request) else 1.0
-        cost = past.prices.max_cost(item.request)
-        has_price &= cost is not None
-        usd += item.at_most * (cost or 0.0) * share
-        each_usd, each_seconds = past.likely(item.request, host, item.typical)
-        likely_usd += item.likely * (each_usd or 0.0) * share
-        seconds += item.likely * each_seconds
-    most = [(item.at_most, item.request) for item in missing]
+        share = PRICE if batch and host.has_batches and is_batchable(item.request) else 1.0
+        max_usd += item.at_most * share * (past.prices.max_cost(item.request) or 0.0)
+        each_usd, each_seconds = past.likely(item.request, host, item.output)
+        likely_usd += item.likely * share * (each_usd or 0.0)
+        if seconds is not None and item.likely and takes_time:
+            seconds = None if each_seconds is None else seconds + item.likely * each_seconds
+    has_price = past.prices.has_price(model)
     return ModelEstimate(
         model=model,
         answers=sum(item.answers for item in missing),
-        max_input_tokens=sum(times * max_input_tokens(request) for times, request in most),
-        max_output_tokens=sum(times * max_output_tokens(request) for times, request in most),
-        max_usd=usd if has_price else None,
-        likely_usd=min(likely_usd, usd) if has_price else None,
+        max_usd=max_usd if has_price else None,
+        likely_usd=min(likely_usd, max_usd) if has_price else None,
         likely_seconds=seconds,
     )

@@ -20,19 +20,16 @@ from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.errors import (
     DAILY,
     LOOK_AT_SERVER,
+    NOT_SERVED,
+    REDIRECTS,
     WAIT_A_DAY,
-    WEB_PAGE,
-    broke_off,
     code_of,
     connection_hint,
+    cure,
     error_message,
     http_status_of,
     is_filtered,
-    not_served,
     one_line,
-    proxy_of,
-    redirect_target,
-    refused_by_proxy,
     retry_after,
     url_hint,
 )
@@ -42,7 +39,7 @@ from pytest_upskill.models.streams import MAX_REPLY, Format, ReplyReader, is_who
 
 Sdk = TypeVar("Sdk")
 
-NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 """Errors that occur before any part of a request is sent."""
 
 _CONNECT_S = 10.0
@@ -53,7 +50,7 @@ _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-class ReplyTooLong(Exception):  # noqa: N818  describes a reply, not a failure here
+class _ReplyTooLong(httpx2.TransportError):
     """A reply of more than ``MAX_REPLY``, whose rest was not read."""
 
 
@@ -66,7 +63,7 @@ class _BoundedClient(httpx2.AsyncClient):
         """Send a request and read the reply.
 
         Raises:
-            ReplyTooLong: The reply has more than ``MAX_REPLY``.
+            _ReplyTooLong: The reply has more than ``MAX_REPLY``.
         """
         assert not stream
         response = await super().send(request, stream=True, **options)
@@ -75,7 +72,7 @@ class _BoundedClient(httpx2.AsyncClient):
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > MAX_REPLY:
-                    raise ReplyTooLong
+                    raise _ReplyTooLong(f"more than {MAX_REPLY >> 20} MiB")
         finally:
             await response.aclose()
         headers = [(k, v) for k, v in response.headers.multi_items() if k not in _BODY_HEADERS]
@@ -132,15 +129,8 @@ async def _replace_headers(endpoint: Endpoint, request: httpx2.Request) -> None:
     request.headers.update(dict(endpoint.headers))
 
 
-_NOT_SERVED = frozenset({404, 405, 410, 501})
-"""Statuses of a host that serves nothing at this URL, or no such requests."""
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_FATAL = frozenset({401, 402, 403, 407}) | _REDIRECTS | _NOT_SERVED
+_FATAL = frozenset({401, 402, 403, 407}) | REDIRECTS | NOT_SERVED
 _TEMPORARY = frozenset({408, 409, 429})
-
-
-class BrokenStreamError(Exception):
-    """A stream that ended before the answer did."""
 
 
 class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
@@ -259,13 +249,8 @@ class Call:
             if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
                 raise _Filtered(error_message(body)) from None
             raise self.http_error(error.status_code, body, headers) from None
-        except self.sdk.APIConnectionError as error:
-            raise self._connection_error(error) from None
-        except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
-            raise self._too_long_error() from None
-        except BrokenStreamError:
-            message = f"the stream broke off: {LOOK_AT_SERVER}"
-            raise self._error(message, status=200, retryable=True) from None
+        except (self.sdk.APIConnectionError, httpx2.TransportError) as error:
+            raise self._connection_error(error.__cause__ or error) from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
             message = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(message, status=200, retryable=True) from None
@@ -296,16 +281,18 @@ class Call:
         # OpenRouter's, for a model that may answer requests without tools.
         refuses_tools = status == HTTPStatus.NOT_FOUND and bool(self.request.tools)
         message = f"HTTP {status} {error_message(body)}".rstrip()
-        cure = WAIT_A_DAY if until_tomorrow else self._cure(status, headers, message)
+        advice = cure(status, message, headers, self.request.model, self.endpoint)
+        if until_tomorrow:
+            advice = WAIT_A_DAY
         retryable = (
             (status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
-            and status not in _NOT_SERVED
+            and status not in NOT_SERVED
             and not out_of_quota
         )
-        if (advice := headers.get("x-should-retry")) in {"true", "false"}:
-            retryable = advice == "true"
+        if (wish := headers.get("x-should-retry")) in {"true", "false"}:
+            retryable = wish == "true"
         return self._error(
-            f"{message}: {cure}" if cure else message,
+            f"{message}: {advice}" if advice else message,
             status=status,
             retryable=retryable,
             retry_after=retry_after(headers, details),
@@ -337,47 +324,29 @@ class Call:
             status=200,
         )
 
-    def _cure(self, status: int, headers: Mapping[str, str], message: str) -> str:
-        endpoint, model = self.endpoint, self.request.model
-        key = "check" if endpoint.key != NO_KEY else "no key was sent: set"
-        cures = {
-            401: f"{key} {endpoint.key_variable}",
-            402: f"check the billing of the account that owns {endpoint.key_variable}",
-            403: f"{key} {endpoint.key_variable}",
-            407: f"check the user and password{proxy_of(endpoint)}",
-        }
-        if status == HTTPStatus.FORBIDDEN and WEB_PAGE in message:
-            return refused_by_proxy(endpoint)
-        if status in _NOT_SERVED:
-            return not_served(status, model, endpoint)
-        if status in _REDIRECTS:
-            return f"{endpoint.host} redirects to {redirect_target(headers.get('location', ''))}"
-        return cures.get(status, "")
-
-    def _connection_error(self, error: Exception) -> ProviderError:
-        cause = error.__cause__ or error
-        if isinstance(cause, ReplyTooLong):
-            return self._too_long_error()
-        reason = str(cause) or type(cause).__name__
-        hint = connection_hint(cause, self.endpoint)
+    def _connection_error(self, cause: BaseException) -> ProviderError:
+        """Make the error for a connection that failed, or ended within a reply."""
+        host, reason = self.endpoint.host, str(cause) or type(cause).__name__
+        if isinstance(cause, _ReplyTooLong):
+            return self._error(f"{host} sent {reason}", status=200)
         # Without the model's label: the failure is the same for all models of the host.
-        line = f"no connection to {self.endpoint.host} ({reason}): {hint}"
-        if broke_off(cause):
-            line = f"the reply of {self.endpoint.host} broke off ({reason}): {LOOK_AT_SERVER}"
+        if re.search("incomplete|complete message", reason):
+            line = f"the reply of {host} broke off ({reason}): {LOOK_AT_SERVER}"
+            return ProviderError(self._clean(line), status=200, retryable=True)
+        hint = connection_hint(cause, self.endpoint)
         refused = isinstance(cause, httpx2.ProxyError)
         return ProviderError(
-            self.endpoint.redact(one_line(line)),
+            self._clean(f"no connection to {host} ({reason}): {hint}"),
             retryable=not refused,
             fatal=refused,
-            billable=not isinstance(cause, (*NOT_SENT, httpx2.ProxyError)),
+            billable=not isinstance(cause, _NOT_SENT),
         )
 
-    def _too_long_error(self) -> ProviderError:
-        return self._error(f"{self.endpoint.host} sent more than {MAX_REPLY >> 20} MiB", status=200)
-
     def _error(self, message: str, **details: Any) -> ProviderError:
-        line = self.endpoint.redact(one_line(message))
-        return ProviderError(f"{self.request.model.label}: {line}", **details)
+        return ProviderError(f"{self.request.model.label}: {self._clean(message)}", **details)
+
+    def _clean(self, message: str) -> str:
+        return self.endpoint.redact(one_line(message))
 
 
 def _read_lines(response: httpx2.Response) -> object:
@@ -389,6 +358,7 @@ def _read(response: httpx2.Response, wire: Format) -> object:
 
     Raises:
         ValueError: The JSON is invalid.
+        httpx2.RemoteProtocolError: The stream ended before the answer did.
     """
     if response.content.lstrip().startswith((b"data:", b"event:")):
         reader = ReplyReader(wire)
@@ -396,7 +366,7 @@ def _read(response: httpx2.Response, wire: Format) -> object:
             reader.feed(response.content)
             if is_whole(body := reader.body()):
                 return body
-        raise BrokenStreamError
+        raise httpx2.RemoteProtocolError("incomplete stream")
     try:
         return response.json()
     except ValueError:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
-from pytest_upskill.models.hosts import BY_PREFIX, HOSTS
-from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.hosts import BY_PREFIX
+from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError
 from pytest_upskill.project.redaction import without_userinfo
@@ -21,11 +19,6 @@ WEB_PAGE = "a web page"
 _MAX_CHARS = 200
 _PAGE = re.compile(r"\s*<(!doctype )?html", re.IGNORECASE)
 _TITLE = re.compile("<title>([^<]*)", re.IGNORECASE)
-
-
-def redirect_target(location: str) -> str:
-    """Return the target of a redirect, without parts that may contain a key."""
-    return re.split(r"[?#]", without_userinfo(location), maxsplit=1)[0] or "nowhere"
 
 
 def error_message(body: object) -> str:
@@ -50,11 +43,6 @@ def code_of(body: object) -> object:
     return inner.get("code") if isinstance(inner, Mapping) else None
 
 
-def is_filtered(body: object) -> bool:
-    """Return whether an error code or message is that of a content filter."""
-    return bool(FILTERED.search(f"{code_of(body)} {error_message(body)}"))
-
-
 def http_status_of(code: object) -> int | None:
     """Return the HTTP status that an error code stands for, None if it stands for none."""
     if isinstance(code, bool) or not re.fullmatch("[45][0-9]{2}", str(code)):
@@ -71,22 +59,16 @@ def retry_after(headers: Mapping[str, str], details: str = "") -> float | None:
     """Return the seconds to wait, by the headers or the body of an error.
 
     Args:
-        headers: They may have ``retry-after-ms`` or RFC 9110's ``Retry-After``.
+        headers: They may have ``retry-after``.
         details: The body as JSON; Google's has a ``RetryInfo``.
     """
     if delay := _RETRY_DELAY.search(details):
         return float(delay[1])
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
-            seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        return seconds if 0 < seconds < float("inf") else None
     try:
-        at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
-    except (ValueError, OverflowError):
+        seconds = float(headers.get("retry-after", ""))
+    except ValueError:
         return None
-    return max(0.0, at - time.time())
+    return seconds if 0 < seconds < math.inf else None
 
 
 _RETRY_DELAY = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s"')
@@ -105,16 +87,25 @@ LOOK_AT_SERVER = (
 )
 """What to do about a reply that broke off."""
 
-FILTERED = re.compile(
+CHECK_CERTIFICATE = (
+    "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own authority, or "
+    "write http:// if it has no TLS"
+)
+"""What to do about a TLS error."""
+
+_FILTERED = re.compile(
     r"content[_ ](filter|management policy|policy[_ ]violation)|responsible ?ai", re.IGNORECASE
 )
-"""Messages of a content filter that refused the question or the answer."""
-
 _STREAM_ONLY = re.compile(
     r"(only|must|requires?|need).{0,40}\bstream|\bstream(ing)?\b.{0,40}\b(must|required|only|true)"
     r"|non-?stream\w*.{0,40}\b(not|un)|enable the stream",
     re.IGNORECASE,
 )
+
+
+def is_filtered(body: object) -> bool:
+    """Return whether an error is that of a content filter, which refused question or answer."""
+    return bool(_FILTERED.search(f"{code_of(body)} {error_message(body)}"))
 
 
 def wants_stream(error: ProviderError) -> bool:
@@ -123,29 +114,43 @@ def wants_stream(error: ProviderError) -> bool:
     return is_refusal and _STREAM_ONLY.search(str(error)) is not None
 
 
-CHECK_CERTIFICATE = (
-    "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own authority, or "
-    "write http:// if it has no TLS"
-)
-"""What to do about a TLS error."""
+NOT_SERVED = frozenset({404, 405, 410, 501})
+"""Statuses of a host that serves nothing at this URL, or no such requests."""
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-def not_served(status: int, model: Model, endpoint: Endpoint) -> str:
-    """Return what a reply with status 404, 405, 410 or 501 means, and what may be wrong."""
-    problem = f"{endpoint.url} serves no models"
-    if status == HTTPStatus.NOT_FOUND:
-        problem = f"no model {model.name!r} at {endpoint.url}"
-    return problem + url_hint(endpoint)
+def cure(
+    status: int, message: str, headers: Mapping[str, str], model: Model, endpoint: Endpoint
+) -> str:
+    """Return what an HTTP error means and what to do about it, "" if its message says enough."""
+    key = "check" if endpoint.key != NO_KEY else "no key was sent: set"
+    # Without the parts that may contain a key.
+    target = re.split(r"[?#]", without_userinfo(headers.get("location", "")), maxsplit=1)[0]
+    cures = {
+        401: f"{key} {endpoint.key_variable}",
+        402: f"check the billing of the account that owns {endpoint.key_variable}",
+        403: f"{key} {endpoint.key_variable}",
+        407: refused_by_proxy(endpoint),
+        **dict.fromkeys(NOT_SERVED, f"{endpoint.url} serves no models{url_hint(endpoint)}"),
+        404: f"no model {model.name!r} at {endpoint.url}{url_hint(endpoint)}",
+        **dict.fromkeys(REDIRECTS, f"{endpoint.host} redirects to {target or 'nowhere'}"),
+    }
+    by_proxy = status == HTTPStatus.FORBIDDEN and WEB_PAGE in message
+    return cures[407] if by_proxy else cures.get(status, "")
 
 
 def url_hint(endpoint: Endpoint) -> str:
     """Return what may be wrong with the base URL of an endpoint, "" if it looks right."""
-    is_known = any(endpoint.url == host.url for host in HOSTS)
-    if endpoint.wire != "openai" or is_known or endpoint.url.endswith("/v1") or endpoint.client:
-        return ""
-    if endpoint.host.endswith(BY_PREFIX["azure"].domains):
-        return f", or write azure:DEPLOYMENT@https://{endpoint.host}"
-    return ", or the base URL lacks /v1"
+    looks_right = endpoint.wire != "openai" or endpoint.client or "/v1" in endpoint.url
+    return "" if looks_right else ", or the base URL lacks /v1"
+
+
+def refused_by_proxy(endpoint: Endpoint) -> str:
+    """Return what to do about a proxy or firewall that refuses a host."""
+    return (
+        f"a proxy or firewall refuses {endpoint.host}: check the user and password in HTTPS_PROXY "
+        "or HTTP_PROXY, ask for access, or set NO_PROXY"
+    )
 
 
 def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
@@ -155,40 +160,14 @@ def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
         cause: The error of the HTTP client, or of the socket.
         endpoint: The host.
     """
-    message = str(cause)
-    if endpoint.url.startswith("https:") and "SSL" in message:
+    if endpoint.url.startswith("https:") and "SSL" in str(cause):
         return CHECK_CERTIFICATE
     if type(cause).__name__ == "ProxyError":
-        login = f"check the user and password{proxy_of(endpoint)}"
-        return login if "407" in message else refused_by_proxy(endpoint)
-    proxy = proxy_of(endpoint, preposition="through")
-    bypass = " (or set NO_PROXY)" if proxy else ""
-    return f"is it running, reachable{proxy}{bypass}, and is its URL right?"
-
-
-def broke_off(cause: BaseException) -> bool:
-    """Return whether the connection ended within a reply."""
-    return "incomplete" in str(cause) or "complete message" in str(cause)
-
-
-def refused_by_proxy(endpoint: Endpoint) -> str:
-    """Return what to do about a proxy or firewall that refuses a host."""
+        return refused_by_proxy(endpoint)
     return (
-        f"a proxy or firewall refuses {endpoint.host}: ask for access to it{proxy_of(endpoint)}, "
-        "or set NO_PROXY if it can be reached without"
+        "is it running, reachable (HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply), and is its URL "
+        "right?"
     )
-
-
-def proxy_of(endpoint: Endpoint, *, preposition: str = "of") -> str:
-    """Return a phrase with the proxy that the environment sets for a host, "" for none."""
-    # Imported here: it takes 10 ms, and most runs have no such error.
-    from urllib.request import getproxies, proxy_bypass
-
-    url = urlsplit(endpoint.url)
-    if proxy_bypass(url.hostname or ""):
-        return ""
-    schemes = (scheme for scheme in (url.scheme, "all") if scheme in getproxies())
-    return next((f" {preposition} the proxy in {scheme}_proxy" for scheme in schemes), "")
 
 
 def refused_parameter(model: Model) -> str:

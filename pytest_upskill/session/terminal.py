@@ -270,35 +270,29 @@ def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> l
     if replay:
         return [f"{line}{forecast.to_send} missing, $0"]
     paid = [each for each in forecast.models if each.model.is_language_model]
-    line += f"{forecast.to_send} to request{_upper_bounds(paid)}"
+    line += f"{forecast.to_send} to request{_costs_of(paid)}"
     if forecast.judgements:
-        line += (
-            f"; up to {forecast.judgements.answers} to judge{_upper_bounds([forecast.judgements])}"
-        )
+        line += f"; up to {forecast.judgements.answers} to judge{_costs_of([forecast.judgements])}"
     if forecast.likely_seconds:
         line += f", in about {duration(forecast.likely_seconds)}"
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
         line,
-        *(
-            f"  {each.model.label}: {each.answers} to request{_upper_bounds([each])}"
-            for each in paid
-        ),
+        *(f"  {each.model.label}: {each.answers} to request{_costs_of([each])}" for each in paid),
     ]
 
 
-def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
-    """Return the upper bounds of tokens and cost of requests to models."""
+def _costs_of(estimates: Iterable[ModelEstimate]) -> str:
+    """Return the maximum and the likely cost of requests to models."""
     estimates = list(estimates)
     if not estimates:
         return ""
-    sent = sum(each.max_input_tokens for each in estimates)
-    received = sum(each.max_output_tokens for each in estimates)
     max_usd = _sum_if_known(each.max_usd for each in estimates)
-    bounds = f", at most {sent:,} tokens in, {received:,} out, {money(max_usd, at_most=True)}"
     likely_usd = _sum_if_known(each.likely_usd for each in estimates)
-    return bounds if likely_usd is None else f"{bounds}, likely {money(likely_usd)}"
+    if max_usd is None or likely_usd is None:
+        return f", {money(None)}"
+    return f", at most {money(max_usd, at_most=True)}, likely {money(likely_usd)}"
 
 
 def _sum_if_known(costs: Iterable[float | None]) -> float | None:

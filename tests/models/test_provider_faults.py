@@ -6,8 +6,6 @@ import asyncio
 import json
 import socket
 import threading
-from email.utils import formatdate
-from time import time
 
 import pytest
 
@@ -97,7 +95,6 @@ def test_the_server_decides_whether_to_ask_again(
     [
         ({"retry-after": "7"}, 7),
         ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "soon"}, None),
@@ -110,15 +107,6 @@ def test_retry_after_is_read(
     error = fault(loopback, provider, Reply(status=429, headers=headers))
 
     assert error.retry_after == seconds
-
-
-@every_sdk
-def test_retry_after_may_be_a_date(loopback: Loopback, provider: str) -> None:
-    headers = {"retry-after": formatdate(time() + 3600, usegmt=True)}
-
-    error = fault(loopback, provider, Reply(status=429, headers=headers))
-
-    assert error.retry_after == pytest.approx(3600, abs=60)
 
 
 @every_sdk
@@ -141,22 +129,9 @@ def test_a_host_that_is_not_there_is_named(provider: str) -> None:
         ask(request_to(model))
 
     assert str(caught.value).startswith(f"no connection to {host} (")
+    assert "reachable (HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply)" in str(caught.value)
     assert (caught.value.status, caught.value.retryable) == (None, True)
     assert not caught.value.billable
-
-
-def test_a_proxy_that_the_environment_sets_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    model = parse_model(f"m=x@{url}/v1")
-    monkeypatch.setenv("http_proxy", url)
-
-    with pytest.raises(ProviderError, match=r"reachable through the proxy in http_proxy \(or"):
-        ask(request_to(model))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(ProviderError, match=r"is it running, reachable, and is its URL right\?$"):
-        ask(request_to(model))
 
 
 @every_sdk
@@ -230,7 +205,9 @@ def test_a_proxy_that_wants_a_password_is_named(
     with pytest.raises(ProviderError) as caught:
         ask(request_to(model))
 
-    assert str(caught.value).endswith(": check the user and password of the proxy in http_proxy")
+    assert "HTTP 407 no: a proxy or firewall refuses models.invalid: check the user and" in str(
+        caught.value
+    )
     assert (caught.value.fatal, caught.value.retryable) == (True, False)
 
 
@@ -251,7 +228,7 @@ def test_a_proxy_that_refuses_a_tunnel_is_named(
         with pytest.raises(ProviderError) as caught:
             ask(request_to(parse_model(f"m={provider}:x@https://models.invalid/v1")))
 
-    assert str(caught.value).endswith("check the user and password of the proxy in https_proxy")
+    assert "refuses models.invalid: check the user and password in HTTPS_PROXY" in str(caught.value)
     assert (caught.value.fatal, caught.value.billable) == (True, False)
 
 
