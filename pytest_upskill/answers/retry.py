@@ -35,7 +35,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.progress import ASKING, InFlight
@@ -186,20 +186,6 @@ class Pace:
             self._surplus -= 1
         else:
             self._free.release()
-
-
-def backoff(failures: int, error: ProviderError, *, jitter: float = 0.0) -> float:
-    """Return the seconds until the next attempt: they double, up to a limit.
-
-    Args:
-        failures: Number of failures so far.
-        error: The last failure, which may ask for a longer pause.
-        jitter: Share of the first pause to add, so that requests do not return together.
-    """
-    # A request may fail very often in a long session, and 2.0 ** 1024 is too large a number.
-    doubled = 2.0 ** min(failures - 1, 10)
-    seconds = min(_FIRST_BACKOFF_S * (doubled + jitter), _LONGEST_BACKOFF_S)
-    return max(seconds, min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
 
 
 def repeating(
@@ -388,8 +374,14 @@ def _error_of(state: RetryCallState) -> ProviderError:
     return error
 
 
+_BACKOFF = wait_exponential(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S)
+
+
 def _pause(state: RetryCallState) -> float:
-    return backoff(state.attempt_number, _error_of(state), jitter=random.random())  # noqa: S311
+    """Return the seconds until the next attempt: they double, unless the host asks for more."""
+    jitter = _FIRST_BACKOFF_S * random.random()  # noqa: S311  requests must not return together
+    seconds = min(_BACKOFF(state) + jitter, _LONGEST_BACKOFF_S)
+    return max(seconds, min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
 
 
 def _is_expensive(error: ProviderError) -> bool:
