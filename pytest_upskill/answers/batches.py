@@ -34,8 +34,8 @@ from pytest_upskill.project.files import read_state, write_file
 PRICE = 0.5
 """Share of the price that vendors charge for a request in a batch."""
 
-HAVE_BATCHES = frozenset({"anthropic", "openai"})
-"""Providers whose wire formats have batches; a server of one's own may lack them."""
+_WITH_BATCHES = frozenset({"anthropic", "openai"})
+"""Providers that have batches."""
 
 _QUIET_S = 1.0
 """Seconds without a further request after which a batch is submitted."""
@@ -46,6 +46,11 @@ _SUBMISSIONS = 6
 """Maximum number of attempts to submit a batch."""
 _FORGOTTEN_S = 3 * 86_400.0
 """Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
+
+
+def has_batches(model: Model) -> bool:
+    """Return whether the host of a model has batches, or the gateway in front of it."""
+    return model.provider in _WITH_BATCHES and model.base_url is None and not model.runs_program
 
 
 def is_batchable(request: Request) -> bool:
@@ -87,8 +92,6 @@ class BatchNotes:
     def __init__(self, folder: Path, *, enabled: bool) -> None:
         self.folder = folder
         self.enabled = enabled
-        self.lacking: list[str] = []
-        """Addresses of the hosts that turned out to have no batches."""
 
     def read(self) -> dict[Path, LeftBatch]:
         """Return the notes of batches that were left, by file; unreadable ones are skipped."""
@@ -125,12 +128,7 @@ class BatchNotes:
         return sum(note.reserved for note in self.read().values())
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each batch that is left, and for each host that has none."""
-        for url in self.lacking:
-            yield (
-                f"upskill: --upskill-batch: {url} has no batches: its requests were sent as "
-                "usual, at the full price"
-            )
+        """Yield a line for each batch that is left."""
         for note in self.read().values():
             yield (
                 f"upskill: a batch of {len(note.items)} requests to {note.model} is left "
@@ -144,10 +142,6 @@ class _Item:
     request: Request
     reservation: Reservation
     outcome: asyncio.Future[Completion]
-
-
-class _NoBatches(Exception):  # noqa: N818  describes a host, not a failure
-    """A host that has no batches."""
 
 
 class BatchClient:
@@ -179,7 +173,6 @@ class BatchClient:
         self._direct, self._api, self._url = direct, api, url
         self._notes, self._budget, self._prices = notes, budget, prices
         self._activity = activity
-        self._has_batches = notes.enabled
         self._queue: defaultdict[Model, list[_Item]] = defaultdict(list)
         self._added = asyncio.Event()
         self._left: dict[str, asyncio.Future[Completion | None]] = {}
@@ -205,14 +198,13 @@ class BatchClient:
             completion = await left
             if completion is not None:
                 return completion
-        if self._has_batches:
-            reservation = await self._budget.reserve(request, share=PRICE)
-            outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-            self._queue[request.model].append(_Item(request, reservation, outcome))
-            self._added.set()
-            with suppress(_NoBatches):
-                return await outcome
-        return await self._direct.complete(request)
+        if not self._notes.enabled:
+            return await self._direct.complete(request)
+        reservation = await self._budget.reserve(request, share=PRICE)
+        outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self._queue[request.model].append(_Item(request, reservation, outcome))
+        self._added.set()
+        return await outcome
 
     async def aclose(self) -> None:
         """Leave the batches in progress, and close the connections."""
@@ -244,8 +236,8 @@ class BatchClient:
         outcomes: Mapping[str, Completion | Exception]
         file: Path | None = None
         try:
-            outcomes, file = await self._submit_and_wait(requests, items)
-        except (ProviderError, _NoBatches, OSError) as error:
+            outcomes, file = await self._submit_and_wait(requests, items[0].request.model)
+        except (ProviderError, OSError) as error:
             outcomes = dict.fromkeys(requests, error)
         for name, item in zip(requests, items, strict=True):
             outcome = outcomes.get(name) or ProviderError(
@@ -263,10 +255,9 @@ class BatchClient:
             self._notes.delete(file)
 
     async def _submit_and_wait(
-        self, requests: Mapping[str, Request], items: list[_Item]
+        self, requests: Mapping[str, Request], model: Model
     ) -> tuple[Mapping[str, Completion | ProviderError], Path]:
         """Return what became of the requests of a batch, and the note about it."""
-        model = items[0].request.model
         note = LeftBatch(
             url=self._url,
             model=address(model),
@@ -287,10 +278,8 @@ class BatchClient:
             if not error.billable:
                 self._notes.delete(file)
             if error.status in {404, 405, 501}:
-                if self._has_batches:
-                    self._notes.lacking.append(self._url)
-                self._has_batches = False
-                raise _NoBatches from None
+                line = f"{model.label}: {self._url} has no batches: leave out --upskill-batch"
+                raise ProviderError(line, status=error.status) from None
             raise
         self._notes.write(file, replace(note, id=batch))
         results = await self._wait(batch, requests, note.began)
@@ -306,15 +295,14 @@ class BatchClient:
                 status: BatchStatus = await repeating()(self._api.status, batch, request)
                 if status.ended:
                     return await repeating()(self._api.results, batch, requests)
-                self._show(batch, status, len(requests), began)
+                since = duration(time.time() - began)
+                self._activity.batches[batch] = (
+                    f"batch {batch}: {status.done}/{len(requests)} after {since}"
+                )
                 await asyncio.sleep(pause)
                 pause = min(1.5 * pause, _LONGEST_POLL_S)
         finally:
             self._activity.batches.pop(batch, None)
-
-    def _show(self, batch: str, status: BatchStatus, total: int, began: float) -> None:
-        since = duration(time.time() - began)
-        self._activity.batches[batch] = f"batch {batch}: {status.done}/{total} after {since}"
 
     async def _settle(self, item: _Item, outcome: Completion | Exception) -> None:
         """Count the cost of a request, and pass on its outcome."""
@@ -337,16 +325,26 @@ class BatchClient:
         self._left |= {note.items[name]: outcome for name, outcome in outcomes.items()}
         results: Mapping[str, Completion | ProviderError] = {}
         try:
-            results = await self._results_of_left(note, model)
+            with suppress(ProviderError):
+                results = await self._results_of_left(note, model)
         finally:
+            found = {
+                name: self._at_half_price(model, result)
+                for name, result in results.items()
+                if isinstance(result, Completion)
+            }
             for name, outcome in outcomes.items():
-                found = results.get(name)
                 if not outcome.done():
-                    outcome.set_result(
-                        self._at_half_price(model, found) if isinstance(found, Completion) else None
-                    )
+                    outcome.set_result(found.get(name))
         if results:
-            await self._budget.settle_left(note.reserved, self._cost_of_left(model, note, results))
+            share, cost = note.reserved / len(note.items), 0.0
+            for name in note.items:
+                answer, result = found.get(name), results.get(name)
+                if answer is not None and answer.cost_usd is not None:
+                    cost += answer.cost_usd
+                elif not isinstance(result, ProviderError) or result.billable:
+                    cost += share  # unknown
+            await self._budget.settle_left(note.reserved, cost)
         # A batch that its host does not know any more cannot be billed any more.
         if results or time.time() - note.began > _FORGOTTEN_S:
             await self._forget(file)
@@ -356,27 +354,10 @@ class BatchClient:
     ) -> Mapping[str, Completion | ProviderError]:
         # Answers are found by their ids; only the model, and its name in errors, matter here.
         request = Request(model=model, frame="", skill="", user="", max_tokens=1, run=0)
-        try:
-            if not self._notes.enabled and not (await self._api.status(note.id, request)).ended:
-                await self._api.cancel(note.id, request)
-            return await self._wait(note.id, dict.fromkeys(note.items, request), note.began)
-        except ProviderError:
-            return {}
+        if not self._notes.enabled and not (await self._api.status(note.id, request)).ended:
+            await self._api.cancel(note.id, request)
+        return await self._wait(note.id, dict.fromkeys(note.items, request), note.began)
 
     def _at_half_price(self, model: Model, completion: Completion) -> Completion:
         cost = self._prices.cost(model, completion)
         return replace(completion, cost_usd=None if cost is None else PRICE * cost)
-
-    def _cost_of_left(
-        self, model: Model, note: LeftBatch, results: Mapping[str, Completion | ProviderError]
-    ) -> float:
-        """Return the dollars of a batch; a request of unknown cost counts as reserved."""
-        dollars = 0.0
-        for name in note.items:
-            found = results.get(name)
-            if isinstance(found, ProviderError) and not found.billable:
-                continue
-            cost = self._prices.cost(model, found) if isinstance(found, Completion) else None
-            share = note.reserved / len(note.items)
-            dollars += share if cost is None else PRICE * cost
-        return dollars

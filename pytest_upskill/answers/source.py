@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -61,7 +60,8 @@ class CompletionSource:
         self._clients: dict[Host, asyncio.Task[Client | str]] = {}
         """The client of each host, or why there is none."""
         self._requested: dict[str, asyncio.Task[Answer]] = {}
-        self._warmup = PromptCacheWarmup()
+        self._warmed: dict[tuple[str, str], asyncio.Event] = {}
+        """For each model and skill block, whether the first request with them has ended."""
         self._agents: dict[Host, Client] = {}
         """The built-in agent with the models of each host."""
         self._opened = AsyncExitStack()
@@ -105,7 +105,7 @@ class CompletionSource:
         """
         host = self.hosts[request.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
-        send = partial(self._send_and_record, request, subject, look, is_usable, bill)
+        send = partial(self._request, request, subject, look, is_usable, bill)
         if not host.records_answers or self._cache.mode == "off":
             return await send()
         # Two labels of one model, or two skills without their blocks, make equal requests.
@@ -126,7 +126,7 @@ class CompletionSource:
         """Close the connections; the last exception of a client that fails is raised."""
         await self._opened.aclose()
 
-    async def _send_and_record(
+    async def _request(
         self,
         request: Request,
         subject: str,
@@ -134,11 +134,15 @@ class CompletionSource:
         is_usable: Callable[[Completion], bool],
         bill: list[Completion],
     ) -> Answer:
-        """Send a request to the model, once more if the answer is unusable, and record it."""
+        """Request an answer from the model, once more if it is unusable, and record it."""
+        host = self.hosts[request.model]
         try:
-            completion = await self._send_and_bill(request, bill)
-            if not is_usable(completion):
-                completion = await self._send_and_bill(request, bill)
+            for _ in range(2):
+                completion = without_reasoning(await self._send(request, host))
+                if request.model.is_language_model:
+                    bill.append(completion)
+                if usable := is_usable(completion):
+                    break
         except (BudgetError, ProviderError) as error:
             if error.paid is not None:
                 bill.append(error.paid)
@@ -146,33 +150,39 @@ class CompletionSource:
                 return Answer(completion=None, why_not_sent=str(error))
             return Answer(completion=None, error=str(error), may_come_later=error.retryable)
         completion = replace(completion, look=look())
-        host, run = self.hosts[request.model], completion.agent_run
         # A run in which the agent's skill was not in place measures nothing; a new one may.
-        is_broken = run is not None and bool(run.broken)
-        if host.records_answers and is_usable(completion) and not is_broken:
+        is_broken = completion.agent_run is not None and bool(completion.agent_run.broken)
+        if host.records_answers and usable and not is_broken:
             self._cache.store(request, host.url, completion, subject)
         return Answer(completion=completion)
 
-    async def _send_and_bill(self, request: Request, bill: list[Completion]) -> Completion:
-        completion = without_reasoning(await self._send(request))
-        if request.model.is_language_model:
-            bill.append(completion)
-        return completion
+    async def _send(self, request: Request, host: Host) -> Completion:
+        """Send a request to the client of its host, or have the built-in agent send its own.
 
-    async def _send(self, request: Request) -> Completion:
-        """Send a request to the client of its host, or have the built-in agent send its own."""
-        host = self.hosts[request.model]
+        A host can read a skill block from its prompt cache only once the first answer to it has
+        begun. If all requests with it were sent together, all would pay for writing it: 1.25 times
+        its price instead of a tenth. So they wait for the first of them.
+        """
         client = await self._client(host)
         if request.task is not None and not host.runs_agents:
             if host not in self._agents:
                 self._agents[host] = self._resources.open_agent(client)
                 self._opened.push_async_callback(self._agents[host].aclose)
             return await self._agents[host].complete(request)
-        in_batch = isinstance(client, BatchClient) and self._resources.batches.enabled
-        if not host.caches_prompts or (in_batch and is_batchable(request)):
+        in_batch = self._resources.batches.enabled and host.has_batches and is_batchable(request)
+        size = len(request.system.encode("utf-8", "replace")) if request.skill else 0
+        if in_batch or not host.caches_prompts or size < _MIN_CACHED:
             return await client.complete(request)
-        async with self._warmup.turn(request):
+        block = (request.model.name, request.skill)
+        if warmed := self._warmed.get(block):
+            await warmed.wait()
             return await client.complete(request)
+        warmed = self._warmed[block] = asyncio.Event()
+        try:
+            return await client.complete(request)
+        finally:
+            # After a failure too, or the others would be sent one after the other.
+            warmed.set()
 
     def _no_recording_error(self, request: Request, subject: str) -> str:
         """Return that a recording is missing, or what changed since, and how to record it."""
@@ -201,10 +211,6 @@ class CompletionSource:
             raise ProviderError(client, fatal=True, billable=False)
         return client
 
-    def _uses_batches(self, host: Host) -> bool:
-        notes = self._resources.batches
-        return notes.enabled or any(note.url == host.url for note in notes.read().values())
-
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
         try:
@@ -227,14 +233,15 @@ class CompletionSource:
             host=urlsplit(host.url).netloc or host.name,
             activity=self._resources.activity,
         )
-        direct = HostClient(client, retries, self._resources.budget)
-        if not host.may_have_batches or not self._uses_batches(host):
+        direct, notes = HostClient(client, retries, self._resources.budget), self._resources.batches
+        uses_batches = notes.enabled or any(note.url == host.url for note in notes.read().values())
+        if not (host.has_batches and uses_batches):
             return direct
         return BatchClient(
             direct,
             cast("BatchApi", client),
             host.url,
-            notes=self._resources.batches,
+            notes=notes,
             budget=self._resources.budget,
             prices=self._resources.prices,
             activity=self._resources.activity,
@@ -247,37 +254,3 @@ def _as_replayed(answer: Answer) -> Answer:
     if answer.completion is None:
         return answer
     return replace(answer, completion=replace(answer.completion, replayed=True))
-
-
-class PromptCacheWarmup:
-    """A queue in which requests with the same skill block wait for the first of them.
-
-    A host can read a block from its cache only once the first answer to it has begun. If they were
-    sent together, all would pay for writing it: 1.25 times its price instead of a tenth.
-    """
-
-    def __init__(self) -> None:
-        self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Held by the first request of each block, by model name and block."""
-        self._warm: set[tuple[str, str]] = set()
-        """The blocks whose first request has ended."""
-
-    @asynccontextmanager
-    async def turn(self, request: Request) -> AsyncIterator[None]:
-        """Wait until the first request with the same block has ended, then send in the block."""
-        block = (request.model.name, request.skill)
-        if block not in self._warm and _is_cached(request):
-            async with self._locks[block]:
-                if block not in self._warm:
-                    try:
-                        yield
-                    finally:
-                        # After a failure too, or the others would be sent one after the other.
-                        self._warm.add(block)
-                    return
-        yield
-
-
-def _is_cached(request: Request) -> bool:
-    """Check whether a host may cache the request's skill block, as it does with longer ones."""
-    return bool(request.skill) and len(request.system.encode("utf-8", "replace")) >= _MIN_CACHED

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.batches import HAVE_BATCHES
+from pytest_upskill.answers.batches import has_batches
 from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
@@ -124,9 +124,7 @@ def _hosts_without_plugin(
             accepts_tools=model.is_language_model,
             timeout=settings.timeout,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
-            may_have_batches=model.provider in HAVE_BATCHES and not model.runs_program,
-            has_batches=model.provider in HAVE_BATCHES
-            and endpoint.url == BY_PREFIX[model.provider].url,
+            has_batches=has_batches(model),
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
         if not model.runs_program:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
 
-from pytest_upskill.answers.source import PromptCacheWarmup
-from pytest_upskill.models import Request, parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 
@@ -95,15 +92,13 @@ def test_without_a_cached_block_no_request_waits_for_the_first(
     assert watch.before == {"with": 5, "without": 5}
 
 
-def test_after_the_first_request_the_others_go_together() -> None:
-    haiku = parse_model("haiku")
-    asked = Request(model=haiku, frame="", skill=LONG, user="?", max_tokens=1, run=0)
+def test_after_the_first_request_the_others_go_together(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, watch: Watch
+) -> None:
+    del watch
+    write_skill(*CASES, body=LONG)
+    loopback.answer = lambda _: Reply(text="37", delay=0.3)
 
-    async def go() -> str:
-        calls = PromptCacheWarmup()
-        async with calls.turn(asked):
-            pass
-        async with asyncio.timeout(1), calls.turn(asked), calls.turn(asked):
-            return "together"
+    run_once("--upskill-models", "haiku", "-k", "with_skill", "skills")
 
-    assert asyncio.run(go()) == "together"
+    assert loopback.peak == 4
