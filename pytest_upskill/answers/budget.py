@@ -14,6 +14,10 @@ Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
 """Settles a request by its completion and whether it may be billed, and returns its cost."""
 
 
+LOWER_COST = "raise the limit, or lower --upskill-max-tokens"
+"""How to run with a limit of cost."""
+
+
 class BudgetError(Exception):
     """A request that was not sent because it could exceed the budget.
 
@@ -76,6 +80,13 @@ class Budget:
         """Dollars that are neither spent nor reserved; None for no limit."""
         return None if self.limit is None else max(0.0, self.limit - self._committed())
 
+    @property
+    def exceeded(self) -> str:
+        """What the first request that does not fit would do, and the cure."""
+        left = self._of_left_batches
+        why = f", as batches that were left may cost ${left:.2f}" if left else ""
+        return f"could exceed ${self.limit:g}{why}: {LOWER_COST}"
+
     async def reserve(self, request: Request, *, share: float = 1.0) -> Reservation:
         """Reserve the maximum cost of a request, or of an agent's run.
 
@@ -107,7 +118,7 @@ class Budget:
                 self.stopped = True
             if self.stopped:
                 self._changed.notify_all()
-                raise self._exceeded_error()
+                raise BudgetError(f"--upskill-max-cost: this request {self.exceeded}")
             reservation = Reservation(request, max_cost)
             self._reservations.append(reservation)
         return reservation
@@ -132,7 +143,7 @@ class Budget:
             if max_cost <= reservation.left:
                 return settle
         self.stopped = True
-        raise self._exceeded_error()
+        raise BudgetError(f"--upskill-max-cost: this request {self.exceeded}")
 
     async def settle(
         self,
@@ -188,8 +199,3 @@ class Budget:
     def _fits(self, max_cost: float | None) -> bool:
         assert self.limit is not None
         return max_cost is not None and self._committed() + max_cost <= self.limit
-
-    def _exceeded_error(self) -> BudgetError:
-        left = self._of_left_batches
-        why = f", as batches that were left may cost ${left:.2f}" if left else ""
-        return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}{why}")

@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from pytest_upskill.models import (
-    Completion,
-    Model,
-    Request,
-    RunLimits,
-    Tool,
-    Turn,
-)
+from pytest_upskill.models import Completion, Model, Request, RunLimits, Tool, Turn
 from pytest_upskill.models.hosts import BY_PREFIX
 
 BYTES_PER_TOKEN = 4
@@ -190,29 +182,15 @@ def max_input_tokens(request: Request) -> int:
     """
     if request.task is not None:
         return RunLimits().tokens
-    size = size_of(request)
-    if request.tools:
-        # A catalogue may have a hundred thousand bytes, but it is prose.
-        size -= _bytes(request.skill) - _max_tokens_of_prose(request.skill)
     tool_results = sum(len(turn.results) for turn in request.turns)
     messages = 1 + len(request.tools) + len(request.turns) + tool_results
-    return size + _TEMPLATE_TOKENS * messages
+    return size_of(request) + _TEMPLATE_TOKENS * messages
 
 
 def size_of(request: Request) -> int:
     """Return the bytes of all texts of a request."""
     size = sum(map(_bytes, (request.frame, request.skill, request.user)))
     return size + sum(map(_json_bytes, (*request.tools, *request.turns)))
-
-
-_WORD = re.compile(r" ?[a-zA-Z]+")
-
-
-@lru_cache(maxsize=64)  # Most requests have equal catalogues.
-def _max_tokens_of_prose(text: str) -> int:
-    """Return an upper bound on the tokens of prose: half of the letters of words, other bytes."""
-    words = sum(len(word) for word in _WORD.findall(text))
-    return _bytes(text) - words // 2
 
 
 @lru_cache(maxsize=256)  # A catalogue is long, and shared by all requests of a run.

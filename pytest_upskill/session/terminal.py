@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from pytest_upskill.answers.budget import LOWER_COST
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
@@ -165,7 +166,7 @@ class Terminal:
             write(reporter, f"judge: {spent}")
         lines = []
         if budget.stopped:
-            lines.append(f"stopped, as the next request could exceed ${budget.limit:g}")
+            lines.append(f"stopped, as the next request {budget.exceeded}")
         if budget.assumed:
             lines.append(f"{money(budget.assumed)} assumed for requests of unknown cost")
         for line in lines:
@@ -249,6 +250,10 @@ def _forecast_lines(config: pytest.Config, forecast: CostForecast) -> list[str]:
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
         lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
+        at_most = _sum_if_known(each.max_usd for each in forecast.all_models)
+        if at_most is not None and settings.max_cost is not None and at_most > settings.max_cost:
+            stop = f"at its maximum the run would stop at {money(settings.max_cost)}"
+            lines.append(f"upskill: --upskill-max-cost: {stop}: {LOWER_COST}")
     if not replay and (limit := _default_limit(settings, config.stash[RESOURCES])):
         lines.append(
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "

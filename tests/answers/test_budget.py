@@ -51,7 +51,9 @@ def test_an_answer_of_unknown_cost_counts_as_the_most() -> None:
 def test_once_a_request_was_refused_all_later_ones_are() -> None:
     async def spend() -> None:
         budget = Budget(10, DOLLAR)
-        with pytest.raises(BudgetError, match=r"could exceed \$10$"):
+        with pytest.raises(
+            BudgetError, match=r"could exceed \$10: raise the limit, or lower --upskill-max-tokens$"
+        ):
             await budget.reserve(costing(20))
         with pytest.raises(BudgetError):
             await budget.reserve(costing(1))

@@ -22,6 +22,9 @@ def model(model: str, pytester: pytest.Pytester) -> str:
     return model
 
 
+CURE = "raise the limit, or lower --upskill-max-tokens"
+
+
 def in_500_tokens(model: str) -> tuple[str, ...]:
     return "--upskill-models", model, "--upskill-max-tokens", "500", "skills"
 
@@ -43,12 +46,24 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
     result.stdout.fnmatch_lines(
         [
             "exit code 75: *",
-            "--upskill-max-cost: stopped, as the next request could exceed $0.001",
-            "SKIPPED * --upskill-max-cost: this request could exceed $0.001",
+            f"--upskill-max-cost: stopped, as the next request could exceed $0.001: {CURE}",
+            f"SKIPPED * --upskill-max-cost: this request could exceed $0.001: {CURE}",
         ]
     )
     assert whole.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 20
+
+
+@pytest.mark.parametrize(("limit", "warned"), [("0.001", True), ("1", False)])
+def test_a_dry_run_says_if_its_maximum_is_above_the_limit(
+    run_once: Run, model: str, limit: str, *, warned: bool
+) -> None:
+    args = (*in_500_tokens(model), "--upskill-max-cost", limit, "--upskill-dry-run")
+
+    result = run_once(*args)
+
+    line = f"upskill: --upskill-max-cost: at its maximum the run would stop at $0.0010: {CURE}"
+    assert (line in result.outlines) is warned
 
 
 def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
@@ -64,7 +79,7 @@ def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
     result.stdout.fnmatch_lines(
         [
             "*m: 127.0.0.1:* sent invalid JSON (*) (not retried: --upskill-max-cost: this *",
-            "--upskill-max-cost: stopped, as the next request could exceed $0.001",
+            "--upskill-max-cost: stopped, as the next request could exceed $0.001: *",
             "--upskill-max-cost: $0.00* assumed for requests of unknown cost",
         ]
     )
