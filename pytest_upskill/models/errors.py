@@ -165,8 +165,8 @@ def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
     if type(cause).__name__ == "ProxyError":
         return refused_by_proxy(endpoint)
     return (
-        "is it running, reachable (HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply), and is its URL "
-        "right?"
+        "is it running, reachable, and is its URL right (HTTPS_PROXY, HTTP_PROXY and NO_PROXY "
+        "apply)?"
     )
 
 

@@ -129,7 +129,7 @@ def test_a_host_that_is_not_there_is_named(provider: str) -> None:
         ask(request_to(model))
 
     assert str(caught.value).startswith(f"no connection to {host} (")
-    assert "reachable (HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply)" in str(caught.value)
+    assert "(HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply)" in str(caught.value)
     assert (caught.value.status, caught.value.retryable) == (None, True)
     assert not caught.value.billable
 
