@@ -16,12 +16,6 @@ from pytest_upskill.checks.python_tests import find_tests
 from pytest_upskill.checks.result import Check
 from pytest_upskill.checks.text import Contains, NotContains
 
-MAX_LINES = 500
-MAX_TOKENS = 5000
-"""Maximum length of a body that https://agentskills.io/specification recommends."""
-
-_CHARS_PER_TOKEN = 4
-
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
@@ -34,22 +28,6 @@ def findings(skill: Skill) -> list[Problem]:
         )
     ]
     return sorted(chain(found, chain.from_iterable(map(_echoes, skill.cases))))
-
-
-def too_long(body: str) -> str | None:
-    """Return a warning if a body is longer than the specification recommends, else None.
-
-    Args:
-        body: The text of ``SKILL.md`` after its frontmatter, without the files that it names:
-            an agent reads those only when it needs them.
-    """
-    lines, tokens = len(body.splitlines()), len(body) // _CHARS_PER_TOKEN
-    if lines <= MAX_LINES and tokens <= MAX_TOKENS:
-        return None
-    return (
-        f"the body has {lines:,} lines, about {tokens:,} tokens; the specification advises at most "
-        f"{MAX_LINES} lines and {MAX_TOKENS:,} tokens: move details into files under references/"
-    )
 
 
 def _repeated_inputs(skill: Skill) -> Iterator[tuple[Case, str]]:

@@ -6,7 +6,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -91,36 +90,6 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
 
 
-def deeper_references(
-    folder: Path, skill: SkillText, hidden: HiddenFiles
-) -> Iterator[tuple[str, Problem]]:
-    """Find indirect references: documents that only a file named in ``SKILL.md`` refers to.
-
-    Such documents are not in context. Only Markdown files are searched, and only for documents;
-    a script is meant to be executed. A path is relative to the skill's folder or to its file's.
-
-    Args:
-        folder: The skill's folder.
-        skill: Its ``SKILL.md``.
-        hidden: Which files of the folder hold answers.
-
-    Yields:
-        Name of the file that refers to a document, and the problem.
-    """
-    named = [name for name, _ in _named_files(folder, skill, hidden)]
-    seen = set(named)
-    for name in named:
-        text = _readable(folder, name, hidden) if name.endswith(".md") else ""
-        documents = (each for each in _mentions(text, 0) if PurePosixPath(each[0]).suffix in _TEXT)
-        for path, at in documents:
-            paths = (path, (PurePosixPath(name).parent / path).as_posix())
-            deeper = next((each for each in paths if _readable(folder, each, hidden)), None)
-            if deeper and deeper not in seen:
-                seen.add(deeper)
-                what = f"refers to {deeper!r}, which is not in context: name it in SKILL.md"
-                yield name, Problem.in_text(text, at, what)
-
-
 def with_files(skill: Skill) -> Skill:
     """Return a skill with the files of its folder, as an agent would find them installed.
 
@@ -156,13 +125,6 @@ def _is_of_another_skill(folder: Path, name: str) -> bool:
     above = Path(os.path.normpath(folder.absolute() / name)).parents
     others = (each for each in above if not folder.absolute().is_relative_to(each))
     return any((other / "SKILL.md").exists() for other in others)
-
-
-def _readable(folder: Path, name: str, hidden: HiddenFiles) -> str:
-    if not _is_never_named(folder, name, hidden):
-        with suppress(Unreadable):
-            return read_text_inside(folder, folder / name, shown=name)
-    return ""
 
 
 def _is_never_named(folder: Path, name: str, hidden: HiddenFiles) -> bool:

@@ -10,12 +10,9 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.catalogue import listed
-from pytest_upskill.cases.lint import description_findings, findings, too_long
+from pytest_upskill.cases.lint import description_findings, findings
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.cases.skill_files import deeper_references
-from pytest_upskill.cases.skill_text import read_skill_text
-from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.session.case_files import (
     catalogue_file,
@@ -74,7 +71,7 @@ class LintItem(ItemOutsidePackages):
                 if each.is_hint:
                     grouped.note(f"{path}:{each.line}:{each.column}", each.what, case=each.where)
             lines += [
-                *grouped.note_lines([*skill.hints, *self._text_hints(skill)]),
+                *grouped.note_lines(skill.hints),
                 *skill.warnings,
                 *self._catalogue_findings(skill),
                 *(each.at(path) for each in found if not each.is_hint),
@@ -114,18 +111,6 @@ class LintItem(ItemOutsidePackages):
                 "with another description or not at all: write it again with "
                 "--upskill-catalogue-update"
             )
-
-    def _text_hints(self, skill: Skill) -> Iterator[str]:
-        """Yield what is unusual in the ``SKILL.md`` itself."""
-        folder = skill.folder
-        content = read_text(folder / "SKILL.md")
-        text = read_skill_text(content, folder=folder.name)
-        body = text.text[text.body_at :].partition("\n")[2]
-        if warning := too_long(body):
-            line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
-            yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {warning}"
-        for name, problem in deeper_references(folder, text, skill.hidden_files):
-            yield problem.at(shown(folder / name, self.config))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the findings, without a traceback."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.lint import findings, too_long
+from pytest_upskill.cases.lint import findings
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Skill
 from tests.conftest import QUESTION, WriteSkill
@@ -76,21 +76,3 @@ def test_checks_that_can_tell_something_are_not_reported(
     files = {"notes.md": "It is standing in the file."}
 
     assert not findings(read(write_skill(case(**expected) | {"context": {"files": files}})))
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("Line.\n" * 500, None),
-        ("Line.\n" * 501, "the body has 501 lines, about 751 tokens; *"),
-        ("a" * 20_003, None),
-        ("a" * 20_004, "the body has 1 lines, about 5,001 tokens; *"),
-    ],
-    ids=["500 lines", "501 lines", "5,000 tokens", "5,001 tokens"],
-)
-def test_a_body_longer_than_the_specification_advises_is_reported(
-    body: str, said: str | None
-) -> None:
-    warning = too_long(body)
-
-    assert fnmatchcase(warning or "", said or "")
