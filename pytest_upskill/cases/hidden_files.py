@@ -7,11 +7,14 @@ inputs of cases leave them out, because they hold the answers.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
 from types import ModuleType
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, KEY_FILE, LABELS_FILE, STATE
 from pytest_upskill.cases.skill import HiddenFiles
+from pytest_upskill.cases.skill_text import SkillText
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.files import real_name
@@ -122,6 +125,25 @@ def _holds_cases(path: Path) -> bool:
         return False
     text = read_text(path)
     return _registry().read(path, text, suffix=suffix, adapters=_registry().ADAPTERS) is not None
+
+
+def entries_with_cases(skill: SkillText, folder: Path) -> list[re.Match[str]]:
+    """Return the entries of a frontmatter in which some authors keep the cases of the skill."""
+    entries = [*skill.unspecified]
+    if not entries:
+        return []
+    text, file = "".join(entry[0] for entry in entries), folder / "SKILL.md"
+    with suppress(BadFile):
+        reading = _registry().read(file, text, suffix=".yaml", adapters=_registry().ADAPTERS)
+        return [] if reading is None else entries
+    return []
+
+
+def without_entries(text: str, entries: Iterable[re.Match[str]]) -> str:
+    """Return a text without some of its parts, which are in its order."""
+    for entry in reversed([*entries]):
+        text = text[: entry.start()] + text[entry.end() :]
+    return text
 
 
 def _registry() -> ModuleType:

@@ -6,12 +6,19 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from pytest_upskill.cases.hidden_files import has_shape_of_cases, is_hidden_by_name, is_installed
+from pytest_upskill.cases.hidden_files import (
+    entries_with_cases,
+    has_shape_of_cases,
+    is_hidden_by_name,
+    is_installed,
+    without_entries,
+)
 from pytest_upskill.cases.skill import HiddenFiles, Skill, SkillVersion
 from pytest_upskill.cases.skill_text import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem
@@ -86,7 +93,12 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     for name, at in _missing_links(folder, skill):
         what = f"{name!r} is not in the skill's folder"
         warnings.append(replace(_left_out_problem(skill.text, at, what), is_hint=True))
-    text = skill.text.rstrip() + "".join(parts.values()) if parts else skill.text
+    entries = entries_with_cases(skill, folder)
+    for entry in entries:
+        what = f"{entry['key']!r} reads as cases, and no model may see their answers"
+        warnings.append(replace(_left_out_problem(skill.text, entry.start(), what), is_hint=True))
+    text = without_entries(skill.text, entries)
+    text = text.rstrip() + "".join(parts.values()) if parts else text
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
 
 
@@ -113,11 +125,21 @@ def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, .
     Raises:
         Unreadable: The folder is too large, or a file in it cannot be read or has an odd name.
     """
-    return read_folder(
+    files = read_folder(
         folder,
         shown=hidden.folder.name or folder.name,
         is_excluded=lambda name: not is_installed(folder, name, hidden),
     )
+    return tuple(_without_cases(file, folder) for file in files)
+
+
+def _without_cases(file: WorkspaceFile, folder: Path) -> WorkspaceFile:
+    if file.name == "SKILL.md":
+        with suppress(BadFile):
+            skill = read_skill_text(file.prompt, folder=folder.name)
+            if entries := entries_with_cases(skill, folder):
+                return replace(file, text=without_entries(skill.text, entries))
+    return file
 
 
 def _is_of_another_skill(folder: Path, name: str) -> bool:

@@ -48,6 +48,13 @@ _PLAIN = re.compile(r"^([A-Za-z_-]+:[ ]+)(?![\s'\"|>\[{&*!#])(.*\S)[ ]*$", re.MU
 
 _ENTRY = re.compile(r"^[^\S\n]*[^#\s]", re.MULTILINE)
 
+# An entry of the frontmatter with its further lines, which begin with a space, a hyphen or a #.
+_UNSPECIFIED = re.compile(
+    rf"^(?!(?:{'|'.join(sorted(_SPECIFIED | _CLAUDE_CODE))})[ ]*:)(?P<key>[\w-]+)[ ]*:.*\n"
+    r"(?:(?:[ \t#-].*)?\n)+",
+    re.MULTILINE,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillText:
@@ -64,6 +71,11 @@ class SkillText:
     """Offset of the line that closes the frontmatter."""
     warnings: tuple[Problem, ...]
     """Violations of the specification."""
+
+    @property
+    def unspecified(self) -> Iterator[re.Match[str]]:
+        """The entries of several lines in the frontmatter whose ``key`` nobody specifies."""
+        return _UNSPECIFIED.finditer(self.text, 0, self.body_at)
 
 
 def read_skill_text(text: str, *, folder: str) -> SkillText:

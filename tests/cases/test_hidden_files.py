@@ -166,6 +166,36 @@ def test_a_file_without_expectations_is_shown_and_installed(tmp_path: Path, docu
     assert "assets/a.json" in [file.name for file in with_files(skill).files]
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        *({"quality": shape} for shape in SHAPES if not isinstance(shape, dict)),
+        {"should_trigger": [ANSWER], "should_not_trigger": ["Sing"]},
+    ],
+)
+def test_cases_in_the_frontmatter_are_neither_shown_nor_installed(
+    tmp_path: Path, entries: Mapping[str, Any]
+) -> None:
+    folder = with_case(tmp_path / "csv")
+    entry = yaml.safe_dump({**entries, "triggers": ["tables", "sums"]})
+    write(folder, "SKILL.md", FRONT.replace("---\n\n", f"{entry}hooks: {{}}\n---\n\n"))
+
+    skill = with_files(load(folder))
+
+    assert skill.text == FRONT.replace("---\n\n", "hooks: {}\n---\n\n")
+    assert [file.text for file in skill.files] == [skill.text]
+    assert [hint for hint in skill.hints if f"{[*entries][0]!r} reads as cases" in hint]
+
+
+def test_other_entries_of_the_frontmatter_are_shown(tmp_path: Path) -> None:
+    folder = with_case(tmp_path / "csv")
+    entry = yaml.safe_dump({"inputs": [{"name": "file"}], "triggers": ["tables", "sums"]})
+    text = FRONT.replace("---\n\n", f"{entry}---\n\n")
+    write(folder, "SKILL.md", text)
+
+    assert load(folder).text == text
+
+
 def test_a_named_file_that_reads_as_cases_is_a_warning(tmp_path: Path) -> None:
     folder = with_case(tmp_path / "csv", "See assets/a.json and evals/evals.json.\n")
     write(folder, "assets/a.json", json.dumps(SHAPES[0]))
