@@ -22,14 +22,13 @@ from pytest_upskill.cases.hidden_files import (
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text, start_of
-from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 
 if TYPE_CHECKING:
     from pytest_upskill.cases.adapters.reading import Reading
 
 _PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
 _GROUPS = tuple(f"{home}/*" for home in _PLAIN_HOMES)
-_HOMES = (".", *_PLAIN_HOMES, *_GROUPS, "plugins/*/skills", "*/skills")
+_HOMES = (".", "*", *_PLAIN_HOMES, *_GROUPS, "plugins/*/skills", "*/skills")
 """Folders of skills, relative to a folder above a case file; a star stands for any folder."""
 
 _OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|prompts|queries)\b.*")
@@ -127,7 +126,8 @@ class CaseDiscovery:
            a key at its top names another skill that exists.
         4. A folder among those of cases has the skill's name: ``evals/csv/evals.json``.
         5. A key at the top of the file names the skill.
-        6. The file's folder has the skill's name.
+        6. The name of a file among cases begins with it, as ``evals/cases/csv.json`` does, or the
+           file's folder has it.
         7. It is the only skill nearby.
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
@@ -144,33 +144,13 @@ class CaseDiscovery:
                 return enclosing
             return self.find_skill(name_in_file, case_file) or enclosing
         case = case_file.parent if reading and reading.adapter.is_folder else case_file
-        return (
-            self._skill_of_subfolder(case)
-            or self.find_skill(name_in_file, case)
-            or self._skill_of_name(case)
-            or self.find_skill(case.parent.name, case)
-            or self._only_skill_near(case, reading)
-        )
+        found = (self.find_skill(name, case) for name in _names_of_skill(case, name_in_file))
+        return next(filter(None, found), None) or self._only_skill_near(case, reading)
 
     def skill_has_cases(self, skill: Path) -> bool:
         """Return whether any case file belongs to the skill in the folder ``skill``."""
         folders = (skill, *self.search_roots(skill))
         return any(skill in self._skills_with_cases_in(top) for top in folders)
-
-    def _skill_of_subfolder(self, case_file: Path) -> Path | None:
-        """Return the skill that a folder among those of cases names: ``evals/csv/evals.json``."""
-        above = case_file.parents[: _MOST_ABOVE - 1]
-        subfolder = next((folder for folder in above if folder.name not in CASE_FOLDERS), None)
-        if subfolder is None:
-            return None
-        is_among_cases = any(folder.name in CASE_FOLDERS for folder in subfolder.parents[:2])
-        return self.find_skill(subfolder.name, case_file) if is_among_cases else None
-
-    def _skill_of_name(self, case_file: Path) -> Path | None:
-        """Return the skill that the name of a file among cases says: ``evals/cases/csv.json``."""
-        if CASE_FOLDERS.isdisjoint(folder.name for folder in case_file.parents[:3]):
-            return None
-        return self.find_skill(_OF_CASES.sub("", case_file.stem), case_file)
 
     def _only_skill_near(self, case_file: Path, reading: Reading | None) -> Path | None:
         """Return the only skill near a file, unless the file or its folder could mean another."""
@@ -271,6 +251,21 @@ def title_of(folder: Path) -> str:
     return found[1] if found else ""
 
 
+def _names_of_skill(case_file: Path, name_in_file: str) -> Iterator[str]:
+    """Yield what may be the name of the skill that a file belongs to, the likeliest first."""
+    for folder in case_file.parents[: _MOST_ABOVE - 1]:
+        if folder.name not in CASE_FOLDERS and _is_among_cases(folder.parents[:2]):
+            yield folder.name
+    yield name_in_file
+    if _is_among_cases(case_file.parents[:3]):
+        yield _OF_CASES.sub("", case_file.stem)
+    yield case_file.parent.name
+
+
+def _is_among_cases(above: Sequence[Path]) -> bool:
+    return any(folder.name in CASE_FOLDERS for folder in above)
+
+
 def _is_name_of(skill: Path, name: str) -> bool:
     """Return whether a name, however it is written, is that of the skill in a folder."""
     return plain_name(name) in {plain_name(skill.name), plain_name(title_of(skill))}
@@ -299,7 +294,7 @@ def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
     shared = {folder: len(parts.intersection(folder.parts)) for folder in sorted(folders)}
     most = max(shared.values())
     first, *others = (folder for folder, count in shared.items() if count == most)
-    texts = {read_file(folder / "SKILL.md", MAX_TEXT_BYTES) for folder in (first, *others)}
+    texts = {start_of(folder / "SKILL.md") for folder in (first, *others)}
     return None if others and len(texts) > 1 else first
 
 

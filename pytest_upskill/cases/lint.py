@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
@@ -35,7 +34,7 @@ def _repeated_inputs(skill: Skill) -> Iterator[tuple[Case, str]]:
     first: dict[object, Case] = {}
     for case in skill.cases:
         other = first.setdefault((case.input, case.files, case.workspace, case.setup), case)
-        if other is not case:
+        if other is not case and case.input:
             what = (
                 f"asks the same as {other.id} in line {other.line}: give one case both checks, or "
                 "ask something else"
@@ -102,9 +101,6 @@ def _echoes(case: Case) -> Iterator[Problem]:
 
 
 def _case(case: Case) -> Iterator[str]:
-    for check_text, count in Counter(map(repr, case.checks)).items():
-        if count > 1:
-            yield f"the same check appears {count} times: {check_text[:80]}"
     for check in case.checks:
         yield from _check(check)
     yield from _contradictions(case)

@@ -38,7 +38,8 @@ _LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
 # A path relative to the skill's folder, but not the end of a URL or a word of a sentence.
 _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
 _LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
-_CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`")
+_EXAMPLES = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`|<!--.*?-->")
+"""Code and comments, in which links are examples."""
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
 
@@ -166,10 +167,8 @@ def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterato
 
 def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
     """Yield the links to missing files, each with the offset of its first mention."""
-    # Links in code are examples.
-    text = _CODE.sub(lambda code: " " * len(code[0]), skill.text)
     missing: dict[str, int] = {}
-    for name, at in _links(text, skill.body_at):
+    for name, at in _links(skill.text, skill.body_at):
         if PurePosixPath(name).suffix and not (folder / name).exists():
             missing.setdefault(name, at)
     yield from missing.items()
@@ -177,6 +176,7 @@ def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
 
 def _links(text: str, start: int) -> Iterator[tuple[str, int]]:
     """Yield possible links to files, as paths, with the offsets of their targets."""
+    text = text[:start] + _EXAMPLES.sub(lambda example: " " * len(example[0]), text[start:])
     for match in _LINK.finditer(text, start):
         kind = match.lastgroup or ""
         if name := _local(match[kind]):

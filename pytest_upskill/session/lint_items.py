@@ -101,10 +101,13 @@ class LintItem(ItemOutsidePackages):
                 yield safe_line(f"{path}:{case.place}: {case.id}: {unlisted}")
         if skill.hidden:
             return
+        grouped = self.config.stash[GROUPED_WARNINGS]
         for what in description_findings(listed(skill), catalogue):
-            self.config.stash[GROUPED_WARNINGS].note(place, what)
+            grouped.note(place, what)
         if ambiguous := catalogues.why_ambiguous(skill):
-            yield f"{place}: name: {ambiguous}"
+            line = f"{place}: name: {ambiguous}"
+            # Without cases, no trigger trial has to choose between the two.
+            yield from [line] if skill.cases else grouped.note_lines([line])
         if catalogues.committed is not None and listed(skill) not in catalogues.committed.skills:
             yield (
                 f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "

@@ -71,7 +71,7 @@ def test_cases_that_need_an_agent_or_a_judge_are_skipped_with_the_reason(
     result.assert_outcomes(passed=3, skipped=4)
     result.stdout.fnmatch_lines(
         [
-            "SKIPPED*evals.json: has files or needs commands ('ran_script'): choose an agent*",
+            "SKIPPED*evals.json: has files or needs commands ('ran_script'): write an agent*",
             "SKIPPED*evals.json: has only statements for a judge: add --upskill-judge MODEL",
         ]
     )

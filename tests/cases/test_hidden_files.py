@@ -184,7 +184,7 @@ def test_cases_in_the_frontmatter_are_neither_shown_nor_installed(
 
     assert skill.text == FRONT.replace("---\n\n", "hooks: {}\n---\n\n")
     assert [file.text for file in skill.files] == [skill.text]
-    assert [hint for hint in skill.hints if f"{[*entries][0]!r} reads as cases" in hint]
+    assert [hint for hint in skill.hints if f"{next(iter(entries))!r} reads as cases" in hint]
 
 
 def test_other_entries_of_the_frontmatter_are_shown(tmp_path: Path) -> None:
