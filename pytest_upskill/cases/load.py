@@ -305,8 +305,8 @@ class _Loader:
 
 def _cure_of_missing(folder: Path) -> str:
     """Return where the ``SKILL.md`` of a folder may be instead, to follow that it is missing."""
-    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    if misnamed := [name for name in names if name.lower() == "skill.md"]:
+    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
+    if misnamed := [name for name in names - {"SKILL.md"} if name.lower() == "skill.md"]:
         return f": rename {misnamed[0]} to SKILL.md"
     if (folder.parent / "SKILL.md").exists():
         return f": move it up into {folder.parent.name}, which has one"

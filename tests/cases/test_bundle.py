@@ -168,6 +168,7 @@ def test_a_link_to_a_missing_file_is_a_warning(folder: Path) -> None:
     [
         "```markdown\n[a](no/such.md)\n```\n",
         "Write `[a](no/such.md)`.\n",
+        "```markdown\n[a](../../such.md)\n```\n<!-- [b](../b.md)\n-->\n",
         "[a](https://example.com/b.md), [b](#part), [c](/etc/d.md), [d](mailto:x@y.md), [e](docs/)",
         "[a](//[/b.md)",
     ],

@@ -118,6 +118,8 @@ def test_an_evals_file_without_a_skill_says_so_when_it_is_named(run_once: Run) -
         ("skills", "testing/billing/evals/evals.json"),
         ("skills", "evals/billing/cases.json"),
         ("skills", "workspace/billing/trigger-eval.json"),
+        ("skills", "testing/billing/query-workspace/trigger-eval.json"),
+        ("money", "evals/billing/evals.json"),
         (".github/skills", "evals/evals.json"),
         (".github/skills/money", "evals/evals.json"),
         (".claude/skills", "evals/evals.json"),
@@ -143,7 +145,7 @@ def test_a_file_beside_the_skills_is_for_the_one_that_it_or_its_folder_names(
 
     result = run_once("--upskill-models", "offline", place.partition("/")[0])
 
-    result.stdout.fnmatch_lines([f"{place} .-.*", "billing", "  offline  0->100% *+100 *"])
+    result.stdout.fnmatch_lines([f"{place} .-*", "billing", "  offline  0->100% *+100 *"])
 
 
 def test_files_of_a_common_name_that_hold_no_cases_of_a_skill_are_left_alone(

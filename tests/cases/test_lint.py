@@ -54,6 +54,22 @@ def test_a_skill_without_cases_is_looked_at_too_and_is_a_warning(
     )
 
 
+def test_two_skills_of_one_name_fail_only_where_one_has_cases(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    for folder in (write_skill(), write_skill(name="other")):
+        (folder / "SKILL.md").write_text("---\nname: billing\ndescription: When asked.\n---\n")
+        (folder / "skill_meta.json").unlink()
+
+    assert run(*LINT, "-W", "default").ret == pytest.ExitCode.OK
+
+    write_skill(name="other")
+    (folder / "SKILL.md").write_text("---\nname: billing\ndescription: When asked.\n---\n")
+    result = run(*LINT, "-W", "default")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["skills/other/SKILL.md:1: name: another skill beside it is *"])
+
+
 def test_what_changes_no_measurement_is_a_hint_that_never_fails(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
