@@ -51,8 +51,8 @@ class Judged:
                 *lines,
                 "labels can only correct a complete cell, and some of its trials did not run",
             ]
-        parts = [f"{count} of {_NAMES[stratum]}" for stratum, count in lacking]
-        return [*self.labels.lines, f"more labels are needed: {', '.join(parts)}"]
+        parts = [f"{count} more of the {_NAMES[stratum]}" for stratum, count in lacking]
+        return [*self.labels.lines, f"label {', '.join(parts)}"]
 
     @property
     def notes(self) -> Sequence[str]:

@@ -56,8 +56,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -
     yield from unusable_judgements(lifts)
     if any(gate.lift.uncalibrated and gate.cell.labels is None for gate in lifts):
         yield (
-            "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
-            "of --upskill-json for you to label"
+            "judge: nobody has checked it: write a report with --upskill-json, then label some of "
+            "its answers: pytest-upskill judge draw REPORT"
         )
 
 

@@ -260,7 +260,7 @@ def _cost(outcome: CommandOutcome) -> str:
 def _next_step(outcome: CommandOutcome, typed: str) -> str:
     """Return what to do after a decision of the command that was typed."""
     if outcome.applied:
-        return "review it with 'git diff', then commit it"
+        return "review it, then commit it"
     if outcome.decision == "accepted":
         return f"'{typed} --apply' writes it into the skill, without new answers"
     if outcome.look is not None and outcome.command == "generate":

@@ -203,5 +203,5 @@ def test_warnings_of_lint_steer_nothing(run_once: Run, write_skill: WriteSkill) 
         "--upskill-lint", "--upskill-models=offline", "-W", "default", "--color=no", "skills"
     )
 
-    result.stdout.fnmatch_lines(["*a: it is for \\x1b[[]2J*: :warning::two*"])
+    result.stdout.fnmatch_lines(["*a: it is only for \\x1b[[]2J*: :warning::two*"])
     assert steering(result.stdout.str()) == []
