@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from pytest_upskill.models import Model, Request
@@ -86,7 +85,9 @@ class Cli(ABC):
         if not command:
             raise NoAgentError(missing)
         program = Path(os.path.realpath(command))
-        if not _is_of_node(program):
+        with program.open("rb") as file:
+            is_script = b"node" in file.readline(100) and program.suffix in {".js", ".mjs", ".cjs"}
+        if not is_script:
             version = _VERSION.search(_version_output(program))
             if version is None:
                 raise NoAgentError(f"{missing}; {command} does not print its version")
@@ -124,11 +125,6 @@ class Cli(ABC):
         tool, argument = self.shell
         # Some programs demand a description, and the others ignore it.
         return {"name": tool, "input": {argument: command, "description": "as asked"}}
-
-
-def _is_of_node(program: Path) -> bool:
-    with program.open("rb") as file:
-        return b"node" in file.readline(100) and program.suffix in {".js", ".mjs", ".cjs"}
 
 
 @lru_cache  # A session asks more than once, and it takes a quarter of a second.
@@ -377,9 +373,9 @@ class GeminiCli(Cli):
         )
 
 
-PROGRAMS: Mapping[str, Cli] = MappingProxyType(
-    {cli.name: cli for cli in (ClaudeCode(), Codex(), Pi(), OpenCode(), Copilot(), GeminiCli())}
-)
+PROGRAMS: Mapping[str, Cli] = {
+    cli.name: cli for cli in (ClaudeCode(), Codex(), Pi(), OpenCode(), Copilot(), GeminiCli())
+}
 """The adapter of each program, by the prefix of models that use it."""
 
 

@@ -357,7 +357,5 @@ class AgentRequest:
     async def _next_event(self) -> object:
         """Read the next part of the request, or the end of the connection."""
         while (event := self._parser.next_event()) is h11.NEED_DATA:
-            if self._parser.they_are_waiting_for_100_continue:
-                await self._write(h11.InformationalResponse(status_code=100, headers=[]))
             self._parser.receive_data(await self._reader.read(_CHUNK))
         return event

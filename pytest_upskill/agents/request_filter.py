@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 from pytest_upskill.models.streams import AgentFormat
@@ -42,51 +42,45 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
-    {
-        "messages": _Rules(
-            fields=_words(
-                "messages output_config stop_sequences stream system temperature "
-                "thinking tool_choice top_k top_p"
-            ),
-            limit_field="max_tokens",
-            conversation_field="messages",
-            part_types=_words(
-                "text image document tool_use tool_result thinking redacted_thinking"
-            ),
-            tool_types=frozenset({"", "custom"}),
-            tool_fields=_words(
-                "name description input_schema type cache_control strict eager_input_streaming"
-            ),
+_RULES: Mapping[AgentFormat, _Rules] = {
+    "messages": _Rules(
+        fields=_words(
+            "messages output_config stop_sequences stream system temperature "
+            "thinking tool_choice top_k top_p"
         ),
-        "responses": _Rules(
-            fields=_words(
-                "input instructions parallel_tool_calls prompt_cache_key reasoning "
-                "stream temperature text tool_choice top_p truncation"
-            ),
-            limit_field="max_output_tokens",
-            conversation_field="input",
-            part_types=_words(
-                "message text input_text output_text summary_text reasoning_text "
-                "refusal input_image function_call function_call_output "
-                "custom_tool_call custom_tool_call_output local_shell_call "
-                "local_shell_call_output reasoning"
-            ),
-            tool_types=_words("function custom local_shell"),
-            tool_fields=_words("name description parameters type strict format"),
+        limit_field="max_tokens",
+        conversation_field="messages",
+        part_types=_words("text image document tool_use tool_result thinking redacted_thinking"),
+        tool_types=frozenset({"", "custom"}),
+        tool_fields=_words(
+            "name description input_schema type cache_control strict eager_input_streaming"
         ),
-        "generateContent": _Rules(
-            fields=_words("contents systemInstruction toolConfig"),
-            limit_field="maxOutputTokens",
-            conversation_field="contents",
-            part_types=_words(
-                "functionCall functionResponse inlineData text thought thoughtSignature"
-            ),
-            tool_types=frozenset(),
-            tool_fields=_words("functionDeclarations"),
+    ),
+    "responses": _Rules(
+        fields=_words(
+            "input instructions parallel_tool_calls prompt_cache_key reasoning "
+            "stream temperature text tool_choice top_p truncation"
         ),
-    }
-)
+        limit_field="max_output_tokens",
+        conversation_field="input",
+        part_types=_words(
+            "message text input_text output_text summary_text reasoning_text "
+            "refusal input_image function_call function_call_output "
+            "custom_tool_call custom_tool_call_output local_shell_call "
+            "local_shell_call_output reasoning"
+        ),
+        tool_types=_words("function custom local_shell"),
+        tool_fields=_words("name description parameters type strict format"),
+    ),
+    "generateContent": _Rules(
+        fields=_words("contents systemInstruction toolConfig"),
+        limit_field="maxOutputTokens",
+        conversation_field="contents",
+        part_types=_words("functionCall functionResponse inlineData text thought thoughtSignature"),
+        tool_types=frozenset(),
+        tool_fields=_words("functionDeclarations"),
+    ),
+}
 _CONTENT_FIELDS = _words("id name response role")
 """Fields of a message of Gemini's, and of the result of a tool, besides ``parts``."""
 _GENERATION_FIELDS = _words(
@@ -107,9 +101,11 @@ _NO_DOCUMENT = {
 }
 """What stands for a PDF, of which a page has thousands of tokens, however few bytes."""
 _MAX_IMAGES = 100
-_MAX_IMAGE_TOKENS: Mapping[AgentFormat, int] = MappingProxyType(
-    {"messages": 5_000, "responses": 50_000, "generateContent": 5_000}
-)
+_MAX_IMAGE_TOKENS: Mapping[AgentFormat, int] = {
+    "messages": 5_000,
+    "responses": 50_000,
+    "generateContent": 5_000,
+}
 """Upper bound of the tokens of an image of any size, by rules that the vendors publish: 4,784 at
 Anthropic; at OpenAI 48,169, which gpt-4o-mini counts for eight tiles; at Google 16 tiles of 258."""
 _IMAGES = ("image", "input_image")
@@ -133,13 +129,10 @@ def filter_request(
     """
     rules = _RULES[wire]
     allowed = {name: value for name, value in body.items() if name in rules.fields}
+    rebuild = _with_allowed_parts if wire == "generateContent" else partial(_rebuilt, rules=rules)
     try:
         for field in {rules.conversation_field, *_INSTRUCTIONS} & allowed.keys():
-            allowed[field] = (
-                _with_allowed_parts(allowed[field])
-                if wire == "generateContent"
-                else _rebuilt(allowed[field], rules)
-            )
+            allowed[field] = rebuild(allowed[field])
     except RecursionError:
         raise RefusedBody(f"{rules.conversation_field}: nested too deeply") from None
     if wire == "generateContent":
@@ -189,10 +182,8 @@ def _generation(body: _Body, max_tokens: int) -> dict[str, Any]:
 
 def _output_limit(given: _Body, rules: _Rules, max_tokens: int) -> int:
     """Return the output limit that was asked for, if it is not above the maximum."""
-    requested = given.get(rules.limit_field)
-    return (
-        min(requested, max_tokens) if isinstance(requested, int) and requested > 0 else max_tokens
-    )
+    asked = given.get(rules.limit_field)
+    return min(asked, max_tokens) if isinstance(asked, int) and asked > 0 else max_tokens
 
 
 def _tools(body: _Body) -> list[_Body]:

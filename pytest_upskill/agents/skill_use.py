@@ -119,7 +119,10 @@ def _distinctive_pieces(task: AgentTask) -> dict[tuple[str, str], Sequence[str]]
 
 def _pieces_by_file(skill: InstalledSkill) -> Mapping[str, Collection[str]]:
     return {
-        file.name: _pieces(_body_of(file.text) if file.name == SKILL_FILE else file.text)
+        file.name: _pieces(
+            # Not the frontmatter, which the catalogue quotes.
+            file.text.removeprefix(_front_of(file.text)) if file.name == SKILL_FILE else file.text
+        )
         for file in skill.files
         if not file.binary
     }
@@ -128,7 +131,9 @@ def _pieces_by_file(skill: InstalledSkill) -> Mapping[str, Collection[str]]:
 def _pieces(text: str) -> Collection[str]:
     """Return the pieces of a text that are unlikely elsewhere, all of it if it is short."""
     lines = map(_normal, text.splitlines())
-    pieces = dict.fromkeys(piece for line in lines for piece in _cut(line) if _is_long(piece))
+    pieces = dict.fromkeys(
+        piece for line in lines for piece in _cut(line) if _size(piece) >= _DISTINCTIVE_BYTES
+    )
     whole = _normal(text)
     return pieces or ([whole] if whole.strip("- ") else [])
 
@@ -138,21 +143,14 @@ def _cut(line: str) -> Iterator[str]:
         yield line[start : start + _PIECE_CHARS].strip()
 
 
-def _is_long(piece: str) -> bool:
-    return len(piece.encode("utf-8", "replace")) >= _DISTINCTIVE_BYTES
+def _size(piece: str) -> int:
+    return len(piece.encode("utf-8", "replace"))
 
 
 def _quotes(text: str, pieces: Collection[str]) -> bool:
     """Return whether a text contains enough of the pieces of a file, or all of them."""
-    left = len(pieces)
-    found = 0
-    for piece in pieces:
-        if piece in text:
-            found += len(piece.encode("utf-8", "replace"))
-            left -= 1
-            if found >= _ENOUGH_BYTES:
-                return True
-    return bool(pieces) and not left
+    quoted = [piece for piece in pieces if piece in text]
+    return sum(map(_size, quoted)) >= _ENOUGH_BYTES or 0 < len(pieces) == len(quoted)
 
 
 def _normal(text: str) -> str:
@@ -161,11 +159,6 @@ def _normal(text: str) -> str:
 
 def _text_of(files: Iterable[WorkspaceFile]) -> str:
     return next((file.text for file in files if file.name == SKILL_FILE), "")
-
-
-def _body_of(text: str) -> str:
-    """Return the text of SKILL.md without the frontmatter, which the catalogue quotes."""
-    return text.removeprefix(_front_of(text))
 
 
 def _front_of(text: str) -> str:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.models import AgentTask, Tool, ToolCall, ToolResult
@@ -50,9 +49,7 @@ TOOLS = (
 )
 """The same tools in every arm: without a skill, the tool ``skill`` finds none."""
 
-_REQUIRED: Mapping[str, list[str]] = MappingProxyType(
-    {tool.name: list(tool.schema["required"]) for tool in TOOLS}
-)
+_REQUIRED: Mapping[str, list[str]] = {tool.name: list(tool.schema["required"]) for tool in TOOLS}
 
 
 class Toolbox:
@@ -132,23 +129,17 @@ _MAX_ARGUMENT = 100 << 10
 def _describe_result(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
     """Return the result of a tool as the model sees it."""
     if outcome.ended != "exited":
-        reason = _ENDED[outcome.ended].format(seconds=limits.wall_s)
-        return f"{text}\n[{reason}]".lstrip()
+        reasons: Mapping[Ended, str] = {
+            "timeout": f" after {limits.wall_s:.0f} s",
+            "output": ": too much output",
+            "files": ": too many or too large files",
+        }
+        return f"{text}\n[stopped{reasons.get(outcome.ended, '')}]".lstrip()
     if name == "bash":
         return f"{text}\n[exit status {outcome.returncode}]".lstrip()
     if name == "write_file" and outcome.succeeded:
         return "Written."
     return text or ("(empty)" if outcome.succeeded else "It failed.")
-
-
-_ENDED: Mapping[Ended, str] = MappingProxyType(
-    {
-        "timeout": "stopped after {seconds:.0f} s",
-        "output": "stopped: too much output",
-        "files": "stopped: too many or too large files",
-        "stopped": "stopped",
-    }
-)
 
 
 def _cut(text: str) -> str:

@@ -13,14 +13,7 @@ from pathlib import Path
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.commands.command import (
-    PASSED,
-    PROGRAM,
-    CommandError,
-    Parser,
-    own_cases,
-    say,
-)
+from pytest_upskill.commands.command import PASSED, PROGRAM, CommandError, Parser, own_cases, say
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
@@ -57,12 +50,10 @@ def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterat
         yield f"  {name}" if where in {name, "."} else f"  {name} ({where})"
         if description:
             yield f"    {textwrap.shorten(description, width - 4, placeholder='...')}"
-        yield from (f"    {line}" for line in [*lines, *(_list_files(folder) if verbose else ())])
-
-
-def _list_files(folder: Path) -> list[str]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path.relative_to(folder).as_posix() for path in found)
+        yield from (f"    {line}" for line in lines)
+        if verbose:
+            files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+            yield from (f"    {file.as_posix()}" for file in files)
 
 
 def _describe(folder: Path) -> tuple[str, str, list[str]]:

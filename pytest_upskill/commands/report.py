@@ -23,12 +23,7 @@ from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.notes import about_the_whole, notes
-from pytest_upskill.report.outcome import (
-    EXIT_CODES,
-    failed_trials,
-    outcome,
-    unmeasured_trials,
-)
+from pytest_upskill.report.outcome import EXIT_CODES, failed_trials, outcome, unmeasured_trials
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 
 
@@ -63,13 +58,8 @@ def _run(options: argparse.Namespace) -> int:
 def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
-    names: dict[Path, str] = {}
-    for file in options.files:
-        place = Path(file).resolve()
-        if place in names:
-            raise ReportError(f"{file} is the same file as {names[place]}: name it once")
-        names[place] = file
-    reports = {file: read_report(Path(file), NAMED_BYTES) for file in options.files}
+    files = {Path(file).resolve(): file for file in options.files}  # each once
+    reports = {file: read_report(Path(file), NAMED_BYTES) for file in files.values()}
     if len(reports) == 1:
         return next(iter(reports.values()))
     sessions = [session for report in reports.values() for session in report.sessions]

@@ -51,7 +51,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.csv is None and options.html is None:
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
         say(*lines(history, options.metric, last=options.last, blocks=unicode))
-    _warn_about_omitted(history)
+    warn(*(f"not read: {problem}" for problem in history.unreadable))
+    if history.partial:
+        warn(f"{history.partial} not shown, as only some of the trials of the skill ran")
     return PASSED
 
 
@@ -95,9 +97,3 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
     warn(f"written: {path}")
-
-
-def _warn_about_omitted(history: History) -> None:
-    warn(*(f"not read: {problem}" for problem in history.unreadable))
-    if history.partial:
-        warn(f"{history.partial} not shown, as only some of the trials of the skill ran")

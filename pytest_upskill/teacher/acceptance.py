@@ -99,8 +99,8 @@ WORSE = 0.05
 _SESSIONS = 400
 _RATE = 0.5
 """Mean pass rate with the old version."""
-SPREADS = {"nearly always pass or fail": 0.5, "pass now and then": 4.0}
-"""Concentration of the Beta distribution of the pass rates of cases, by how most of them behave."""
+SPREAD = 4.0
+"""Concentration of the Beta distribution of pass rates where most cases pass now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
 
 @cache
 def power(
-    gain: float, *, cases: int, runs: int, look: int, students: int = 1, spread: float = 0.5
+    gain: float, *, cases: int, runs: int, look: int, students: int = 1, spread: float = SPREAD
 ) -> float:
     """Estimate how often a version that is truly better would be accepted.
 
@@ -262,8 +262,12 @@ class Ledger:
 
     def looks(self, comparison: Comparison) -> list[Look]:
         """Read the looks at any of the questions of a comparison, the oldest first."""
-        looks = [look for look in self._read_all() if look.is_of(comparison)]
-        return sorted(looks, key=lambda look: (look.date, look.draw))
+        looks = []
+        for file in sorted(self.folder.glob("*.json")):
+            with suppress(OSError, ValidationError):
+                looks.append(_LOOK.validate_json(read_state(file)))
+        shown = (look for look in looks if look.is_of(comparison))
+        return sorted(shown, key=lambda look: (look.date, look.draw))
 
     def write(self, look: Look) -> None:
         """Write the file of a look.
@@ -307,11 +311,6 @@ class Ledger:
             if draw and (asked := text_digest("\n".join(recording.request["user"]))) in found:
                 found[asked].add(draw)
         return found
-
-    def _read_all(self) -> Iterator[Look]:
-        for file in sorted(self.folder.glob("*.json")):
-            with suppress(OSError, ValidationError):
-                yield _LOOK.validate_json(read_state(file))
 
 
 def _lineage(version: str, looks: Sequence[Look]) -> list[Look]:

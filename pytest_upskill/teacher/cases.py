@@ -22,13 +22,7 @@ from pytest_upskill.checks.result import Check as TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, is_held_out
 from pytest_upskill.teacher.additions import copies_words
-from pytest_upskill.teacher.engine import (
-    Engine,
-    Refused,
-    complete_text,
-    read_list,
-    validate_as,
-)
+from pytest_upskill.teacher.engine import Engine, Refused, read_part, validate_as
 from pytest_upskill.teacher.sources import marked_sources, prompt
 from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.trial import Trial
@@ -103,10 +97,10 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
     kept, count = Kept(), task.settings.count
     lacking = MIN_HELD_OUT - len(task.holdout) if task.proposes else 0
 
-    def are_cases_enough() -> bool:
+    def is_enough() -> bool:
         return len(kept.cases) >= count and kept.held_out >= lacking
 
-    for entries in _replies(engine, task, kept, "proposals", are_cases_enough):
+    for entries in _replies(engine, task, kept, "proposals", is_enough):
         sound = [*_validate_entries(engine, task, entries, kept)]
         room = len(sound) if task.proposes else count - len(kept.cases)
         for _, case in sound[room:]:
@@ -163,7 +157,7 @@ def _replies(
         name = f"{key} {number + 1}"
         question = engine.question(task.skill, name.replace(" ", "-"), asked, run=number)
         try:
-            entries: list[Any] = read_list(complete_text(engine.ask(question, name)), key)
+            entries: list[Any] = read_part(engine.ask(question, name), key)
         except Refused as refused:
             kept.proposed += 1
             kept.drop("reply", str(refused))
@@ -298,7 +292,6 @@ EMPTY_ANSWERS = (
 """Answers without content, which no case may accept."""
 
 _SIMILAR = 0.9
-_NUMBER = re.compile(r"\b\w*\d\w*")
 _SPACE = re.compile(r"\s+")
 
 
@@ -398,9 +391,6 @@ def _repetitions(case: Case, existing: Iterable[Case]) -> Iterator[str]:
 
 def _are_similar(question: str, other_question: str) -> bool:
     first, second = _normalize(question), _normalize(other_question)
-    if set(_NUMBER.findall(first)) != set(_NUMBER.findall(second)):
-        # With another number, it is another question.
-        return False
     matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     return matcher.quick_ratio() > _SIMILAR and matcher.ratio() > _SIMILAR
 

@@ -199,20 +199,14 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
     finally:
         look = replace(look, answers=engine.estimate(trials).recorded)
         ledger.write(look)
-    fields = _decide(results, look.look, _growth(task, text))
+    after, before = (estimate_tokens(task.version(each).text) for each in (text, task.text))
+    growth = 0 if task.is_new or task.settings.description else after - before
+    fields = _decide(results, look.look, growth)
     ledger.write(replace(look, **{name: fields[name] for name in ("decision", "p", "alpha")}))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
     counts = _counts_by_student(results)
     engine.say(*comparison_lines(counts, *names, blocks=engine.can_show_blocks))
     return Confirmation(results=results, fields=fields)
-
-
-def _growth(task: Task, text: str) -> int:
-    """Return the tokens by which the new version is longer than the old one."""
-    if task.is_new or task.settings.description:
-        return 0
-    after, before = (estimate_tokens(task.version(each).text) for each in (text, task.text))
-    return after - before
 
 
 def _comparison(engine: Engine, task: Task, text: str) -> Comparison:

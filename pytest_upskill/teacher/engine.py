@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,8 +67,8 @@ class Engine:
     dry_run: bool
     typed: str
     """The command as it was typed."""
-    drafts: Drafts | None = None
-    """The command's folder, once it has one."""
+    drafts: Drafts = field(init=False)
+    """The command's folder, once it has begun."""
 
     def __post_init__(self) -> None:
         self._out = sys.stderr
@@ -159,7 +159,10 @@ class Engine:
         """
         if not trials:
             return []
-        self._count_answers(trials)
+        self._counted_answers += self.estimate(trials).to_send
+        if self.max_answers is not None and self._counted_answers > self.max_answers:
+            would = f"{self._counted_answers} answers would be requested"
+            raise Stopped(f"--max-answers: {would}, over {self.max_answers}")
         prices = self.workplace.resources.prices
         # `check_models` has seen that models without a price cost nothing or are limited otherwise.
         budget = Budget(self._money_left, prices, allow_unpriced=True)
@@ -184,10 +187,16 @@ class Engine:
         self._check_complete(answers)
         return answers
 
-    def ask(self, question: Trial, purpose: str) -> Completion:
-        """Return the teacher's answer to a question, with more room if it was cut at first.
+    def ask(self, question: Trial, purpose: str, kept_as: str = "") -> str:
+        """Return the teacher's complete reply to a question, with more room if it was cut at first.
+
+        Args:
+            question: The question.
+            purpose: What it is for, as the live line shows it.
+            kept_as: The file of the drafts that keeps the reply; "" for none.
 
         Raises:
+            Refused: The reply is empty, was cut off, or is a refusal.
             Stopped: It is missing, or a limit would be passed.
         """
         for attempt in self.with_retry(question):
@@ -196,7 +205,9 @@ class Engine:
             if completion and completion.stop_reason != "max_tokens":
                 break
         assert completion is not None
-        return completion
+        if kept_as:
+            self.drafts.write(kept_as, completion.text)
+        return complete_text(completion)
 
     def results(self, trials: Sequence[Trial], purpose: str) -> list[TrialResult]:
         """Return the graded results of trials.
@@ -232,8 +243,6 @@ class Engine:
 
     def _list_answers(self, trials: Iterable[Trial]) -> None:
         """List the recorded answers of trials in the session's folder: pruning keeps them."""
-        if self.drafts is None:
-            return
         cache, names = self.workplace.resources.cache, set(self.drafts.read(ANSWERS).split())
         for trial in trials:
             url = self.workplace.hosts([trial.model])[trial.model].url
@@ -241,15 +250,6 @@ class Engine:
                 steps = recorded_steps(trial, run, partial(cache.load, url=url))
                 names.update(identity(step, url)[:34] for step, _ in steps)
         self.drafts.write(ANSWERS, "\n".join(sorted(names)))
-
-    def _count_answers(self, trials: Sequence[Trial]) -> None:
-        """Count the answers that will be requested, and stop if they exceed the limit."""
-        self._counted_answers += self.estimate(trials).to_send
-        limit = self.max_answers
-        if limit is not None and self._counted_answers > limit:
-            raise Stopped(
-                f"--max-answers: {self._counted_answers} answers would be requested, over {limit}"
-            )
 
     def _wait(self, futures: Sequence[Future[Answer]], purpose: str) -> None:
         tally, resources = Tally(futures), self.workplace.resources
@@ -346,8 +346,8 @@ def read_json_reply(text: str) -> Any:
     raise Refused("the reply has no JSON")
 
 
-def read_list(reply: str, key: str, kind: Any = list[Any]) -> Any:
-    """Return the list of a reply that stands alone, or under a key.
+def read_part(reply: str, key: str, kind: Any = list[Any]) -> Any:
+    """Return the part of a reply that stands alone, or under a key.
 
     Args:
         reply: The text of the reply.

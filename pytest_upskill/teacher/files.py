@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import os
 import re
 import shutil
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,15 +102,9 @@ def save_copy(
     say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
 
 
-def byte_order_mark(content: bytes) -> bytes:
-    """Return the byte order mark at the start of a file, empty if there is none."""
-    return codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-
-
 def encoded_like(old: bytes, text: str) -> bytes:
-    """Return a text as bytes, with the line ends and the byte order mark of the old file."""
-    ends = "\r\n" if b"\r\n" in old else "\n"
-    return byte_order_mark(old) + text.replace("\n", ends).encode()
+    """Return a text as bytes, with the line ends of the old file."""
+    return text.replace("\n", "\r\n" if b"\r\n" in old else "\n").encode()
 
 
 def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> bytes:
@@ -129,12 +123,13 @@ def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> b
     head = text[: end - 1].rstrip()
     blank = text[len(head) : end - 1]
     indent = "    " if key else "  "
-    added = ",".join(f"\n{_indent(entry, indent)}" for entry in entries)
+    written = (json.dumps(entry, indent=2, ensure_ascii=False) for entry in entries)
+    added = ",".join(f"\n{textwrap.indent(entry, indent)}" for entry in written)
     comma = "" if head.endswith("[") else ","
     if b"\r\n" in content:
         added = added.replace("\n", "\r\n")
     new = f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}"
-    return byte_order_mark(content) + new.encode()
+    return new.encode()
 
 
 def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
@@ -154,7 +149,7 @@ def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
         match = _BLANK.match(text, at)
         blank = match[0] if match else ""
         text = f'{text[:at]}{blank}"train": true,{blank or " "}{text[at + len(blank) :]}'
-    return byte_order_mark(content) + text.encode()
+    return text.encode()
 
 
 def _parse(content: bytes) -> tuple[str, Document, JsonPath]:
@@ -164,11 +159,6 @@ def _parse(content: bytes) -> tuple[str, Document, JsonPath]:
     if isinstance(document.value, list):
         return text, document, ()
     return text, document, ("cases" if "cases" in document.value else "tests",)
-
-
-def _indent(entry: Mapping[str, Any], indent: str) -> str:
-    lines = json.dumps(entry, indent=2, ensure_ascii=False).split("\n")
-    return "\n".join(indent + line for line in lines)
 
 
 COMMENTS = "comments.md"

@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,10 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.project.messages import counted, listed
-from pytest_upskill.teacher.acceptance import (
-    MIN_HELD_OUT,
-    SHARE,
-    eligible_cases,
-    split_cases,
-)
+from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_cases, split_cases
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept
-from pytest_upskill.teacher.confirmation import (
-    Confirmation,
-    confirm,
-    log_confirmation,
-)
+from pytest_upskill.teacher.confirmation import Confirmation, confirm, log_confirmation
 from pytest_upskill.teacher.consent import Say
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.files import (
@@ -65,7 +57,7 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
     longest = _start(settings.longest_skill(), settings, is_new=True)
 
     def run() -> None:
-        skill, sources = request_draft(engine, settings, work.drafts)
+        skill, sources = request_draft(engine, settings)
         folder = settings.new_folder(skill.name)
         work.note(skill=skill.name)
         if not engine.students:  # --no-eval
@@ -106,10 +98,8 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     if engine.consent.apply and settings.output is None:
         check_clean(file)
 
-    def run() -> None:
-        _improve(work, task, content, settings.output)
-
-    return work.run(plan_lines(engine, task, work.drafts.read("SKILL.md")), run)
+    plan = plan_lines(engine, task, work.drafts.read("SKILL.md"))
+    return work.run(plan, partial(_improve, work, task, content, settings.output))
 
 
 def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
@@ -164,7 +154,7 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
     work.cases = [*task.train, *task.holdout]
     bare = bare_trials(engine, task)
     work.add("without", engine.results(bare, "without the skill, for the page"))
-    current, best, log = search(engine, task, work.drafts)
+    current, best, log = search(engine, task)
     work.note(candidates=tuple(log))
     work.add("draft" if task.is_new else "old", current.results)
     if best is current and not task.is_new:
@@ -185,7 +175,7 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
 
 
 def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> None:
-    """Prove a version of a skill, and write it if the user agrees.
+    """Prove a version of a skill, show its change, and write it if the user agrees.
 
     Args:
         work: The command.
@@ -194,30 +184,25 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
         output: The folder of a changed copy; None to change the skill itself.
     """
     task, confirmed = _prove(work, task)
-    if confirmed and _offer(work, task, content, output):
-        folder = output or task.skill.folder
-        log_confirmation(work.engine, confirmed, folder, work.outcome.command)
-        review = (
-            f"read {display_path(folder.absolute())}" if output else "review it with 'git diff'"
-        )
-        step = f"{review}, then commit it with .upskill/looks, which count the looks"
-        work.note(applied=True, next_step=step)
-
-
-def _offer(work: Work, task: Task, content: bytes, output: Path | None) -> bool:
-    """Show the change of a ``SKILL.md``, and return whether the user agreed and it was written."""
-    engine, old, new = work.engine, work.old, work.new
+    if confirmed is None:
+        return
+    engine, old, new, folder = work.engine, work.old, work.new, task.skill.folder
     if old:
         engine.say(*marked_diff(old, new, (*task.train, *task.holdout), name="SKILL.md"))
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
     changes = [*_case_file_changes(task, work.kept, engine.say)]
-    file = task.skill.folder / "SKILL.md"
-    changes.append(Change(file=file, old=content, new=encoded_like(content, new)))
-    if output is None:
-        return engine.consent.apply_changes("Write this to", changes, engine.say)
-    save_copy(task.skill.folder, output, changes, engine.say)
-    return True
+    changes.append(Change(file=folder / "SKILL.md", old=content, new=encoded_like(content, new)))
+    if output:
+        save_copy(folder, output, changes, engine.say)
+        review = f"read {display_path(output.absolute())}"
+    elif engine.consent.apply_changes("Write this to", changes, engine.say):
+        review = "review it with 'git diff'"
+    else:
+        return
+    log_confirmation(engine, confirmed, output or folder, work.outcome.command)
+    step = f"{review}, then commit it with .upskill/looks, which count the looks"
+    work.note(applied=True, next_step=step)
 
 
 def _case_file_changes(task: Task, kept: Kept, say: Say) -> Iterator[Change]:

@@ -121,9 +121,9 @@ class Work:
         """Return a command that has not decided anything; ``texts`` are those that it improves."""
         models = (engine.teacher, *sorted(engine.students, key=lambda model: model.resolved))
         identity = (command, *(model.resolved for model in models), repr(settings), *texts)
-        drafts = Drafts(engine.state / "drafts", skill, *identity)
+        engine.drafts = Drafts(engine.state / "drafts", skill, *identity)
         outcome = CommandOutcome(command=command, skill=skill)
-        return cls(engine=engine, settings=settings, drafts=drafts, outcome=outcome)
+        return cls(engine=engine, settings=settings, drafts=engine.drafts, outcome=outcome)
 
     def note(self, **fields: Any) -> None:
         """Change fields of the outcome."""
@@ -190,7 +190,6 @@ class Work:
         engine.say(*self.plan)
         if engine.dry_run:
             return replace(self.outcome, reason=DRY_RUN)
-        engine.drafts = self.drafts
         try:
             run()
         except Refused as refused:

@@ -11,8 +11,7 @@ from pydantic import Field
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.teacher.engine import Engine, Refused, complete_text, read_list
-from pytest_upskill.teacher.files import Drafts
+from pytest_upskill.teacher.engine import Engine, Refused, read_part
 from pytest_upskill.teacher.sources import Source, marked_sources, prompt, source_of
 from pytest_upskill.teacher.versions import (
     MAX_SKILL_TOKENS,
@@ -20,9 +19,10 @@ from pytest_upskill.teacher.versions import (
     Settings,
     Task,
     check_candidate,
+    estimate_tokens,
     new_version,
     read_draft,
-    refine_prompt,
+    token_limit,
 )
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
@@ -34,9 +34,7 @@ _INTERVIEW = "interview.md"
 _Questions = Annotated[list[str], Field(max_length=3)]
 
 
-def request_draft(
-    engine: Engine, settings: Settings, drafts: Drafts
-) -> tuple[Skill, Sequence[Source]]:
+def request_draft(engine: Engine, settings: Settings) -> tuple[Skill, Sequence[Source]]:
     """Ask for a draft, again if it is refused, and write it into the command's drafts.
 
     Returns:
@@ -47,14 +45,21 @@ def request_draft(
         Stopped: An answer is missing, or a limit would be passed.
     """
     if is_author_asked(engine, settings):
-        settings = replace(settings, sources=_answers_of_author(engine, settings, drafts))
+        settings = replace(settings, sources=_answers_of_author(engine, settings))
     refused = ""
     for attempt in range(DRAFTS):
-        question = _question(engine, settings, refused=refused, run=attempt)
-        reply = engine.ask(question, "draft")
-        drafts.write(f"draft-{attempt + 1}-reply.md", reply.text)
+        asked = prompt(
+            "draft",
+            task=settings.task,
+            name=settings.name,
+            limit=f"{MAX_SKILL_TOKENS:,}",
+            sources=marked_sources(settings.sources),
+            refused=refused,
+        )
+        question = engine.question(settings.longest_skill(), "draft", asked, run=attempt)
         try:
-            draft, references = read_draft(complete_text(reply), settings.known, name=settings.name)
+            reply = engine.ask(question, "draft", f"draft-{attempt + 1}-reply.md")
+            draft, references = read_draft(reply, settings.known, name=settings.name)
             settings.new_folder(draft.name)
         except (Refused, WorkError) as reason:
             refused = str(reason)
@@ -62,9 +67,9 @@ def request_draft(
             continue
         engine.say(f"draft: {draft.name}")
         # The folder of drafts itself holds files that are not the skill's.
-        folder = drafts.write("skill/SKILL.md", draft.text).parent
-        for path, text in references.items():
-            drafts.write(f"skill/{path}", text)
+        for path, text in {"SKILL.md": draft.text, **references}.items():
+            engine.drafts.write(f"skill/{path}", text)
+        folder = engine.drafts.folder / "skill"
         skill = Skill(
             name=draft.name,
             description=draft.description,
@@ -77,40 +82,24 @@ def request_draft(
     raise Refused(f"no usable draft: {refused}")
 
 
-def _question(engine: Engine, settings: Settings, *, refused: str, run: int) -> Trial:
-    asked = prompt(
-        "draft",
-        task=settings.task,
-        name=settings.name,
-        limit=f"{MAX_SKILL_TOKENS:,}",
-        sources=marked_sources(settings.sources),
-        refused=refused,
-    )
-    return engine.question(settings.longest_skill(), "draft", asked, run=run)
-
-
 def is_author_asked(engine: Engine, settings: Settings) -> bool:
     """Return whether the author is asked: there is no source, but somebody at a terminal."""
     consent = engine.consent
     return not settings.sources and consent.terminal is not None and not consent.yes
 
 
-def _interview(engine: Engine, settings: Settings) -> Trial:
-    asked = prompt("interview", task=settings.task)
-    return engine.question(settings.longest_skill(), "interview", asked)
-
-
-def _answers_of_author(engine: Engine, settings: Settings, drafts: Drafts) -> list[Source]:
+def _answers_of_author(engine: Engine, settings: Settings) -> list[Source]:
     """Ask the author the teacher's questions, or read what was answered before, as a source."""
-    if not (answers := drafts.read(_INTERVIEW)):
-        reply = engine.ask(_interview(engine, settings), "questions")
+    if not (answers := engine.drafts.read(_INTERVIEW)):
+        asked = prompt("interview", task=settings.task)
+        question = engine.question(settings.longest_skill(), "interview", asked)
         try:
-            questions = read_list(complete_text(reply), "questions", _Questions)
+            questions = read_part(engine.ask(question, "questions"), "questions", _Questions)
         except Refused:
             return []
-        asked = [(each, engine.consent.ask_text(each)) for each in questions]
-        answers = "\n\n".join(f"## {question}\n\n{answer}" for question, answer in asked if answer)
-        drafts.write(_INTERVIEW, answers)
+        answered = [(each, engine.consent.ask_text(each)) for each in questions]
+        answers = "\n\n".join(f"## {each}\n\n{answer}" for each, answer in answered if answer)
+        engine.drafts.write(_INTERVIEW, answers)
     return [source_of("the author's answers", answers)] if answers.strip() else []
 
 
@@ -146,9 +135,7 @@ class Candidate:
         return self.passes, -len(self.text.encode()), -self.number
 
 
-def search(
-    engine: Engine, task: Task, drafts: Drafts
-) -> tuple[Candidate, Candidate, Sequence[Mapping[str, Any]]]:
+def search(engine: Engine, task: Task) -> tuple[Candidate, Candidate, Sequence[Mapping[str, Any]]]:
     """Ask for versions, and choose the one that passes most train cases.
 
     Returns:
@@ -157,28 +144,37 @@ def search(
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
-    current = _measure(engine, task, task.text, 0)
+    settings, current = task.settings, _measure(engine, task, task.text, 0)
     engine.say(f"now: {current.passes} of {current.runs} runs of the train cases pass")
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
-    for step in range(1, task.settings.steps + 1):
+    for step in range(1, settings.steps + 1):
         best = max(pool, key=lambda candidate: candidate.rank)
         examples = _examples(best.results, task)
         if best.passes == best.runs:
             break
-        asked = refine_prompt(best.text, examples, refused, task.settings)
+        # No check, no check's message, and nothing of a held-out case.
+        asked = prompt(
+            "description" if settings.description else "edits",
+            text=best.text,
+            examples=examples,
+            refused=refused,
+            size=f"{estimate_tokens(best.text):,}",
+            limit=f"{token_limit(best.text):,}",
+            settings=settings,
+            sources=marked_sources(settings.sources),
+        )
         question = engine.question(task.skill, f"edit-{step}", asked, run=step)
         entry: dict[str, Any] = {"number": step, "from": best.number}
         log.append(entry)
-        reply = engine.ask(question, f"candidate {step}")
-        drafts.write(f"candidates/{step:02}-reply.md", reply.text)
         try:
-            new = _read_version(task, best, complete_text(reply), pool)
+            reply = engine.ask(question, f"candidate {step}", f"candidates/{step:02}-reply.md")
+            new = _read_version(task, best, reply, pool)
         except Refused as reason:
             entry["refused"] = str(reason)
             refused.append(str(reason))
             engine.say(f"candidate {step}: refused: {reason}")
             continue
-        drafts.write(f"candidates/{step:02}.md", new)
+        engine.drafts.write(f"candidates/{step:02}.md", new)
         candidate = _measure(engine, task, new, step)
         pool.append(candidate)
         entry |= {"passes": candidate.passes, "runs": candidate.runs}
@@ -194,12 +190,12 @@ def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candid
     Raises:
         Refused: The new text is not allowed, or repeats a version of the pool.
     """
-    settings = task.settings
-    new = new_version(best.text, reply, description=settings.description)
+    cases, known = (*task.train, *task.holdout), task.settings.known
+    description = task.settings.description
+    new = new_version(best.text, reply, of_description=description)
     if any(each.text == new for each in pool):
         raise Refused("the reply reproduces an earlier version")
-    cases, description = (*task.train, *task.holdout), settings.description
-    check_candidate(new, task.text, cases, known=settings.known, description=description)
+    check_candidate(new, task.text, cases, known=known, description=description)
     return new
 
 

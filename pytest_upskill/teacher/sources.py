@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -106,16 +105,14 @@ def _text(content: object) -> str:
 WHOLE = 4000
 """Characters of an event of the most telling kinds that are kept."""
 
-_RANKS: Mapping[Kind, tuple[int, int]] = MappingProxyType(
-    {
-        "user": (0, WHOLE),
-        "error": (1, WHOLE),
-        "text": (0, 12 * WHOLE),
-        "assistant": (2, 1200),
-        "call": (2, 1200),
-        "result": (3, 300),
-    }
-)
+_RANKS: Mapping[Kind, tuple[int, int]] = {
+    "user": (0, WHOLE),
+    "error": (1, WHOLE),
+    "text": (0, 12 * WHOLE),
+    "assistant": (2, 1200),
+    "call": (2, 1200),
+    "result": (3, 300),
+}
 """Rank and most characters of each kind."""
 
 
@@ -149,29 +146,27 @@ def _without_middle(text: str, most: int) -> str:
     return f"{text[:half]}{mark}{text[len(text) - half :]}"
 
 
-_KINDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        "private key": re.compile(
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-            re.DOTALL,
-        ),
-        "key": re.compile(
-            r"\b(?:sk-ant-[\w-]{20,}|sk-(?:proj-|or-v1-|svcacct-)?[\w-]{20,}|gh[pousr]_\w{30,}"
-            r"|github_pat_\w{30,}|glpat-[\w-]{20,}|hf_\w{20,}|A(?:KIA|SIA)[A-Z0-9]{16}"
-            r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{35}|npm_\w{36}|pypi-[\w-]{50,}|gsk_\w{20,})"
-        ),
-        "token": re.compile(
-            r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}|(?i:\b(?:bearer|basic)\s+)[\w.~+/=-]{16,}"
-        ),
-        "password": re.compile(
-            r"(?i:(?<![a-z])(?:[a-z0-9_-]*(?:password|passwd|passphrase|secret|token|api[_-]?key"
-            r"|access[_-]?key|private[_-]?key|client[_-]?secret))(?:\\?[\"'])?\s*[=:]\s*)"
-            r"(?:\\?\"[^\"\s\\]{8,}\\?\"|'[^'\s]{8,}'|[^\s'\"\\,;)}\]<>$]{8,})"
-        ),
-        "credential in a URL": re.compile(r"(?<=://)[^/\s:@\"']+:[^/\s@\"']+@"),
-        "e-mail address": re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b"),
-    }
-)
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    "private key": re.compile(
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+        re.DOTALL,
+    ),
+    "key": re.compile(
+        r"\b(?:sk-ant-[\w-]{20,}|sk-(?:proj-|or-v1-|svcacct-)?[\w-]{20,}|gh[pousr]_\w{30,}"
+        r"|github_pat_\w{30,}|glpat-[\w-]{20,}|hf_\w{20,}|A(?:KIA|SIA)[A-Z0-9]{16}"
+        r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{35}|npm_\w{36}|pypi-[\w-]{50,}|gsk_\w{20,})"
+    ),
+    "token": re.compile(
+        r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}|(?i:\b(?:bearer|basic)\s+)[\w.~+/=-]{16,}"
+    ),
+    "password": re.compile(
+        r"(?i:(?<![a-z])(?:[a-z0-9_-]*(?:password|passwd|passphrase|secret|token|api[_-]?key"
+        r"|access[_-]?key|private[_-]?key|client[_-]?secret))(?:\\?[\"'])?\s*[=:]\s*)"
+        r"(?:\\?\"[^\"\s\\]{8,}\\?\"|'[^'\s]{8,}'|[^\s'\"\\,;)}\]<>$]{8,})"
+    ),
+    "credential in a URL": re.compile(r"(?<=://)[^/\s:@\"']+:[^/\s@\"']+@"),
+    "e-mail address": re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b"),
+}
 """Patterns of what is removed, by kind; tried in this order."""
 
 

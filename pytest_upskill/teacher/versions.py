@@ -21,8 +21,8 @@ from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, SkillText
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts
-from pytest_upskill.teacher.engine import Refused, read_json_reply, read_list, validate_as
-from pytest_upskill.teacher.sources import Source, marked, marked_sources, prompt, source_of
+from pytest_upskill.teacher.engine import Refused, read_json_reply, read_part, validate_as
+from pytest_upskill.teacher.sources import Source, marked, source_of
 
 MAX_SKILL_TOKENS = 5000
 """Size of a SKILL.md that the specification recommends at most."""
@@ -148,10 +148,13 @@ class Task:
         return replace(self.skill, text=bundle.text, description=read.description)
 
 
+_Description = Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _JsonDraft:
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+    description: _Description
     body: Annotated[str, Field(min_length=1)]
     references: Mapping[Annotated[str, Field(pattern=f"^{_REFERENCE.pattern}$")], str] = field(
         default_factory=dict
@@ -257,48 +260,17 @@ class Edit:
 _Edits = Annotated[tuple[Edit, ...], Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Description:
-    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
-
-
-def refine_prompt(
-    text: str, examples: Sequence[Example], refused: Sequence[str], settings: Settings
-) -> str:
-    """Return the prompt for edits of a ``SKILL.md``, or for a new description.
-
-    The teacher sees questions, answers and quotes of train cases; no check, no check's message and
-    nothing of a held-out case.
-
-    Args:
-        text: The ``SKILL.md``.
-        examples: What a student got wrong, then what it got right.
-        refused: Why earlier edits were refused or did not help.
-        settings: What the author wants.
-    """
-    return prompt(
-        "description" if settings.description else "edits",
-        text=text,
-        examples=examples,
-        refused=refused,
-        size=f"{estimate_tokens(text):,}",
-        limit=f"{token_limit(text):,}",
-        settings=settings,
-        sources=marked_sources(settings.sources),
-    )
-
-
-def new_version(text: str, reply: str, *, description: bool = False) -> str:
+def new_version(text: str, reply: str, *, of_description: bool = False) -> str:
     """Return the text that a reply makes of a ``SKILL.md``.
 
     Raises:
         Refused: There is none, or it cannot be read.
     """
-    if description:
-        read = validate_as(_Description, read_json_reply(reply), "description")
-        edited = _with_description(text, " ".join(read.description.split()))
+    if of_description:
+        description = read_part(reply, "description", _Description)
+        edited = _with_description(text, " ".join(description.split()))
     else:
-        edited = _markdown_skill(reply) or apply_edits(text, read_list(reply, "edits", _Edits))
+        edited = _markdown_skill(reply) or apply_edits(text, read_part(reply, "edits", _Edits))
     if edited == text:
         raise Refused("the reply changes nothing")
     return edited

@@ -78,7 +78,7 @@ def test_a_new_description_changes_nothing_else(description: str) -> None:
     old = f"---\nname: codes\ndescription: {description}\nlicense: MIT\n---\n# Body\n"
     reply = json.dumps({"description": 'Says "codes": when\nasked'})
 
-    new = new_version(old, reply, description=True)
+    new = new_version(old, reply, of_description=True)
 
     assert new.splitlines()[:2] == ["---", "name: codes"]
     assert new.endswith("\nlicense: MIT\n---\n# Body\n")

@@ -14,7 +14,7 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.cases import KEYS, Proposal, validate
-from pytest_upskill.teacher.engine import Engine, Refused, read_list, validate_as
+from pytest_upskill.teacher.engine import Engine, Refused, read_part, validate_as
 from pytest_upskill.teacher.sources import marked, marked_sources, prompt, source_of
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
@@ -111,7 +111,7 @@ def test_an_entry_that_is_no_proposal_is_refused(changes: dict[str, Any], reason
 )
 def test_a_reply_without_proposals_is_refused(reply: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        read_list(reply, "proposals")
+        read_part(reply, "proposals")
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
