@@ -31,8 +31,9 @@ from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Pace, Retries
-from pytest_upskill.models import AGENTS, Request, RunLimits, parse_model
+from pytest_upskill.models import Request, RunLimits, parse_model
 from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.model import AGENTS
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from pytest_upskill.agents.skill_use import SKILL_FILE, SkillUse, is_offered
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
+from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.models import (
     AgentRun,
     AgentTask,
@@ -20,7 +21,6 @@ from pytest_upskill.models import (
     Completion,
     RunLimits,
     ToolCall,
-    ToolUse,
 )
 from pytest_upskill.models.completion import with_totals
 

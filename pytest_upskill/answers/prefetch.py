@@ -11,6 +11,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from pytest_upskill.models.clients import is_cancellation
+
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -97,6 +99,8 @@ class Prefetcher(Generic[K, T]):
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._run_workers())
+        except Exception as error:  # noqa: BLE001  of what is closed; raised by stop()
+            self._close_error = error
         finally:
             for future in self._futures.values():
                 future.cancel()
@@ -114,14 +118,8 @@ class Prefetcher(Generic[K, T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            await self._close_clients()
-
-    async def _close_clients(self) -> None:
-        if self._close is not None:
-            try:
+            if self._close is not None:
                 await self._close()
-            except Exception as error:  # noqa: BLE001  raised by stop()
-                self._close_error = error
 
     async def _fetch_queue(self, queue: OrderedDict[K, None]) -> None:
         while queue:
@@ -136,7 +134,7 @@ class Prefetcher(Generic[K, T]):
             try:
                 value = await self._fetch(key)
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                if is_cancellation(error):
                     raise
                 future.set_exception(error)  # raised where the key is waited for
             else:
@@ -161,9 +159,3 @@ class Prefetcher(Generic[K, T]):
         if key in queue and not self._in_order and key not in self._fetched_again:
             queue.move_to_end(key, last=False)
         self._priorities_changed.set()
-
-
-def _is_cancelled() -> bool:
-    """Return whether the current task is being cancelled."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -14,8 +14,6 @@ The final grading is the front end's. Early stop grades provisionally, to see wh
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
@@ -27,8 +25,10 @@ from pytest_upskill.answers.prefetch import Prefetcher
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.answers.trial_runner import TrialRunner
+from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer, with_left_out
 from pytest_upskill.models import Model
+from pytest_upskill.project.messages import safe_line
 from pytest_upskill.trials.trial import Trial
 
 TrialKey = str
@@ -78,10 +78,12 @@ class Service:
         self._rounds = None if why_stop is None else Rounds(trials.values(), why_stop)
         by_round = self._rounds is not None
         batches = resources.batches.enabled
-        runs = max((trial.runs for trial in trials.values()), default=0)
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}
-        for key, run in _order_runs(trials, by_round=by_round):
+        run_keys = [(key, run) for key, trial in trials.items() for run in range(trial.runs)]
+        if by_round:
+            run_keys.sort(key=lambda run_key: run_key[1])
+        for key, run in run_keys:
             trial = trials[key]
             answer = None if by_round else self._runner.recorded_answer(trial, run)
             if answer is not None:
@@ -94,7 +96,7 @@ class Service:
             # A run of a later round waits for earlier rounds, which must have started before.
             in_order=by_round,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
-            width=max(2 * concurrency, len(trials) * runs if batches else 0),
+            width=max(2 * concurrency, len(run_keys) if batches else 0),
             # A batch that is not complete would only be a further one.
             lookahead=None if batches else lookahead,
             # A run that is missing is requested again at the end, when the trouble may be over.
@@ -103,7 +105,6 @@ class Service:
             close=self._close,
         )
         self._arms = _arms_of_judged_cases(trials) if judge else {}
-        self._results = {key: self._join_result(key) for key in trials}
 
     def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as its answers are needed now."""
@@ -112,8 +113,15 @@ class Service:
                 self._prefetcher.prioritize((each, run))
 
     def result(self, key: TrialKey) -> Future[list[Answer]]:
-        """Return the future of a trial's answers, one per run; prioritize it before waiting."""
-        return self._results[key]
+        """Return the future of a trial's answers, one per run; prioritize it before waiting.
+
+        Answers that a judge decides wait for those of the case's other arms.
+        """
+        own = self.run_results(key)
+        arms = [future for arm in self._arms.get(key, ()) for future in self.run_results(arm)]
+        return join_futures(
+            [*own, *arms], lambda answers: with_left_out(answers[: len(own)], answers[len(own) :])
+        )
 
     def run_results(self, key: TrialKey) -> list[Future[Answer]]:
         """Return a future for each run of a trial."""
@@ -131,14 +139,6 @@ class Service:
         """
         self._prefetcher.stop()
 
-    def _join_result(self, key: TrialKey) -> Future[list[Answer]]:
-        """Return the future of a trial's answers, which may wait for those of other arms."""
-        own = self.run_results(key)
-        arms = [future for arm in self._arms.get(key, ()) for future in self.run_results(arm)]
-        return join_futures(
-            [*own, *arms], lambda answers: with_left_out(answers[: len(own)], answers[len(own) :])
-        )
-
     # What follows runs on the background loop.
 
     async def _answer(self, run_key: RunKey) -> Answer:
@@ -149,7 +149,9 @@ class Service:
                 return await self._runner.answer(trial, run)
             return await self._rounds.answer(trial, run, partial(self._runner.answer, trial, run))
         except Exception as error:  # noqa: BLE001  a defect of this package, and other runs go on
-            return Answer(completion=None, error=_internal_error(error))
+            defect = describe_exception(error)
+            text = f"internal error of pytest-upskill, please report it: {defect}"
+            return Answer(completion=None, error=safe_line(text))
 
     async def _close(self) -> None:
         try:
@@ -201,17 +203,3 @@ def join_futures(
     for future in futures:
         future.add_done_callback(note_done)
     return joined
-
-
-def _internal_error(error: Exception) -> str:
-    """Return a line about an error that this package should not have raised."""
-    text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    line = f"{os.path.relpath(frame.filename)}:{frame.lineno}"
-    return f"internal error of pytest-upskill, please report it: {' '.join(text.split())} ({line})"
-
-
-def _order_runs(trials: Mapping[TrialKey, Trial], *, by_round: bool) -> list[RunKey]:
-    """Return the runs of all trials, trial by trial or round by round."""
-    keys = [(key, run) for key, trial in trials.items() for run in range(trial.runs)]
-    return sorted(keys, key=lambda run_key: run_key[1]) if by_round else keys

@@ -31,16 +31,6 @@ _NO_TOOLS = (
 )
 
 
-def _problem(model: Model, answer: Answer) -> str:
-    """Return why a model cannot choose a skill, by its answer to the probe; "" if it can."""
-    if answer.completion is None:
-        return f"{model.label} was asked to call a tool: {answer.error}"
-    run = answer.completion.agent_run
-    if run is not None and run.broken:
-        return run.broken
-    return "" if calls_tools(answer.completion) else _NO_TOOLS.format(model=model.label)
-
-
 if TYPE_CHECKING:
     from pytest_upskill.answers.builds import Builds
     from pytest_upskill.answers.judging import Judgements
@@ -89,12 +79,10 @@ class TrialRunner:
         """
         if sandboxed_of(trial.case) or trial.case.judge_checks:
             return None
-        completions = []
-        for _, completion in recorded_steps(trial, run, self._source.load_recorded):
-            if completion is None:
-                return None
-            completions.append(completion)
-        return _join_steps(trial, completions)
+        steps = recorded_steps(trial, run, self._source.load_recorded)
+        completions = [completion for _, completion in steps]
+        known = [completion for completion in completions if completion is not None]
+        return _join_steps(trial, known) if len(known) == len(completions) else None
 
     async def answer(self, trial: Trial, run: int) -> Answer:
         """Return the answer of a run; an error is part of the answer, not raised."""
@@ -140,10 +128,16 @@ class TrialRunner:
         answer = await self._source.answer(
             probe(model, max_tokens), f"probe of tools [{model.label}]", is_usable=calls_tools
         )
-        error = "" if answer.why_not_sent else _problem(model, answer)
-        if answer.why_not_sent or error:
-            return replace(answer, completion=None, error=error)
-        return None
+        completion = answer.completion
+        if completion is None:
+            error = answer.error and f"{model.label} was asked to call a tool: {answer.error}"
+        elif completion.agent_run is not None and completion.agent_run.broken:
+            error = completion.agent_run.broken
+        elif calls_tools(completion):
+            return None
+        else:
+            error = _NO_TOOLS.format(model=model.label)
+        return replace(answer, completion=None, error=error)
 
     async def _complete(self, trial: Trial, run: int, subject: str) -> Answer:
         """Make the requests of a run, most often a single one, and return its answer."""

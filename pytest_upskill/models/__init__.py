@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_upskill.checks.calls import ToolUse
-from pytest_upskill.models.completion import (
-    AgentRun,
-    AgentTurn,
-    Completion,
-    StopReason,
-    ToolCall,
-)
-from pytest_upskill.models.model import AGENTS, Model, ModelError
+from pytest_upskill.models.completion import AgentRun, AgentTurn, Completion, ToolCall
+from pytest_upskill.models.model import Model, ModelError
 from pytest_upskill.models.names import parse_model
 from pytest_upskill.models.request import (
     AgentTask,
@@ -25,7 +18,6 @@ from pytest_upskill.models.request import (
 )
 
 __all__ = [
-    "AGENTS",
     "AgentRun",
     "AgentTask",
     "AgentTurn",
@@ -37,11 +29,9 @@ __all__ = [
     "ProviderError",
     "Request",
     "RunLimits",
-    "StopReason",
     "Tool",
     "ToolCall",
     "ToolResult",
-    "ToolUse",
     "Turn",
     "parse_model",
 ]

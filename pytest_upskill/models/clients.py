@@ -132,7 +132,7 @@ class PluginClient:
             error.args = (self._clean(str(error)),)
             raise
         except BaseException as error:
-            if _is_cancellation(error):
+            if is_cancellation(error):
                 raise
             text = self._clean(describe_exception(error))
             raise ProviderError(
@@ -152,7 +152,7 @@ class PluginClient:
             await self._client.aclose()
 
 
-def _is_cancellation(error: BaseException) -> bool:
+def is_cancellation(error: BaseException) -> bool:
     """Return whether an exception cancels the current task.
 
     Any other exception of a plugin's code is a defect, also if it is no ``Exception``, such as

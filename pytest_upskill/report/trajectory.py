@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import AgentRun, AgentTurn, ToolUse
+from pytest_upskill.models import AgentRun, AgentTurn
 from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.result import RunResult
 

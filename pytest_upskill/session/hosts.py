@@ -18,7 +18,7 @@ from pytest_upskill.answers.batches import has_batches
 from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.models import AGENTS, Client, Model, ProviderError
+from pytest_upskill.models import Client, Model, ProviderError
 from pytest_upskill.models.clients import PluginClient, make_client, missing_sdk
 from pytest_upskill.models.errors import refused_parameter
 from pytest_upskill.models.hosts import BY_PREFIX, HOSTS
@@ -29,6 +29,7 @@ from pytest_upskill.models.keys import (
     is_custom,
     missing_key,
 )
+from pytest_upskill.models.model import AGENTS
 from pytest_upskill.models.served_models import served_models
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_upskill.cases.skill import Case, GateRule
+from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import Contains
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import decide_gate
 from pytest_upskill.figures.thresholds import Thresholds
 from pytest_upskill.grading.grade import Answer, grade
-from pytest_upskill.models import AgentRun, AgentTurn, Completion, ToolUse
+from pytest_upskill.models import AgentRun, AgentTurn, Completion
 from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import TrialResult

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.models import AgentRun, AgentTurn, ToolUse
+from pytest_upskill.checks.calls import ToolUse
+from pytest_upskill.models import AgentRun, AgentTurn
 from pytest_upskill.report.trajectory import turn_of
 from tests.agents.scripted_agent import LOAD, call, following
 from tests.agents.test_loop_session import sums  # noqa: F401  a fixture

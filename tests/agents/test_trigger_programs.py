@@ -20,7 +20,8 @@ from pytest_upskill.answers.prices import Prices
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.lint import LARGE, SMALL, without_description
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.models import AGENTS, AgentTask, Completion, Request, ToolCall, parse_model
+from pytest_upskill.models import AgentTask, Completion, Request, ToolCall, parse_model
+from pytest_upskill.models.model import AGENTS
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.trials.trigger_trial import TOOLS, choice_of, choosing
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of

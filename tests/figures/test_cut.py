@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.figures.gate import NOT_MEASURED, decide_gate, decide_gates
 from pytest_upskill.figures.thresholds import Thresholds
-from pytest_upskill.models import StopReason
+from pytest_upskill.models.completion import StopReason
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
 from tests import junit

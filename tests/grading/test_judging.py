@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.grading.judge import judge_request, read_judgement
-from pytest_upskill.models import Completion, StopReason, parse_model
+from pytest_upskill.models import Completion, parse_model
+from pytest_upskill.models.completion import StopReason
 from pytest_upskill.report.notes import unusable
 
 MODEL = parse_model("haiku")
