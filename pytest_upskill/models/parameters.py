@@ -27,16 +27,14 @@ _RESERVED_FIELDS = frozenset(
 )
 """Fields of a request that are measured or priced, or without which no reply could be read."""
 
-_VALUES: Mapping[str, TypeAdapter[Any]] = MappingProxyType(
+_VALUES: Mapping[str, Any] = MappingProxyType(
     {
-        "temperature": TypeAdapter(Annotated[float, Field(ge=0, le=2)]),
-        "top_p": TypeAdapter(Annotated[float, Field(gt=0, le=1)]),
-        "seed": TypeAdapter(Annotated[int, Field(ge=0, le=_MAX_SEED)]),
-        "stop": TypeAdapter(
-            Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
-        ),
-        "effort": TypeAdapter(Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
-        "max_tokens": TypeAdapter(Annotated[int, Field(ge=1, le=10**9)]),
+        "temperature": Annotated[float, Field(ge=0, le=2)],
+        "top_p": Annotated[float, Field(gt=0, le=1)],
+        "seed": Annotated[int, Field(ge=0, le=_MAX_SEED)],
+        "stop": Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)],
+        "effort": Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+        "max_tokens": Annotated[int, Field(ge=1, le=10**9)],
     }
 )
 """The type of each parameter's value."""
@@ -156,11 +154,11 @@ def _read(key: str, text: str) -> object:
             f"no parameter {key!r}{did_you_mean(key, _VALUES)}: write {', '.join(_VALUES)}, or "
             f"body.{key}=JSON for a field that only one server knows"
         )
+    value = TypeAdapter[Any](_VALUES[key])
     try:
         if key == "stop":
-            texts = text if text.startswith("[") else json.dumps([text])
-            return _VALUES[key].validate_json(texts)
-        return _VALUES[key].validate_python(text)
+            return value.validate_json(text if text.startswith("[") else json.dumps([text]))
+        return value.validate_python(text)
     except ValidationError as error:
         problem = error.errors()[0]["msg"].replace("Input ", "the value ")
         raise ParameterError(problem) from None
