@@ -1,8 +1,7 @@
 """The forecast before a run: what it will request, what that costs at most, and what it may cost.
 
-The likely cost is that of recordings: of the same request in another run, else of the same case on
-the model, else of the model; without any, that of answers of typical lengths. The likely time is
-told from recordings only, as servers differ a hundredfold.
+The likely cost is the mean of the model's recordings in the same arm; without any, that of answers
+of typical lengths. The likely time is told from recordings only, as servers differ a hundredfold.
 """
 
 from __future__ import annotations
@@ -98,9 +97,6 @@ _RUN_INPUT = 60_000
 _FURTHER_STEPS = 0.3
 """Share of choices that take a further request."""
 
-_MIN_CACHED_TOKENS = 1024
-"""Least length of a prompt that most models of Anthropic cache."""
-
 
 class Past:
     """Recorded answers, which show what others are likely to cost and to take.
@@ -114,48 +110,34 @@ class Past:
         self, pairs: Iterable[tuple[Mapping[str, Any], Completion]], prices: Prices
     ) -> None:
         self.prices = prices
-        self._recorded: defaultdict[str, list[Completion]] = defaultdict(list)
+        self._recorded: defaultdict[tuple[object, ...], list[Completion]] = defaultdict(list)
         for fields, completion in pairs:
-            for key in _keys(fields):
-                self._recorded[key].append(completion)
+            self._recorded[_kind(fields)].append(completion)
 
     def likely(
         self, request: Request, host: Host, output: int
     ) -> tuple[float | None, float | None]:
         """Return what a request is likely to cost, and its seconds; None for what is unknown."""
-        request = replace(request, turns=())
-        keys = _keys(request_fields(request, host.url))
-        past = next((found for key in keys if (found := self._recorded.get(key))), [])
-        outputs = [each.output_tokens for each in past if each.output_tokens is not None]
-        inputs = [each.input_tokens for each in past if each.input_tokens is not None]
+        past = self._recorded.get(_kind(request_fields(request, host.url)), [])
+        costs = (self.prices.cost(request.model, each) for each in past)
+        known = [cost for cost in costs if cost is not None]
         # Answers of batches have no time.
         times = [each.latency_s for each in past if each.latency_s]
-        tokens, cached = size_of(request) // BYTES_PER_TOKEN, 0
-        if request.task is not None:
-            tokens = round(fmean(inputs)) if inputs else _RUN_INPUT
-        elif host.caches_prompts and request.skill:
-            prefix = len(request.system) // BYTES_PER_TOKEN
-            cached = prefix if prefix >= _MIN_CACHED_TOKENS else 0
-        completion = Completion(
+        if known:
+            return fmean(known), fmean(times) if times else None
+        size = size_of(replace(request, turns=()))
+        typical = Completion(
             text="",
-            input_tokens=tokens,
-            output_tokens=min(
-                round(fmean(outputs)) if outputs else output, max_output_tokens(request)
-            ),
-            cache_read_tokens=cached,
+            input_tokens=_RUN_INPUT if request.task else size // BYTES_PER_TOKEN,
+            output_tokens=min(output, max_output_tokens(request)),
         )
-        return self.prices.cost(request.model, completion), fmean(times) if times else None
+        return self.prices.cost(request.model, typical), fmean(times) if times else None
 
 
-def _keys(fields: Mapping[str, Any]) -> list[str]:
-    """Return keys of what a recorded answer is similar to, the most similar first."""
-    kinds = [name for name in ("agent", "catalogue", "tools") if name in fields]
-    model, user, skill = (fields.get(name) for name in ("model", "user", "skill"))
-    turns = len(fields.get("turns", ()))
-    return [
-        repr((fields.get("frame"), kinds, *more))
-        for more in ((model, user, skill, turns), (model, user), (model,))
-    ]
+def _kind(fields: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what recorded answers of similar length have in common."""
+    names = ("agent", "catalogue", "tools", "turns", "skill")
+    return (fields.get("model"), fields.get("frame"), *(bool(fields.get(name)) for name in names))
 
 
 def forecast(
