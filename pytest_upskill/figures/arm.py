@@ -93,13 +93,6 @@ def figures(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmFigures:
     )
 
 
-def token_ratio(without: ArmFigures | None, with_: ArmFigures | None) -> float | None:
-    """Return mean tokens with the skill divided by those without, None if not counted."""
-    if without is None or with_ is None or not without.tokens or not with_.tokens:
-        return None
-    return with_.tokens / without.tokens
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFigures:
     """What an agent did in the valid runs of one arm."""
@@ -121,6 +114,10 @@ class AgentFigures:
     """Fields of requests that were not passed on to the host."""
     process: Mapping[str, int]
     """Number of runs in which each statement about what the agent does is true."""
+
+    def share(self, runs: int | None) -> float | None:
+        """Return a number of runs as a fraction of all; None if it is unknown."""
+        return None if runs is None else runs / self.runs
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -168,25 +165,3 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
 def _count(answers: list[bool | None]) -> int | None:
     """Return how many are true, None if one is unknown."""
     return None if None in answers else sum(map(bool, answers))
-
-
-def found_by_offline(pairs: Sequence[Pair], better: int, cases: str) -> str:
-    """Return what ``offline``, which quotes passages, shows about a skill.
-
-    Args:
-        pairs: The cases that count.
-        better: How many of them are better with the skill.
-        cases: How many there are, in words.
-    """
-    if better:
-        of = f" for {better} of {cases}" if better < len(pairs) else ""
-        return f"offline found the facts in the skill{of}"
-    if any(pair.with_skill.passes for pair in pairs):
-        return "offline found the facts in the questions themselves"
-
-    def texts(trial: TrialResult) -> set[str]:
-        return {run.completion.text for run in trial.runs}
-
-    if any(texts(with_skill) - texts(without) for with_skill, without in pairs):
-        return "the checks failed on what offline quoted of the skill"
-    return "offline found nothing in the skill that matches the questions"

@@ -190,36 +190,25 @@ def update_baseline(cell: Cell, folder: Path) -> Update:
         why = f"cannot write {file}: {error.strerror}"
         return Update(text=f"no {what} written of {name}: {why}", refused=True)
     cases = counted(len(new.cases), cell.measure.unit, cell.measure.units)
-    stored = f"{cases}, {_runs_of_each(new)}"
-    if old and _fewer_runs(new, old):
-        stored += f", fewer than before: {_runs_of_each(old)}"
+    stored = f"{cases}, {counted(_runs(new), 'run')}"
+    if old and _runs(new) < _runs(old):
+        stored += f", fewer than before: {_runs(old)}"
     return Update(text=f"{what} of {name}: {file} written ({stored}), commit it")
 
 
-def _runs_of_each(baseline: Baseline) -> str:
-    """Return the runs of a case in words: ``10 runs of each``, ``1-3 runs of each``."""
-    runs = [case.with_skill.runs for case in baseline.cases]
-    without = [case.without_skill.runs for case in baseline.cases if case.without_skill]
-    least, most = min(runs, default=0), max(runs, default=0)
-    text = f"{counted(most, 'run') if least == most else f'{least}-{most} runs'} of each"
-    rest = f" and up to {max(without)} without the skill" if without and without != runs else ""
-    return text + rest
-
-
-def _fewer_runs(new: Baseline, old: Baseline) -> bool:
-    """Return whether a case has fewer runs than it had, in either arm."""
-    before = {case.id: case for case in old.cases}
-    pairs = [(case, before[case.id]) for case in new.cases if case.id in before]
-    arms = [(now.with_skill, was.with_skill) for now, was in pairs]
-    others = [(now.without_skill, was.without_skill) for now, was in pairs]
-    return any(now and was and now.runs < was.runs for now, was in [*arms, *others])
+def _runs(baseline: Baseline) -> int:
+    """Return the number of runs in all cases and arms."""
+    arms = (arm for case in baseline.cases for arm in (case.with_skill, case.without_skill) if arm)
+    return sum(arm.runs for arm in arms)
 
 
 def baseline_of(cell: Cell) -> Baseline:
     """Return the baseline of a cell, dated today."""
-    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = cell.lift.measured_pairs
-    if cell.chooses:
-        pairs = [(trial, None) for trial in cell.current_trials]
+    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = (
+        [(trial, None) for trial in cell.current_trials]
+        if cell.chooses
+        else cell.lift.measured_pairs
+    )
     cases = [
         BaselineCase(
             id=current.case,

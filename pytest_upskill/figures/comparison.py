@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -106,19 +106,19 @@ class Comparison:
     @property
     def remarks(self) -> Iterator[str]:
         """Notes to print below the table."""
-        if self.measured:
-            yield self.headline if self.regressed else self.sentence
-            if self.regressed:
-                yield self.next_step
-        yield from self.warnings
+        if self.regressed:
+            yield from (self.headline, self.next_step)
+        elif self.measured:
+            yield self.sentence
+        if self.warning:
+            yield self.warning
         yield from self.notes
 
     @property
-    def warnings(self) -> Iterator[str]:
-        """A line if the model changed, so that no regression is reported."""
-        if self.drift:
-            what = "regressions are not reported" if self.is_worse else "compare with caution"
-            yield f"warning: {self.drift}: {what}, record the baseline again"
+    def warning(self) -> str:
+        """That the model changed, so that no regression is reported; empty if it did not."""
+        cure = "regressions are not reported, record the baseline again"
+        return f"warning: {self.drift}: {cure}" if self.drift else ""
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def _p_text(p: float) -> str:
 
 
 _DRIFT_ALPHA = 0.01
-_RECORD = "record one with --upskill-runs {runs} --upskill-baseline-update and commit it"
+_RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
 
 
 def compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparison | None]:
@@ -225,24 +225,24 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         cell: The cell.
         baseline: Its baseline, None if there is none.
     """
-    chooses = cell.chooses
-    past = Comparison(then="baseline", chooses=chooses)
-    record = _RECORD.format(runs=5 if chooses else 10)
+    past = Comparison(then="baseline", chooses=cell.chooses)
     if baseline is None:
-        what = "baseline of triggers" if chooses else "baseline"
-        return replace(past, notes=(f"no {what}: {record}",), lacking=True)
-    cases = _since_baseline(cell, baseline)
-    notes = tuple(_not_compared(cell, baseline, {case.id for case in cases}))
+        what = "trigger baseline" if cell.chooses else "baseline"
+        return replace(past, notes=(f"no {what}: {_RECORD}",), lacking=True)
+    recorded = {case.id: case for case in baseline.cases}
+    cases = tuple(
+        _compared(trial, then.with_skill)
+        for trial in cell.current_trials
+        if (then := recorded.get(trial.case))
+        and (trial.prompt_digest, trial.grader_digest) == (then.digest, then.grader)
+    )
+    same = {case.id for case in cases}
+    notes = tuple(_not_compared(cell, recorded, same))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
-        notes = (f"no {cell.measure.unit} in common with the baseline: {record}", *notes)
-    return replace(
-        past,
-        cases=cases,
-        lacking=lacking,
-        drift=_model_change(cell, baseline, {case.id for case in cases}),
-        notes=notes,
-    )
+        notes = (f"no {cell.measure.unit} in common with the baseline: {_RECORD}", *notes)
+    drift = _other_model(cell, baseline) or _other_results(cell, recorded, same)
+    return replace(past, cases=cases, lacking=lacking, drift=drift, notes=notes)
 
 
 def _against_ref(cell: Cell) -> Comparison:
@@ -273,62 +273,45 @@ def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase
     )
 
 
-def _since_baseline(cell: Cell, baseline: Baseline) -> tuple[ComparedCase, ...]:
-    """Compare trials with a baseline, on cases whose prompt and checks did not change."""
-    recorded = {case.id: case for case in baseline.cases}
-    return tuple(
-        _compared(trial, recorded[trial.case].with_skill)
-        for trial in cell.current_trials
-        if trial.case in recorded and _is_same(trial, recorded[trial.case])
-    )
-
-
-def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
-    return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
-
-
-def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
+def _not_compared(
+    cell: Cell, recorded: Mapping[str, BaselineCase], same: AbstractSet[str]
+) -> Iterator[str]:
     """Yield lines about the cases that cannot be compared with the baseline."""
-    recorded = {case.id for case in baseline.cases}
     here = {trial.case for trial in cell.current_trials if trial.runs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
-    changed = (here & recorded) - set(same)
     for why, ids in (
-        ("changed since the baseline", changed),
-        ("new since the baseline", here - recorded),
-        ("removed since the baseline", recorded - known),
-        ("without a valid run with the skill now", (recorded & known) - here),
+        ("changed since the baseline", (here & recorded.keys()) - same),
+        ("new since the baseline", here - recorded.keys()),
+        ("removed since the baseline", recorded.keys() - known),
+        ("without a valid run with the skill now", (recorded.keys() & known) - here),
     ):
         if ids:
             yield f"not compared, {why}: {', '.join(sorted(ids))}"
 
 
-def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
-    """Return how the model changed, by its name or its results without the skill; empty if not."""
-    if renamed := _other_model(cell, baseline):
-        return renamed
-    recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
-    trials = [
-        trial
+def _other_results(cell: Cell, recorded: Mapping[str, BaselineCase], same: AbstractSet[str]) -> str:
+    """Return that results without the skill differ from the baseline's; empty if not clearly."""
+    pairs = [
+        (trial, then)
         for trial in cell.counted_trials
-        if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
+        if trial.arm == "without_skill" and trial.case in same and trial.runs
+        if (then := recorded[trial.case].without_skill)
     ]
-    now = [(trial.passes, len(trial.runs)) for trial in trials]
-    then = [recorded[trial.case] for trial in trials]
-    # It has changed if it has whatever the open runs would have shown.
+    # They differ if they do whatever the open runs would have shown.
     p = max(
         stats.lift_test(
             [
-                stats.CaseCounts(*trial.counts_if(open_pass=passed), old.passes, old.runs)
-                for trial, old in zip(trials, then, strict=True)
+                stats.CaseCounts(*trial.counts_if(open_pass=passed), then.passes, then.runs)
+                for trial, then in pairs
             ]
         )
         for passed in (False, True)
     )
-    if stats.significant(p, _DRIFT_ALPHA):
-        before = _total((old.passes, old.runs) for old in then)
-        return f"the model has changed: {_total(now)} without the skill, baseline {before}"
-    return ""
+    if not stats.significant(p, _DRIFT_ALPHA):
+        return ""
+    now = _total((trial.passes, len(trial.runs)) for trial, _ in pairs)
+    before = _total((then.passes, then.runs) for _, then in pairs)
+    return f"the model has changed: {now} without the skill, baseline {before}"
 
 
 def _other_model(cell: Cell, baseline: Baseline) -> str:

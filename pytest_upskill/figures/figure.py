@@ -66,79 +66,54 @@ Row = tuple[str, Unit, str, Callable[[T], Scalar | Estimate]]
 """Name, unit and explanation of a figure, and how it is read from a part of a gate."""
 
 _LIFT: Sequence[Row[Lift]] = (
-    ("lift.verdict", "", "verdict without the comparison", lambda lift: lift.verdict),
-    ("lift", "points", "pass rate with the skill minus without", lambda lift: lift.observed),
-    ("cases", "count", "cases with valid runs in both arms", lambda lift: len(lift.measured_pairs)),
-    (
-        "cases.better",
-        "count",
-        "pass more often with the skill",
-        lambda lift: lift.changes["better"],
-    ),
-    ("cases.worse", "count", "pass less often with it", lambda lift: lift.changes["worse"]),
-    ("cases.failed", "count", "failed with the skill", lambda lift: len(lift.cell.failed_cases)),
-    ("missing", "count", "runs without a usable reply", lambda lift: lift.cell.missing),
-    (
-        "tokens.ratio",
-        "ratio",
-        "tokens with the skill by those without",
-        lambda lift: lift.token_ratio,
-    ),
-    ("ungraded", "count", "statements that no judge graded", lambda lift: lift.cell.ungraded),
-    ("runs_needed", "count", "runs that would probably be enough", lambda lift: lift.runs_needed),
-    ("at_k", "count", "the k of pass@k and pass^k", lambda lift: lift.cell.at_k or None),
-    ("runs.spared", "count", "runs skipped by an early stop", lambda lift: lift.skipped_runs),
+    ("lift.verdict", "", "verdict without the comparison", lambda of: of.verdict),
+    ("lift", "points", "pass rate with the skill minus without", lambda of: of.observed),
+    ("cases", "count", "cases with valid runs in both arms", lambda of: len(of.measured_pairs)),
+    ("cases.better", "count", "pass more often with the skill", lambda of: of.changes["better"]),
+    ("cases.worse", "count", "pass less often with it", lambda of: of.changes["worse"]),
+    ("cases.failed", "count", "failed with the skill", lambda of: len(of.cell.failed_cases)),
+    ("missing", "count", "runs without a usable reply", lambda of: of.cell.missing),
+    ("tokens.ratio", "ratio", "tokens with the skill by those without", lambda of: of.token_ratio),
+    ("ungraded", "count", "statements that no judge graded", lambda of: of.cell.ungraded),
+    ("runs_needed", "count", "runs that would probably be enough", lambda of: of.runs_needed),
+    ("at_k", "count", "the k of pass@k and pass^k", lambda of: of.cell.at_k or None),
+    ("runs.spared", "count", "runs skipped by an early stop", lambda of: of.skipped_runs),
 )
 
 _ARM: Sequence[Row[ArmFigures]] = (
-    ("passes", "count", "passed runs", lambda arm: arm.passes),
-    ("runs", "count", "valid runs", lambda arm: arm.runs),
-    ("pass_rate", "share", "mean pass rate of the cases", lambda arm: arm.pass_rate),
-    ("checks_passed", "mean", "passed checks per run", lambda arm: arm.checks_passed),
-    ("checks", "mean", "checks per run", lambda arm: arm.checks),
-    ("tokens", "tokens", "tokens per run", lambda arm: arm.tokens),
-    ("cost_usd", "dollars", "cost per run", lambda arm: arm.cost_usd),
-    ("tokens_per_pass", "tokens", "tokens of all runs per pass", lambda arm: arm.tokens_per_pass),
-    ("cost_usd_per_pass", "dollars", "cost of all per pass", lambda arm: arm.cost_usd_per_pass),
-    ("latency_s", "seconds", "latency per run", lambda arm: arm.latency_s),
-    ("pass_at_k", "share", "pass@k: at least one of k runs passes", lambda arm: arm.pass_at_k),
-    ("pass_hat_k", "share", "pass^k: all of k runs pass", lambda arm: arm.pass_hat_k),
+    ("passes", "count", "passed runs", lambda of: of.passes),
+    ("runs", "count", "valid runs", lambda of: of.runs),
+    ("pass_rate", "share", "mean pass rate of the cases", lambda of: of.pass_rate),
+    ("checks_passed", "mean", "passed checks per run", lambda of: of.checks_passed),
+    ("checks", "mean", "checks per run", lambda of: of.checks),
+    ("tokens", "tokens", "tokens per run", lambda of: of.tokens),
+    ("cost_usd", "dollars", "cost per run", lambda of: of.cost_usd),
+    ("tokens_per_pass", "tokens", "tokens of all runs per pass", lambda of: of.tokens_per_pass),
+    ("cost_usd_per_pass", "dollars", "cost of all per pass", lambda of: of.cost_usd_per_pass),
+    ("latency_s", "seconds", "latency per run", lambda of: of.latency_s),
+    ("pass_at_k", "share", "pass@k: at least one of k runs passes", lambda of: of.pass_at_k),
+    ("pass_hat_k", "share", "pass^k: all of k runs pass", lambda of: of.pass_hat_k),
 )
 
 _JUDGE: Sequence[Row[Judged]] = (
-    ("judge", "", "model that judged", lambda judged: judged.judge),
-    ("judge.calibrated", "", "whether labels correct it", lambda judged: judged.calibrated),
-    ("judge.tipping_point", "share", "leniency that it needs", lambda judged: judged.tipping_point),
-    (
-        "lift.corrected",
-        "points",
-        "lift, corrected by labels",
-        lambda judged: judged.correction.estimate if judged.correction else None,
-    ),
+    ("judge", "", "model that judged", lambda of: of.judge),
+    ("judge.calibrated", "", "whether labels correct it", lambda of: of.calibrated),
+    ("judge.tipping_point", "share", "leniency that it needs", lambda of: of.tipping_point),
+    ("lift.corrected", "points", "lift, corrected by labels", lambda of: of.corrected_lift),
 )
 
 _AGREEMENT: Sequence[Row[Agreement]] = (
-    ("holds", "share", "correct answers that the judge accepts", lambda agreed: agreed.holds),
-    ("fails", "share", "wrong answers that the judge rejects", lambda agreed: agreed.fails),
+    ("holds", "share", "correct answers that the judge accepts", lambda of: of.holds),
+    ("fails", "share", "wrong answers that the judge rejects", lambda of: of.fails),
 )
 
 AGENT: Sequence[Row[AgentFigures]] = (
-    ("version", "", "versions of the agent", lambda agent: agent.version),
-    (
-        "offered",
-        "share",
-        "runs with the skill in the catalogue",
-        lambda agent: _share(agent.offered, agent.runs),
-    ),
-    (
-        "loaded",
-        "share",
-        "runs in which the skill was read",
-        lambda agent: _share(agent.loaded, agent.runs),
-    ),
-    ("turns", "mean", "replies of the model per run", lambda agent: agent.turns),
-    ("requests", "mean", "requests per run", lambda agent: agent.requests),
-    ("calls", "mean", "tool calls per run", lambda agent: agent.calls),
+    ("version", "", "versions of the agent", lambda of: of.version),
+    ("offered", "share", "runs with the skill in the catalogue", lambda of: of.share(of.offered)),
+    ("loaded", "share", "runs in which the skill was read", lambda of: of.share(of.loaded)),
+    ("turns", "mean", "replies of the model per run", lambda of: of.turns),
+    ("requests", "mean", "requests per run", lambda of: of.requests),
+    ("calls", "mean", "tool calls per run", lambda of: of.calls),
 )
 
 _TRIGGERS: Sequence[Row[Triggers]] = (
@@ -151,15 +126,15 @@ _TRIGGERS: Sequence[Row[Triggers]] = (
 )
 
 _ENDINGS: Sequence[Row[Endings]] = (
-    ("cut", "count", "answers cut at the output limit", lambda ended: ended.cut),
-    ("refused", "count", "answers that are refusals", lambda ended: ended.refused),
+    ("cut", "count", "answers cut at the output limit", lambda of: of.cut),
+    ("refused", "count", "answers that are refusals", lambda of: of.refused),
 )
 
 _PAST: Sequence[Row[Comparison]] = (
-    ("compared_with", "", "baseline or git ref", lambda past: past.then),
-    ("compared_cases", "count", "cases compared", lambda past: len(past.measured)),
-    ("regressed", "", "whether it became worse", lambda past: past.regressed),
-    ("regression.p", "probability", "p of having become worse", lambda past: past.p),
+    ("compared_with", "", "baseline or git ref", lambda of: of.then),
+    ("compared_cases", "count", "cases compared", lambda of: len(of.measured)),
+    ("regressed", "", "whether it became worse", lambda of: of.regressed),
+    ("regression.p", "probability", "p of having become worse", lambda of: of.p),
 )
 
 
@@ -220,19 +195,14 @@ def case_columns(case: CaseLine) -> Columns:
 
 def _means(shown: Mapping[str, Figure]) -> Columns:
     """Return the mean checks and tokens of a run."""
-    counted = next(
-        (
-            shown[f"checks.{arm}"]
-            for arm in ("with", "without")
-            if shown[f"checks.{arm}"].value is not None
-        ),
-        None,
+    names = ("checks.with", "checks.without", "tokens.ratio")
+    checks, checks_without, ratio = (
+        each.text if (each := shown.get(name)) and each.value is not None else "" for name in names
     )
-    ratio = shown.get("tokens.ratio")
-    times = f" {ratio.text}" if ratio and ratio.value is not None else ""
+    of_all = checks or checks_without
     return {
-        "checks": _change(shown, "checks_passed") + (f"/{counted.text}" if counted else ""),
-        "tokens": _change(shown, "tokens") + times,
+        "checks": _change(shown, "checks_passed") + (f"/{of_all}" if of_all else ""),
+        "tokens": f"{_change(shown, 'tokens')} {ratio}".rstrip(),
     }
 
 
@@ -264,34 +234,25 @@ def read(
 
 
 def _lift_figures(cell: Cell) -> Iterator[Figure]:
-    lift, endings = cell.lift, {each.arm: each for each in cell.endings}
-    judged = lift.judged
-    arms: Mapping[Arm, ArmFigures | None] = {
-        "with_skill": lift.with_skill,
-        "without_skill": lift.without_skill,
-        "old_skill": lift.old_skill,
-    }
+    lift, judged = cell.lift, cell.lift.judged
     yield from read(_LIFT, lift)
     yield from read(_JUDGE, judged)
-    for arm, of_arm in arms.items():
+    arms: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill")
+    for arm in arms:
         name, of = f"{{}}.{arm.removesuffix('_skill')}", ARM_NAMES[arm]
-        yield from read(_ARM, of_arm, name=name, of=of)
-        yield from read(_ENDINGS, endings.get(arm), name=name, of=of)
-    agreements = {
-        "with": judged.with_skill if judged else None,
-        "without": judged.without_skill if judged else None,
-    }
-    for which, agreement in agreements.items():
-        of = f"{which} the skill"
-        yield from read(_AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=of)
+        yield from read(_ARM, lift.arms.get(arm), name=name, of=of)
+        yield from read(_ENDINGS, cell.endings.get(arm), name=name, of=of)
+    for which in ("with", "without"):
+        agreement = judged.agreement(with_skill=which == "with") if judged else None
+        yield from read(_AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=f"{which} the skill")
     yield from read(AGENT, lift.agent, name="agent.{}")
 
 
 def _trigger_figures(cell: Cell) -> Iterator[Figure]:
-    endings = {each.arm: each for each in cell.endings}
     yield from read(_TRIGGERS, cell.triggers, name="trigger.{}")
     for arm in cell.version_arms:
-        yield from read(_ENDINGS, endings.get(arm), name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
+        ended = cell.endings.get(arm)
+        yield from read(_ENDINGS, ended, name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
 
 
 def _text(value: Scalar, unit: Unit) -> str:
@@ -317,7 +278,3 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     "ratio": "x{:.2f}".format,
     "probability": "{:.2g}".format,
 }
-
-
-def _share(count: int | None, runs: int) -> float | None:
-    return None if count is None else count / runs

@@ -9,9 +9,8 @@ from typing import Literal
 from pytest_upskill.figures.baseline import Baselines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison, compare
-from pytest_upskill.figures.lift import CellVerdict, Lift
+from pytest_upskill.figures.lift import CellVerdict
 from pytest_upskill.figures.thresholds import Problem, Thresholds
-from pytest_upskill.figures.triggers import Triggers
 
 NOT_MEASURED = 75
 """Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
@@ -33,16 +32,6 @@ class Gate:
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
     """Whether missing runs or cut answers prevent a decision."""
-
-    @property
-    def lift(self) -> Lift:
-        """The lift of the cell, if it measures one."""
-        return self.cell.lift
-
-    @property
-    def triggers(self) -> Triggers:
-        """How often the skill of the cell is chosen, if it measures that."""
-        return self.cell.triggers
 
     @property
     def nodeid(self) -> str:
@@ -69,12 +58,12 @@ class Gate:
     @property
     def verdict(self) -> ShownVerdict:
         """Verdict in reports: ``regression`` takes precedence over that of the lift."""
-        return "regression" if self.regressed else self.lift.verdict
+        return "regression" if self.regressed else self.cell.lift.verdict
 
     @property
     def qualified_verdict(self) -> str:
         """The verdict, marked as uncalibrated if it rests on a judge that no labels correct."""
-        if self.lift.uncalibrated and self.verdict in {"helps", "hurts"}:
+        if self.cell.lift.uncalibrated and self.verdict in {"helps", "hurts"}:
             return f"{self.verdict}, uncalibrated"
         return self.verdict
 

@@ -23,8 +23,6 @@ class Judged:
     """Labels that apply to the cell; None without a labels file."""
     alpha: float
     """Significance level of the verdict."""
-    missing_trials: int = 0
-    """Number of trials of the cell that did not run."""
 
     @cached_property
     def cases(self) -> list[calibration.JudgedCase]:
@@ -44,20 +42,8 @@ class Judged:
         lacking = calibration.lacking_labels(self.cases, self._labels)
         if not lacking:
             return []
-        if self.missing_trials:
-            # Ten labels of a stratum are not ten of the part of it that ran.
-            lines = self.labels.problems
-            return [
-                *lines,
-                "labels can only correct a complete cell, and some of its trials did not run",
-            ]
         parts = [f"{count} more of the {_NAMES[stratum]}" for stratum, count in lacking]
         return [*self.labels.lines, f"label {', '.join(parts)}"]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Lines about labels that do not apply, though enough others do."""
-        return self.labels.lines if self.labels is not None and self.calibrated else ()
 
     @property
     def calibrated(self) -> bool:
@@ -66,15 +52,15 @@ class Judged:
 
     @cached_property
     def correction(self) -> calibration.Correction | None:
-        """The corrected lift with its 95 % interval; None without enough labels."""
+        """Corrections of lift and pass rate; None without enough labels."""
         if not self.calibrated:
             return None
         return calibration.correct_lift(self.cases, self._labels, sampled=self._all_labels_present)
 
-    @cached_property
-    def verdict(self) -> stats.Verdict:
-        """Verdict by the corrected interval, or by an uncalibrated judge."""
-        return self.verdict_of([case.counts for case in self.cases])
+    @property
+    def corrected_lift(self) -> stats.Estimate | None:
+        """The corrected lift with its 95 % interval; None without enough labels."""
+        return self.correction.estimate if self.correction else None
 
     def verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
         """Return the verdict if these were the runs of the cases, the further ones not judged.
@@ -104,22 +90,14 @@ class Judged:
 
         It is how much more often the judge would have to pass answers in one arm than it should.
         """
-        interval = stats.lift_interval([case.counts for case in self.cases])
-        if self.calibrated or interval is None or self.verdict not in {"helps", "hurts"}:
+        counts = [case.counts for case in self.cases]
+        interval, verdict = stats.lift_interval(counts), self.verdict_of(counts)
+        if self.calibrated or interval is None or verdict not in {"helps", "hurts"}:
             return None
-        return max(0.0, interval.low if self.verdict == "helps" else -interval.high)
+        return max(0.0, interval.low if verdict == "helps" else -interval.high)
 
-    @property
-    def with_skill(self) -> calibration.Agreement | None:
-        """How often the judge is right with the skill; None if it is not calibrated."""
-        return self._agreement(with_skill=True)
-
-    @property
-    def without_skill(self) -> calibration.Agreement | None:
-        """How often it is right without the skill."""
-        return self._agreement(with_skill=False)
-
-    def _agreement(self, *, with_skill: bool) -> calibration.Agreement | None:
+    def agreement(self, *, with_skill: bool) -> calibration.Agreement | None:
+        """Return how often the judge is right in an arm; None if it is not calibrated."""
         if not self.calibrated:
             return None
         passed, failed = (
@@ -161,9 +139,15 @@ _NAMES = {
 
 def _with_runs(case: calibration.JudgedCase, counts: stats.CaseCounts) -> calibration.JudgedCase:
     return calibration.JudgedCase(
-        replace(case.with_skill, passes=counts.passes_with, runs=counts.runs_with),
-        replace(case.without_skill, passes=counts.passes_without, runs=counts.runs_without),
+        _with_counts(case.with_skill, counts.passes_with, counts.runs_with),
+        _with_counts(case.without_skill, counts.passes_without, counts.runs_without),
     )
+
+
+def _with_counts(judged: calibration.JudgedRuns, passes: int, runs: int) -> calibration.JudgedRuns:
+    # A cut answer that the judge did not pass may be counted as a pass.
+    fails = min(judged.judged_fails, runs - passes)
+    return replace(judged, passes=passes, runs=runs, judged_fails=fails)
 
 
 def _runs(trial: TrialResult) -> calibration.JudgedRuns:

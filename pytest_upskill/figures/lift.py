@@ -5,7 +5,7 @@ A figure is computed when it is first read.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,21 +14,14 @@ from math import ceil
 from typing import ClassVar, Literal
 
 from pytest_upskill import stats
-from pytest_upskill.figures.arm import (
-    AgentFigures,
-    ArmFigures,
-    Pair,
-    agent_figures,
-    figures,
-    found_by_offline,
-    token_ratio,
-)
+from pytest_upskill.figures.arm import AgentFigures, ArmFigures, Pair, agent_figures, figures
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.wording import bounds, estimate, percent, points
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats.calibration import Correction
+from pytest_upskill.trials.result import RunResult
 from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
@@ -39,6 +32,15 @@ _REASONS: Mapping[CellVerdict, str] = {
     "too few runs": "too few runs to tell",
 }
 """Why a gate fails, by the verdict that fails it."""
+
+_NEXT_STEPS: Mapping[CellVerdict, str] = {
+    "hurts": "read the answers that fail only with the skill, and correct or remove what misled "
+    "the model",
+    "no effect": "remove the skill, write harder cases, which a model fails without it, or change "
+    "the gate",
+    "too few runs": "measure more runs or cases, add to the skill what the answers that fail with "
+    "it lack, or change the gate",
+}
 
 _JUDGED_PAST = (
     "a judge decided both versions, and no labels show its errors about the old one: read the "
@@ -150,19 +152,18 @@ class Lift:
         return None
 
     @cached_property
-    def with_skill(self) -> ArmFigures | None:
-        """Figures of the runs with the skill."""
-        return self._arm("with_skill")
+    def arms(self) -> Mapping[Arm, ArmFigures]:
+        """Figures of each arm that has valid runs: of measured pairs, or of all cases without any.
 
-    @cached_property
-    def without_skill(self) -> ArmFigures | None:
-        """Figures of the runs without the skill."""
-        return self._arm("without_skill")
-
-    @cached_property
-    def old_skill(self) -> ArmFigures | None:
-        """Figures of the runs with the old skill."""
-        return self._arm("old_skill")
+        Train cases are in them only if all are such.
+        """
+        counting = [pair for pair in self.measured_pairs if not pair.with_skill.train]
+        paired = {pair.case for pair in counting or self.measured_pairs}
+        valid = defaultdict[Arm, list[Sequence[RunResult]]](list)
+        for trial in self.cell.counted_trials:
+            if trial.runs and (not paired or trial.case in paired):
+                valid[trial.arm].append(trial.runs)
+        return {arm: figures(runs, self.cell.at_k) for arm, runs in valid.items()}
 
     @cached_property
     def agent(self) -> AgentFigures | None:
@@ -195,20 +196,17 @@ class Lift:
         )
 
     @property
-    def in_words(self) -> Iterator[str]:
+    def in_words(self) -> str:
         """The result: ``+34 points: 6 of 10 cases better, 3 unchanged, 1 worse``.
 
-        On ``offline``, what that means. Empty if no case has a valid run in both arms.
+        Empty if no case has a valid run in both arms.
         """
         if self.deciding is None:
-            return
+            return ""
         changes, cases = self.changes, counted(self.changes.total(), "case")
         rest = (f"{changes[what]} {what}" for what in ("unchanged", "worse") if changes[what])
         first = f"{changes['better']} of {cases} better"
-        yield f"{points(self.deciding.estimate)} points: {', '.join([first, *rest])}"
-        if self.cell.is_offline:
-            found = found_by_offline(self.counting_pairs, changes["better"], cases)
-            yield f"{found}; no model was asked"
+        return f"{points(self.deciding.estimate)} points: {', '.join([first, *rest])}"
 
     @property
     def correction(self) -> Correction | None:
@@ -241,8 +239,8 @@ class Lift:
             return None
         rates = [Fraction(*trial.counts_if(open_pass=for_skill)) for trial in trials]
         shift = 0.0
-        if self.correction and self.with_skill:
-            shift = self.correction.with_skill - self.with_skill.pass_rate
+        if self.correction and (with_skill := self.arms.get("with_skill")):
+            shift = self.correction.with_skill - with_skill.pass_rate
         return float(sum(rates) / len(rates)) + shift
 
     def lift_if(self, for_skill: bool) -> float | None:
@@ -279,7 +277,6 @@ class Lift:
             pairs=self.counting_pairs,
             labels=cell.labels,
             alpha=self.alpha,
-            missing_trials=cell.planned - len(cell.trials),
         )
         return judged if judged.decides else None
 
@@ -346,26 +343,15 @@ class Lift:
     @property
     def token_ratio(self) -> float | None:
         """Mean tokens of a run with the skill divided by those without; None if not counted."""
-        return token_ratio(self.without_skill, self.with_skill)
-
-    def _arm(self, arm: Arm) -> ArmFigures | None:
-        """Return the figures of an arm: of measured pairs, or of all cases if there are none.
-
-        Train cases are in them only if all are such.
-        """
-        counting = [pair for pair in self.measured_pairs if not pair.with_skill.train]
-        paired = {pair.case for pair in counting or self.measured_pairs}
-        valid = [
-            trial.runs
-            for trial in self.cell.counted_trials
-            if trial.arm == arm and trial.runs and (not paired or trial.case in paired)
-        ]
-        return figures(valid, self.cell.at_k) if valid else None
+        with_, without = self.arms.get("with_skill"), self.arms.get("without_skill")
+        if with_ is None or without is None or not with_.tokens or not without.tokens:
+            return None
+        return with_.tokens / without.tokens
 
     @property
     def sentence(self) -> str:
         """Verdict, pass rates and lift with its interval."""
-        with_, without = self.with_skill, self.without_skill
+        with_, without = self.arms.get("with_skill"), self.arms.get("without_skill")
         if with_ is None or without is None or self.observed is None:
             return "no case ran in both arms"
         needed = f", about {self.runs_needed} are needed" if self.runs_needed else ""
@@ -376,12 +362,9 @@ class Lift:
             f"{percent(with_.pass_rate)}% with, "
             f"{judged} {points(self.observed.estimate)} points {bounds(self.observed)}"
         )
-        return ", ".join([sentence, *filter(None, (self.corrected, self.tipping_point))])
-
-    @property
-    def corrected(self) -> str:
-        """The corrected lift: ``corrected +27 [+6, +48]``; empty without a calibrated judge."""
-        return f"corrected {estimate(self.correction.estimate)}" if self.correction else ""
+        if self.correction:
+            sentence += f", corrected {estimate(self.correction.estimate)}"
+        return f"{sentence}, {self.tipping_point}" if self.tipping_point else sentence
 
     @property
     def tipping_point(self) -> str:
@@ -401,33 +384,13 @@ class Lift:
     @property
     def next_step(self) -> str:
         """Advice about a gate that failed without a regression."""
-        if self.verdict == "hurts":
-            return (
-                "next: read the answers that fail only with the skill, and correct or remove what "
-                "misled the model"
-            )
-        steps = [self._first_step]
-        if self.verdict == "too few runs":
-            steps.append("measure more runs or cases")
-        if self.uncalibrated:
-            steps.append("label answers (pytest-upskill judge draw)")
-        return f"next: {', '.join(steps)}, or change the gate"
-
-    @property
-    def _first_step(self) -> str:
-        """What would make a gate green that failed though the skill does not hurt."""
-        if self.cell.failed_cases or self.with_skill is None:
-            return "add to the skill what the cases that fail with it ask for"
-        if self.verdict == "no effect":
-            return "remove the skill, or write harder cases, which a model fails without it"
-        if self.with_skill.pass_rate < 1:
-            return "add to the skill what the answers that fail with it lack"
-        return "add cases that a model fails without the skill"
+        general = "correct the skill where answers fail with it, or change the gate"
+        return f"next: {_NEXT_STEPS.get(self.verdict, general)}"
 
     def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
         """Yield the thresholds that the cell misses, or could miss because of open runs."""
         corrected = "corrected " if self.correction else ""
-        rate = f"{corrected}pass rate with the skill{self._corrected_rate}"
+        rate = f"{corrected}pass rate with the skill"
         least = thresholds.min_mean_pass_rate
         yield from misses(self.pass_rate_if, least, f"{rate} is under {{:g}}%")
         least = thresholds.min_lift
@@ -438,14 +401,3 @@ class Lift:
         is_doubtful = self.uncalibrated and self.verdict == "hurts"
         if self.verdict.replace(" ", "-") in thresholds.fail_on and not is_doubtful:
             yield Problem(_REASONS[self.verdict], is_certain=True)
-
-    @property
-    def _corrected_rate(self) -> str:
-        """The corrected pass rate with the skill; empty without one, or if runs are missing.
-
-        Only the uncorrected rate is in the sentence about the cell.
-        """
-        low, high = (self.pass_rate_if(for_skill) for for_skill in (False, True))
-        if self.correction is None or low is None or low != high:
-            return ""
-        return f", {percent(low)}%,"

@@ -20,6 +20,8 @@ ARM_NAMES: Mapping[Arm, str] = {
     "old_trigger": "to queries with the old description",
 }
 
+_CURE_OF_CUTS = "raise --upskill-max-tokens"
+
 _SMALLEST_CONTEXT = 1000
 """Tokens of the smallest context that a server may have; fewer are a wrong count."""
 
@@ -28,17 +30,11 @@ _SMALLEST_CONTEXT = 1000
 class Endings:
     """How the answers of one arm ended."""
 
-    arm: Arm
     answers: int
     cut: int
     """Answers that were cut at the output limit."""
     refused: int
     """Answers that are refusals."""
-
-    def share(self, count: int) -> str:
-        """Return the subject and verb of a sentence about some of the answers."""
-        are = "was" if count == 1 else "were"
-        return f"{count} of {counted(self.answers, 'answer')} {ARM_NAMES[self.arm]} {are}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,33 +165,35 @@ class TrialGroup:
         """
         parts = [counted(self.missing, "missing run")] if self.missing else []
         if self.cut_failures:
-            parts.append(f"{counted(self.cut_failures, 'cut answer')} ({self._cure_of_cuts})")
+            parts.append(f"{counted(self.cut_failures, 'cut answer')} ({_CURE_OF_CUTS})")
         return " and ".join(parts)
 
     @cached_property
-    def endings(self) -> list[Endings]:
+    def endings(self) -> Mapping[Arm, Endings]:
         """How the answers of each arm ended."""
-        return [
-            Endings(
-                arm=arm,
+        return {
+            arm: Endings(
                 answers=len(runs),
                 cut=sum(run.is_cut for run in runs),
                 refused=sum(run.refused for run in runs),
             )
             for arm in dict.fromkeys(trial.arm for trial in self.trials)
             if (runs := [run for trial in self.trials if trial.arm == arm for run in trial.runs])
-        ]
+        }
 
     @property
     def ending_notes(self) -> Iterator[str]:
         """A line for prompts that were cut, and for each arm with cut answers or refusals."""
         yield from self._cut_prompts
         limit = max((trial.max_tokens for trial in self.trials), default=0)
-        for arm in self.endings:
-            if arm.cut:
-                yield f"{arm.share(arm.cut)} cut at {limit} tokens: {self._cure_of_cuts}"
-            if arm.refused:
-                yield f"{arm.share(arm.refused)} refused by the model"
+        for arm, ended in self.endings.items():
+            for count, how in (
+                (ended.cut, f"cut at {limit} tokens: {_CURE_OF_CUTS}"),
+                (ended.refused, "refused by the model"),
+            ):
+                if count:
+                    answers = f"{count} of {counted(ended.answers, 'answer')} {ARM_NAMES[arm]}"
+                    yield f"{answers} {'was' if count == 1 else 'were'} {how}"
 
     @property
     def _cut_prompts(self) -> Iterator[str]:
@@ -215,12 +213,6 @@ class TrialGroup:
                 f"least {shortest:,}: it cuts long prompts, so raise its context length (Ollama: "
                 "OLLAMA_CONTEXT_LENGTH, llama-server: -c)"
             )
-
-    @property
-    def _cure_of_cuts(self) -> str:
-        by_parameter = any(part.startswith("max_tokens=") for part in self.resolved.split())
-        option = "max_tokens of --upskill-param" if by_parameter else "--upskill-max-tokens"
-        return f"raise {option}"
 
     @cached_property
     def served(self) -> list[str]:

@@ -27,22 +27,6 @@ NO_SKILL = "(no skill)"
 BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Confusion:
-    """How often one skill was wanted and another one, or none, was chosen."""
-
-    wanted: str
-    taken: str
-    runs: int
-
-    def __str__(self) -> str:
-        if self.wanted == any_except(self.taken):
-            return f"chose {self.taken} where it should not"
-        names = (self.taken, self.wanted)
-        taken, wanted = ("no skill" if name == NO_SKILL else name for name in names)
-        return f"chose {taken} instead of {wanted}"
-
-
 @dataclass(frozen=True)
 class Triggers:
     """How often a model chooses a skill, for the queries that are asked of it."""
@@ -76,15 +60,14 @@ class Triggers:
         """Number of queries with a valid run."""
         return sum(bool(trial.runs) for trial in self.cell.current_trials)
 
-    @cached_property
-    def confusions(self) -> tuple[Confusion, ...]:
-        """Every pair of wanted and chosen skill, right ones included, in order."""
-        return tuple(sorted(self._choices(only_wrong=False)))
-
-    @cached_property
-    def mistakes(self) -> list[Confusion]:
-        """Wrong choices, most frequent first."""
-        return sorted(self._choices(only_wrong=True), key=lambda each: (-each.runs, each))
+    def choices(self, *, only_wrong: bool) -> Counter[tuple[str, str]]:
+        """Return in how many runs which skill was wanted and which one, or none, was taken."""
+        return Counter(
+            (_wanted(trial), run.choice.taken or NO_SKILL)
+            for trial in self.cell.current_trials
+            for run in trial.runs
+            if run.choice is not None and not (only_wrong and run.passed)
+        )
 
     @property
     def misses_data(self) -> bool:
@@ -117,8 +100,10 @@ class Triggers:
 
     def details(self, *, regressed: bool) -> list[str]:  # noqa: ARG002  as of a lift
         """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
-        chosen = "; ".join(f"{each} ({counted(each.runs, 'run')})" for each in self.mistakes)
-        return [chosen] if chosen else []
+        wrong = self.choices(only_wrong=True).items()
+        by_number = sorted(wrong, key=lambda each: (-each[1], each[0]))
+        mistakes = [f"{_mistake(*pair)} ({counted(runs, 'run')})" for pair, runs in by_number]
+        return ["; ".join(mistakes)] if mistakes else []
 
     next_step: ClassVar[str] = (
         "next: say in the description when to use the skill and when not to, in the words of "
@@ -149,29 +134,23 @@ class Triggers:
             if each.trigger and each.trigger.should is wanted
         ]
 
-    def _choices(self, *, only_wrong: bool) -> Iterator[Confusion]:
-        counts = Counter(
-            (wanted_of(trial), run.choice.taken or NO_SKILL)
-            for trial in self.cell.current_trials
-            for run in trial.runs
-            if run.choice is not None and not (only_wrong and run.passed)
-        )
-        return (Confusion(*pair, runs) for pair, runs in counts.items())
 
-
-def wanted_of(trial: TrialResult) -> str:
+def _wanted(trial: TrialResult) -> str:
     """Return what a query should trigger, as a row of the confusion matrix."""
     trigger = trial.trigger
     if trigger is None or trigger.should:
         return trial.listed_as
     if trigger.others:
         return " or ".join(trigger.others)
-    return NO_SKILL if trigger.nothing else any_except(trial.listed_as)
+    return NO_SKILL if trigger.nothing else f"(not {trial.listed_as})"
 
 
-def any_except(skill: str) -> str:
-    """Return what is wanted where only one skill would be wrong, as a row of the matrix."""
-    return f"(not {skill})"
+def _mistake(wanted: str, taken: str) -> str:
+    """Return a wrong choice in words."""
+    if wanted == f"(not {taken})":
+        return f"chose {taken} where it should not"
+    chosen, right = ("no skill" if name == NO_SKILL else name for name in (taken, wanted))
+    return f"chose {chosen} instead of {right}"
 
 
 _Hits = tuple[TrialResult, int]

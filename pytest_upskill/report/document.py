@@ -68,6 +68,11 @@ class Report:
         return [gate for gate in self.gates if gate.cell.chooses and not gate.cell.is_by_words]
 
     @property
+    def failed_gates(self) -> list[Gate]:
+        """The gates that failed."""
+        return [gate for gate in self.gates if gate.outcome == "failed"]
+
+    @property
     def failed_cases(self) -> list[tuple[Cell, TrialResult]]:
         """Cases and queries that failed with the skill, each with its cell."""
         return [

@@ -58,9 +58,8 @@ def _lift_rows(gates: Sequence[Gate], width: int, *, cases: bool) -> Iterator[Ro
             path = cell.path
             yield (cell.title,), None
         yield (f"  {cell.model}", *columns_of(gate).values()), gate
-        for words in gate.lift.in_words:
-            for line in wrap(words, width - len(_INDENT)):
-                yield (f"{_INDENT}{line}",), None
+        for line in wrap(gate.cell.lift.in_words, width - len(_INDENT)):
+            yield (f"{_INDENT}{line}",), None
         if cases:
             for case in case_lines(gate):
                 failed = "failed" if case.failed else ""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentRun, AgentTurn
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.result import RunResult
 
 _LAST_TURNS = 3
 _RESULT_LINES = 4
@@ -27,36 +24,6 @@ _CHANGES_GIT = re.compile(
 )
 _BY_PROGRAMS = re.compile(r"(?:^|/)(\.venv|venv|node_modules|__pycache__|\.cache|\.\w+_cache)(?=/)")
 """Folders whose files no model writes itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTurn:
-    """A turn with the failed checks that belong to it."""
-
-    number: int
-    text: str
-    calls: tuple[tuple[str, str, str], ...]
-    """Name, arguments and result of each call."""
-    missed: tuple[CheckResult, ...]
-
-
-def shown_turns(run: RunResult) -> Iterator[ShownTurn]:
-    """Yield the turns of a run, each with the failed checks of what it did last to a file."""
-    agent_run = run.completion.agent_run
-    assert agent_run is not None
-    for number, turn in enumerate(agent_run.turns, 1):
-        yield ShownTurn(
-            number=number,
-            text=turn.text.strip(),
-            calls=tuple(
-                (call.name, arguments_of(call), _both_ends(call.result)) for call in turn.calls
-            ),
-            missed=tuple(
-                check
-                for check in run.checks
-                if not check.passed and turn_of(check, agent_run) == number
-            ),
-        )
 
 
 def turn_of(check: CheckResult, run: AgentRun) -> int:
@@ -85,35 +52,25 @@ def arguments_of(call: ToolUse) -> str:
 
 def shown_files(run: AgentRun) -> list[WorkspaceFile]:
     """Return the first files that a run changed, without those that only programs write."""
-    return _own_files(run)[:_SHOWN_FILES]
-
-
-def _own_files(run: AgentRun) -> list[WorkspaceFile]:
-    return [
-        file
-        for file in run.changed
-        if file.name not in run.of_setup and not _BY_PROGRAMS.search(file.name)
-    ]
+    own = (file for file in run.changed if file.name not in run.of_setup)
+    return [file for file in own if not _BY_PROGRAMS.search(file.name)][:_SHOWN_FILES]
 
 
 def folded_files(run: AgentRun) -> list[str]:
-    """Return what else a run changed, deleted and left, in one line for each folder or file."""
-    folders: Counter[str] = Counter()
+    """Return what else a run changed, deleted and left, in one line for each."""
     lines = [f"not looked at: {what}" for what in run.left_out]
     if git := run.git:
         commits, last = counted(git.commits, "commit"), git.message.partition("\n")[0]
         dirty = f"{len(git.status)} uncommitted" if git.status else "nothing uncommitted"
         lines.append(f"git: branch {git.branch or 'none'}, {commits}, the last {last!r}, {dirty}")
     lines += [f"deleted: {name}" for name in run.deleted if not _BY_PROGRAMS.search(name)]
-    for name in (*(file.name for file in run.changed), *run.deleted):
-        if match := _BY_PROGRAMS.search(name):
-            folders[name[: match.end()]] += 1
-    lines += [f"{folder}/: {counted(count, 'file')}" for folder, count in folders.items()]
-    own = len(_own_files(run))
-    return [*lines, f"{counted(own - _SHOWN_FILES, 'more file')}"] if own > _SHOWN_FILES else lines
+    if more := len(run.changed) - len(shown_files(run)):
+        why = f"of the setup, of programs, or after the first {_SHOWN_FILES}"
+        lines.append(f"{counted(more, 'more file')}, {why}")
+    return lines
 
 
-def _both_ends(result: str) -> str:
+def both_ends(result: str) -> str:
     """Return the first and the last lines of a long result: what is wrong is mostly at its end."""
     lines = result.splitlines()
     more = len(lines) - _FIRST_LINES - _LAST_LINES
@@ -138,11 +95,8 @@ def _turn_lines(head: str, turn: AgentTurn) -> Iterator[str]:
         yield head + _short(" ".join(turn.text.split()))
     for call in turn.calls:
         yield head + _short(f"{call.name} {arguments_of(call)}".replace("\n", " "))
-        yield from (f"  | {_short(line)}" for line in _last(call.result.splitlines()))
-
-
-def _last(lines: Sequence[str]) -> Sequence[str]:
-    return [line for line in lines if line.strip()][-_RESULT_LINES:]
+        result = [line for line in call.result.splitlines() if line.strip()]
+        yield from (f"  | {_short(line)}" for line in result[-_RESULT_LINES:])
 
 
 def _short(line: str) -> str:

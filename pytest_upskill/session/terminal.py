@@ -17,8 +17,8 @@ from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import runs_of
 from pytest_upskill.report.notes import (
+    about_offline,
     notes,
-    notes_by_words,
     short_notes,
     statements_not_graded,
 )
@@ -92,6 +92,8 @@ class Terminal:
             if gates and self._config.get_verbosity() >= 0:
                 for line in skip_lines(skipped):
                     write(reporter, f"skipped: {line}", yellow=True)
+                for line in about_offline(gates):
+                    write(reporter, line)
             self._triggers(reporter, [gate for gate in gates if gate.cell.chooses], reasons)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
@@ -120,7 +122,7 @@ class Terminal:
         self, reporter: pytest.TerminalReporter, gates: Sequence[Gate], reasons: Sequence[str]
     ) -> None:
         if gates:
-            three = any(gate.lift.old_skill for gate in gates)
+            three = any("old_skill" in gate.cell.lift.arms for gate in gates)
             arms = "without -> old -> with" if three else "without -> with"
             self._table(reporter, f"skills: {arms}", gates)
         if self._config.get_verbosity() < 0:
@@ -142,7 +144,7 @@ class Terminal:
         if self._config.get_verbosity() >= 0:
             lines = [TRIGGER_LEGEND] if measured else []
             lines += notes(measured, verbose=False, said=reasons)
-            for line in (*lines, *notes_by_words(gates)):
+            for line in lines:
                 write(reporter, line)
 
     def _table(self, reporter: pytest.TerminalReporter, title: str, gates: Sequence[Gate]) -> None:

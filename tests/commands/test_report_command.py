@@ -67,7 +67,7 @@ def test_a_trial_that_failed_is_red_as_it_was_in_its_run(
 
     assert report_command([file]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("1 of 3 cases failed with the skill; no skill hurts, billing on haiku: ")
+    assert out.startswith("billing on haiku: helps, 1 of 3 cases failed with the skill\n")
     assert out.endswith(
         "FAILED skills/billing/skill_meta.json::case-3[haiku-with_skill] - 2 of 5 runs passed\n"
     )

@@ -23,7 +23,7 @@ def test_an_update_writes_one_line_of_counts_for_each_case(
     result = run(*script(**GOOD), UPDATE, LENIENT, "-q")
 
     result.stdout.fnmatch_lines(
-        [f"baseline of csv on haiku: {file} written (2 cases, 10 runs of each), commit it"]
+        [f"baseline of csv on haiku: {file} written (2 cases, 40 runs), commit it"]
     )
     lines = file.read_text("utf-8").split("\n")
     assert lines[1:5] == [' "format": 1,', ' "skill": "csv",', ' "model": "haiku",', lines[4]]
@@ -55,7 +55,7 @@ def test_an_update_says_that_it_leaves_fewer_runs_than_there_were(
 ) -> None:
     result = run_once(*script(one="+ -", two="+ -"), UPDATE, LENIENT, "--upskill-runs=1")
 
-    stored = "2 cases, 1 run of each, fewer than before: 10 runs of each"
+    stored = "2 cases, 4 runs, fewer than before: 40"
     result.stdout.fnmatch_lines(
         [f"baseline of csv on haiku: {recorded} written ({stored}), commit it"]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ def models(loopback: Loopback) -> tuple[str, str]:
 
 def letters(result: pytest.RunResult) -> list[str]:
     """Return the letters of the progress lines, sorted: workers finish in any order."""
-    lines = [line.split() for line in result.outlines if line.endswith("%]")]
-    return sorted("".join(words[-3] if words[-2] == "[" else words[-2] for words in lines))
+    progress = re.compile(r"(?:\S+\.json |gates: )?([.FEs+-]+)(?: +\[ *\d+%\])?")
+    return sorted(
+        "".join(found[1] for line in result.outlines if (found := progress.fullmatch(line)))
+    )
 
 
 @pytest.fixture

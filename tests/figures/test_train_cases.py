@@ -62,10 +62,8 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
     figures = cell(*held_out, *chosen_by)
 
     assert figures.lift.token_ratio == pytest.approx(2)
-    assert figures.lift.without_skill
-    assert figures.lift.without_skill.tokens_per_pass is None
-    assert figures.lift.with_skill
-    assert figures.lift.with_skill.tokens_per_pass == 40
+    assert figures.lift.arms["without_skill"].tokens_per_pass is None
+    assert figures.lift.arms["with_skill"].tokens_per_pass == 40
 
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:

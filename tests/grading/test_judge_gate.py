@@ -17,7 +17,7 @@ from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.runs import Point, difference, kept_run
-from pytest_upskill.report.notes import notes_of
+from pytest_upskill.report.notes import notes
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan
 from tests import reporting
@@ -93,12 +93,10 @@ def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
     assert alike.lift.verdict == "too few runs"
     assert alike.lift.runs_needed is None
     assert cell(400, 400, runs=400, labels=labels(each=80)).lift.verdict == "no effect"
-    assert list(notes_of(decide_gate(alike, thresholds()), verbose=False)) == [
-        (
-            "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
-            "shrink every lift"
-        )
-    ]
+    (said,) = notes([decide_gate(alike, thresholds())], verbose=False)
+    assert said.startswith(
+        "judge: nobody has checked it, so it cannot show that a skill has no effect"
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,6 +147,20 @@ def test_a_verdict_that_cut_answers_leave_open_has_no_tipping_point() -> None:
     assert "unless the judge" not in found.lift.sentence
 
 
+def test_cut_answers_that_a_calibrated_judge_did_not_pass_leave_the_verdict_open() -> None:
+    with_, without = cell(40, 10).trials
+    cut = tuple(
+        replace(run, completion=replace(run.completion, stop_reason="max_tokens"))
+        for run in without.runs
+    )
+
+    found = cell(0, 0, trials=(with_, replace(without, runs=cut)), labels=labels())
+
+    assert found.lift.judged is not None
+    assert found.lift.judged.calibrated
+    assert found.lift.verdict == "too few runs"
+
+
 def test_min_lift_is_compared_with_the_corrected_lift() -> None:
     lenient = labels((True, True))
     judged, corrected = cell(40, 20), cell(40, 20, labels=lenient)
@@ -164,7 +176,7 @@ def test_min_mean_pass_rate_is_compared_with_the_corrected_rate() -> None:
 
     assert decide_gate(judged, wanted).outcome == "passed"
     assert decide_gate(corrected, wanted).text.startswith(
-        "csv on m: corrected pass rate with the skill, 40%, is under 60% ("
+        "csv on m: corrected pass rate with the skill is under 60% ("
     )
 
 
@@ -219,10 +231,9 @@ def test_labels_that_correct_the_judge_take_all_runs_whatever_the_judge_finds() 
 def test_a_cell_of_which_only_a_part_ran_asks_for_no_labels() -> None:
     few = cell(40, 10, labels=labels(each=9), planned=4)
 
-    assert few.lift.judged is not None
-    assert few.lift.judged.reasons == [
-        "labels can only correct a complete cell, and some of its trials did not run"
-    ]
+    said = list(notes([decide_gate(few, thresholds())], verbose=False))
+    assert said[0] == "csv on m: gate not decided: only 2 of 4 tests ran"
+    assert not any("label" in line for line in said)
 
 
 def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -> None:

@@ -83,13 +83,19 @@ def test_the_same_run_is_one_file_and_runs_of_other_machines_are_added() -> None
     ("change", "why"),
     [
         (lambda t: replace(t, skill_digest="new" * bool(t.skill_digest)), None),
-        (lambda t: replace(t, prompt_digest="new"), "cases with another prompt: case-1, case-2"),
-        (lambda t: replace(t, grader_digest="new"), "cases with other checks: case-1, case-2"),
+        (lambda t: replace(t, prompt_digest="new"), "cases changed: case-1, case-2"),
+        (
+            lambda t: replace(t, grader_digest="new" * (t.case == "case-2")),
+            "cases changed: case-2",
+        ),
         (
             lambda t: replace(t, case=f"{t.case}-b"),
-            "cases added: case-1-b, case-2-b; cases removed: case-1, case-2",
+            "cases changed: case-1, case-2, case-1-b and 1 more",
         ),
-        (served("haiku-2"), "served model changed: haiku-1 to haiku-2"),
+        (
+            served("haiku-2"),
+            "model changed: anthropic:haiku (haiku-1) to anthropic:haiku (haiku-2)",
+        ),
     ],
 )
 def test_a_line_breaks_where_something_but_the_skill_changed(

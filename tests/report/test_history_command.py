@@ -39,21 +39,20 @@ def test_the_terminal_shows_bars_and_runs_with_breaks(capsys: pytest.CaptureFixt
 
     assert main(["runs"]) == 0
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 66
-    assert out.splitlines() == [
+    assert out.splitlines()[:11] == [
         "skill: billing",
         "",
         "haiku",
         "  baseline   ████████████░░░░░░░░   60%",
         "  with skill ████████████████░░░░   80%  (+20%)",
         "",
-        "  2026-01-01 00:00  aaaaaaa   60->80%  +20 [-22,+55]  too few runs",
-        "  -- served model changed: haiku-1 to haiku-2",
-        "  2026-01-02 00:00  bbbbbbb*  60->80%  +20 [-22,+55]  too few runs",
+        "  date              commit    pass rate  lift [95 %]    verdict",
+        "  2026-01-01 00:00  aaaaaaa   60->80%    +20 [-22,+55]  too few runs",
+        "  -- model changed: anthropic:haiku (haiku-1) to anthropic:haiku (haiku-2)",
+        "  2026-01-02 00:00  bbbbbbb*  60->80%    +20 [-22,+55]  too few runs",
         "",
-        "lift: in percentage points, with its 95 % interval",
-        "*: with uncommitted changes",
     ]
+    assert out.endswith("checks: passed/all\n*: with uncommitted changes\n")
 
 
 def test_the_history_shows_triggers_apart_from_the_lift(
@@ -69,15 +68,18 @@ def test_the_history_shows_triggers_apart_from_the_lift(
 
     assert main(["runs"]) == 0
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 84
-    assert out.splitlines()[8:15] == [
+    assert out.splitlines()[9:20] == [
+        "skill: billing",
+        "",
+        "haiku",
         "  recall     ░░░░░░░░░░░░░░░░░░░░   n/a",
         "  false      █████████████░░░░░░░   67%",
         "",
-        "  2026-01-01 00:00  aaaaaaa  main            recall 90% [28,99.5]  false 20% [1,87]",
-        "  2026-01-02 00:00  aaaaaaa  topic/of-a-...  recall 100% [34,100]  false 0% [0,79]",
-        "  -- cases with other checks: query-1, query-2, query-3",
-        "  2026-01-03 00:00  aaaaaaa  main            recall n/a            false 67% [21,94]",
+        "  date              commit   branch                       recall [95 %]  false triggers",
+        "  2026-01-01 00:00  aaaaaaa  main                         90% [28,99.5]  20% [1,87]",
+        "  2026-01-02 00:00  aaaaaaa  topic/of-a-rather-long-name  100% [34,100]  0% [0,79]",
+        "  -- cases changed: query-1, query-2, query-3",
+        "  2026-01-03 00:00  aaaaaaa  main                         n/a            67% [21,94]",
     ]
     assert main(["runs", "--csv"]) == 0
     lift, first, *_ = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -107,7 +109,7 @@ def test_the_terminal_can_show_tokens_and_fewer_runs(capsys: pytest.CaptureFixtu
 
     assert main(["runs", "--metric", "tokens", "--last", "1"]) == 0
     out = capsys.readouterr().out
-    assert "  with skill ████████████████████   910  (+122%)\n" in out
+    assert "  with skill ████████████████████   910  (x2.22)\n" in out
     assert "  2026-01-03 00:00  aaaaaaa  410->910 x2.22  +100 " in out
     assert "2026-01-02" not in out
     assert "  and 2 earlier: --last 3 shows them\n" in out
@@ -160,7 +162,9 @@ def test_the_table_has_every_run_and_no_formula(capsys: pytest.CaptureFixture[st
     assert '"a;\'=evil"' in text
     assert (first["skill"], second["served"], second["dirty"]) == ("'=cmd()", "a;'=evil", "True")
     assert (first["lift"], first["break"]) == ("0.2", "")
-    assert second["break"] == "served model changed: haiku-1 to a;'=evil"
+    assert (
+        second["break"] == "model changed: anthropic:haiku (haiku-1) to anthropic:haiku (a;'=evil)"
+    )
 
 
 def test_the_page_draws_no_line_over_a_break() -> None:

@@ -66,7 +66,7 @@ def test_the_page_begins_with_what_came_out_and_what_it_is_about(page: Page) -> 
     order = [
         "1 of 3 gates failed (hurts 1)",
         "csv on haiku: the skill hurts billing on haiku: ",
-        "Measured on these 7 cases, 5 runs of each in each arm",
+        "Measured on 7 cases, 5 runs of each in each arm",
         "Skills and models",
         "billing on haiku ?",
         "csv on haiku \u25bc",
@@ -82,7 +82,7 @@ def test_a_case_that_was_skipped_is_named() -> None:
 
     text = Page(write_html(report(cell))).text
 
-    assert "(1 more was skipped)" in text
+    assert "(1 more skipped)" in text
     assert "skipped: runs-<a>-script" in text
 
 

@@ -165,7 +165,7 @@ def test_hostile_answers_are_inert(page: Page, tmp_path: Path, width: int) -> No
     page.locator("summary").first.click()
 
     assert not dialogs
-    title = "1 of 1 case failed with the skill, billing on haiku: missing data, gate passed"
+    title = "billing on haiku: missing data, 1 of 1 case failed with the skill"
     assert page.title() == f"{title} \u2013 pytest-upskill"
     assert (
         page.locator("script, img, iframe, [onload], [onerror], a[href^=javascript]").count() == 0

@@ -37,7 +37,7 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
     assert lines[3] == "- `billing on opus: the skill hurts`"
     assert lines[4].startswith("- `next: read the answers that fail only with the skill, ")
     assert lines[6] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
-    assert lines[9].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
+    assert lines[9].startswith("Measured on 2 cases, 5 runs of each in each arm: ")
 
 
 def test_a_gate_that_misses_a_threshold_is_not_said_to_fail_because_the_skill_helps() -> None:
@@ -53,7 +53,7 @@ def test_a_gate_that_misses_a_threshold_is_not_said_to_fail_because_the_skill_he
 def test_one_run_of_one_case_is_no_plural() -> None:
     page = write_markdown(report(counted([(1, 0)], of=1)))
 
-    assert "Measured on this 1 case, once in each arm: " in page
+    assert "Measured on 1 case, once in each arm: " in page
     assert "- requested: 2 answers, " in page
     assert "replayed: " not in page
 
@@ -64,7 +64,7 @@ def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
 
     page = write_markdown(report(haiku, opus))
 
-    assert "Measured on these 2 cases (1 more was skipped), 5 runs of each in each arm: " in page
+    assert "Measured on 2 cases (1 more skipped), 5 runs of each in each arm: " in page
     assert page.count("| `runs-a-script` | skipped |  |  |  |  |\n") == 2
     assert "| `case-1` | skipped |" not in page
 
@@ -72,8 +72,8 @@ def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
 def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:
     page = write_markdown(report(counted([(5, 0), (5, 0), (2, 0)])))
 
-    failed = "1 of 3 cases failed with the skill; no skill hurts"
-    assert page.splitlines()[1] == f"### ❌ `{failed}, billing on haiku: helps, gate passed`"
+    failed = "1 of 3 cases failed with the skill"
+    assert page.splitlines()[1] == f"### ❌ `billing on haiku: helps, {failed}`"
     assert "- `billing::case-3 on haiku: 2 of 5 runs passed; more than half must " in page
     assert "next: read the answers of the failed cases, and correct the skill or the case" in page
     assert "| `case-3` | **failed**, better |" in page

@@ -14,7 +14,7 @@ from tests.pages import CHECKOUT
 
 REPORT = """
 def write_words(report):
-    return "".join(f"{gate.cell.name}: {gate.lift.verdict}\\n" for gate in report.gates)
+    return "".join(f"{gate.cell.name}: {gate.cell.lift.verdict}\\n" for gate in report.gates)
 """
 COMMAND = """
 from pytest_upskill.commands.command import PASSED, say

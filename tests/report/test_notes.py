@@ -15,13 +15,14 @@ UNLIKELY = (
     "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %, and more "
     "cases raise that"
 )
+ADD_CASES = "add cases, or raise --upskill-runs where answers differ from run to run"
 
 
 @pytest.mark.parametrize(
     ("counts", "of", "why"),
     [
-        ([(1, 0)] * 4, 1, "p = 0.062"),
-        ([(1, 0)] * 4 + [(0, 0)], 1, "p = 0.062"),
+        ([(1, 0)] * 4, 1, "6.2 %"),
+        ([(1, 0)] * 4 + [(0, 0)], 1, "6.2 %"),
         ([(5, 0)] * 4, 5, None),
         ([(1, 1)] * 5, 1, None),
     ],
@@ -35,8 +36,9 @@ def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
 
     name = f"{cell.skill} on {cell.model}: "
     text = (
-        f"{name}the interval excludes 0, but the exact test decides: {why}, and at most 0.04 with "
-        "5 runs in each arm is needed"
+        f"{name}the interval excludes 0, but chance alone gives such a difference in {why} of "
+        "experiments: helps or hurts needs one that it gives in at most 4 % of experiments, and 5 "
+        "runs in each arm"
     )
     assert [line for line in said if "interval" in line] == ([text] if why else [])
 
@@ -50,9 +52,7 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
     assert said == [UNLIKELY]
-    assert of_copies == [
-        "too few cases for haiku: further runs would repeat the answers, so add cases"
-    ]
+    assert of_copies == [f"too few runs on haiku: {ADD_CASES}"]
 
 
 def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
@@ -64,7 +64,7 @@ def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
 
     assert said == [
         UNLIKELY,
-        "too few cases for offline: further runs would repeat the answers, so add cases",
+        f"too few runs on offline: {ADD_CASES}",
     ]
 
 
@@ -73,7 +73,7 @@ def test_where_nothing_differs_in_few_runs_more_runs_or_cases_are_the_advice() -
 
     (said,) = notes(gates, verbose=False)
 
-    assert said.startswith("no difference so far on haiku, and too few runs to rule one out: raise")
+    assert said == f"too few runs on haiku: {ADD_CASES}"
 
 
 def test_a_note_about_several_cells_is_one_line() -> None:

@@ -65,7 +65,7 @@ def test_a_comparison_of_triggers_without_any_baseline_is_not_green_and_says_how
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["exit code 75: nothing was compared with the baseline: billing on m: no baseline of *"]
+        ["exit code 75: nothing was compared with the baseline: *: no trigger baseline: *"]
     )
     assert "not everything was measured" in Path("r.md").read_text("utf-8").splitlines()[1]
 

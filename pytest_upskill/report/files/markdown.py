@@ -17,7 +17,6 @@ from pytest_upskill.report.files.phrases import (
     confusion_matrices,
     costs,
     failed_case_lines,
-    failed_gates,
     headline,
     matrix,
     matrix_parts,
@@ -66,7 +65,7 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 def _parts(report: Report, most: int) -> Iterator[str]:
     yield f"{MARKER}\n### {OUTCOME_ICONS[outcome(report)]} {_heading(report)}\n\n"
-    failures = [line for gate in failed_gates(report) for line in (gate.text, *gate.details)]
+    failures = [line for gate in report.failed_gates for line in (gate.text, *gate.details)]
     said = headline(report)
     yield _list("", [line for line in failures if line != said], most)
     yield _list("", results_in_words(report), most)
@@ -160,7 +159,7 @@ def _heading(report: Report) -> str:
 def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
-    text = f"{ICONS[gate.verdict]} {gate.verdict}<br>{'  '.join(matrix_parts(gate))}"
+    text = f"{ICONS[gate.verdict]} {gate.qualified_verdict}<br>{'  '.join(matrix_parts(gate))}"
     failed = ["gate failed"] if gate.outcome == "failed" else []
     failed += [gate.cell.failed_text] if gate.cell.failed_text else []
     return f"{text}<br>**{', '.join(failed)}**" if failed else text

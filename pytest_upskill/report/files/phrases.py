@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -13,11 +13,7 @@ from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money, original_cost
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
-from pytest_upskill.report.outcome import (
-    Outcome,
-    failed_trials,
-    why_undecided,
-)
+from pytest_upskill.report.outcome import Outcome, failed_trials, outcome, why_undecided
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",
@@ -48,30 +44,50 @@ OUTCOME_ICONS: Mapping[Outcome, str] = {
 
 
 def headline(report: Report) -> str:
-    """Return the result in one line, the worst first.
+    """Return the result in one line; where something failed, without what passed.
 
-    ``20 of 36 cases failed with the skill; no skill hurts, 6 gates passed (helps 6)``
+    ``1 of 6 gates failed (hurts 1), 20 of 36 cases failed with the skill``
     """
-    lifts = report.lifts
-    parts = [_gates(lifts)] if lifts else []
-    verdicts = {gate.verdict for gate in lifts}
-    none_hurts = verdicts and verdicts.isdisjoint({"hurts", "regression", "missing data"})
-    of_cases = _failed(lifts)
-    if of_cases and none_hurts:
-        of_cases += "; no skill hurts"
-    failed = [text for text in (of_cases, _failed(report.triggers)) if text]
-    if any(gate.outcome == "failed" for gate in lifts):
-        parts += failed
-    else:
-        parts = failed + parts
-    if report.triggers:
-        parts.append(_ended(report.triggers, "trigger gate"))
-    parts += _unmeasured(report)
+    is_red = outcome(report) == "failed"
+    parts = [
+        *_of_gates(report.lifts, "gate", is_red=is_red),
+        *_of_gates(report.triggers, "trigger gate", is_red=is_red),
+        *_unmeasured(report),
+    ]
     if failures := sum(session.other_failures for session in report.sessions):
         parts.append(f"{counted(failures, 'failure')} of other tests")
     if not parts and report.gates:
         parts = [BY_WORDS]
     return ", ".join(parts or ["No trial ran"])
+
+
+def _of_gates(gates: Sequence[Gate], noun: str, *, is_red: bool) -> Iterator[str]:
+    """Yield how the gates of one measure ended, and how many cases failed."""
+    outcomes = Counter(gate.outcome for gate in gates)
+    failed = [gate for gate in gates if gate.outcome == "failed"]
+    what = counted(len(gates), noun)
+    if len(gates) == 1 and not gates[0].cell.chooses:
+        (gate,) = gates
+        ended = ", gate passed" if gate.outcome == "passed" else ", gate not decided"
+        verdict = f"{gate.qualified_verdict}{'' if is_red else ended}"
+        yield gate.text if failed else f"{gate.cell.name}: {verdict}"
+    elif failed:
+        yield f"{len(failed)} of {what} failed{_verdicts(failed)}"
+    elif gates and not is_red:
+        all_passed = len(gates) == outcomes["passed"]
+        passed = what if all_passed else f"{outcomes['passed']} of {what}"
+        yield f"{passed} passed{_verdicts(gates)}"
+    yield from _failed_cases(gates)
+
+
+def _verdicts(gates: Sequence[Gate]) -> str:
+    """Return the number of each verdict, ``(hurts 1)``, most urgent first."""
+    counts = Counter(gate.verdict for gate in gates if not gate.cell.chooses)
+    # No gate fails because its skill helps: the reason is a threshold, which its own line names.
+    if any(gate.outcome == "failed" for gate in gates):
+        del counts["helps"]
+    shown = ", ".join(f"{each} {counts[each]}" for each in VERDICTS if counts[each])
+    return f" ({shown})" if shown else ""
 
 
 def _unmeasured(report: Report) -> Iterator[str]:
@@ -86,16 +102,14 @@ def _unmeasured(report: Report) -> Iterator[str]:
         yield "not everything was measured"
 
 
-def _failed(gates: Sequence[Gate]) -> str:
-    """Return how many cases failed with the skill, or queries; empty if none did."""
+def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
+    """Yield how many cases failed with the skill, or queries, if any did."""
     cells = [gate.cell for gate in gates]
-    failed = {(cell.path, case) for cell in cells for case in cell.failed_cases}
-    if not failed:
-        return ""
-    ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
-    measure = cells[0].measure
-    what = counted(len(ran), measure.unit, measure.units)
-    return f"{len(failed)} of {what} failed{measure.under_test}"
+    if failed := {(cell.path, case) for cell in cells for case in cell.failed_cases}:
+        ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
+        measure = cells[0].measure
+        what = counted(len(ran), measure.unit, measure.units)
+        yield f"{len(failed)} of {what} failed{measure.under_test}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
@@ -107,86 +121,39 @@ def failed_case_lines(report: Report) -> Iterator[str]:
         yield CASE_NEXT_STEP
 
 
-def _gates(gates: Sequence[Gate]) -> str:
-    if len(gates) == 1:
-        (gate,) = gates
-        if gate.verdict == "regression":
-            return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
-        ended = {"passed": "passed", "failed": "failed", "skipped": "not decided"}
-        return f"{gate.cell.name}: {gate.qualified_verdict}, gate {ended[gate.outcome]}"
-    failed = [gate.verdict for gate in gates if gate.outcome == "failed"]
-    # No gate fails because its skill helps: the reason is a threshold, which its own line names.
-    shown = VERDICTS[-2::-1] if failed else VERDICTS[::-1]
-    counts = Counter(failed or [gate.verdict for gate in gates])
-    verdicts = ", ".join(f"{each} {counts[each]}" for each in shown if counts[each])
-    return f"{_ended(gates, 'gate')} ({verdicts})" if verdicts else _ended(gates, "gate")
-
-
-def _ended(gates: Sequence[Gate], noun: str) -> str:
-    """Return how gates ended: ``1 of 2 gates failed``."""
-    outcomes = Counter(gate.outcome for gate in gates)
-    what = counted(len(gates), noun)
-    if outcomes["failed"]:
-        return f"{outcomes['failed']} of {what} failed"
-    return f"{outcomes['passed']} of {what} passed" if outcomes["skipped"] else f"{what} passed"
-
-
-def _change(gate: Gate) -> str:
-    return "" if gate.comparison is None else gate.comparison.headline
-
-
-def failed_gates(report: Report) -> list[Gate]:
-    """Return the failed gates, which a page names before all results."""
-    return [gate for gate in report.gates if gate.outcome == "failed"]
-
-
 def results_in_words(report: Report) -> list[str]:
     """Return the result of each cell in plain words, with its name."""
-    return [
-        f"{gate.cell.name}: {'; '.join(words)}"
-        for gate in report.lifts
-        if (words := [*gate.lift.in_words])
-    ]
+    in_words = ((gate.cell.name, gate.cell.lift.in_words) for gate in report.lifts)
+    return [f"{name}: {words}" for name, words in in_words if words]
 
 
 def scope(report: Report) -> str:
     """Return a sentence about the number of cases and runs; empty if there are none."""
-    gates = report.lifts or report.triggers
-    cells = [gate.cell for gate in gates]
+    cells = [gate.cell for gate in report.lifts or report.triggers]
     if not cells:
         return ""
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
-    if not report.lifts:
-        what = counted(len(measured), "query", "queries")
-        tell = "intervals show how other queries like these would do"
-        return f"Measured on {what}, {_often(gates)}: {tell}."
     skipped = {(cell.path, case) for cell in cells for case in cell.cases_not_run} - measured
-    what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
+    what = counted(len(measured), cells[0].measure.unit, cells[0].measure.units)
     if skipped:
-        what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
+        what += f" ({len(skipped)} more skipped)"
+    counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
+    runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts)))))
+    often = "once" if runs == "1" else f"{runs} runs of each"
+    if not report.lifts:
+        return f"Measured on {what}, {often}: intervals show how other queries like these would do."
     return (
-        f"Measured on {what}, {_often(gates)} in each arm: intervals show how the same cases would "
-        "vary if run again, not how other prompts would do."
+        f"Measured on {what}, {often} in each arm: intervals show how the same cases would vary if "
+        "run again, not how other prompts would do."
     )
-
-
-def _often(gates: Iterable[Gate]) -> str:
-    """Return the least and the greatest number of runs: ``once``, ``1-3 runs of each``."""
-    trials = (trial for gate in gates for trial in gate.cell.trials)
-    counts = [len(trial.runs) + len(trial.errors) for trial in trials]
-    runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts))))) if counts else "0"
-    return "once" if runs == "1" else f"{runs} runs of each"
 
 
 def matrix_parts(gate: Gate) -> list[str]:
     """Return both pass rates, the lift with its interval, and the token ratio of a cell."""
-    columns, lift = columns_of(gate), gate.lift
-    judged = lift.judged is not None and not lift.correction
+    columns, lift = columns_of(gate), gate.cell.lift
     parts = [columns["pass rate"].replace("->", " \u2192 ")]
     if lift.deciding is not None:
-        parts.append(f"{'judged ' * judged}{columns['lift [95 %]']}")
-    if judged:
-        parts.append("uncalibrated")
+        parts.append(columns["lift [95 %]"])
     if lift.token_ratio is not None:
         parts.append(f"\u00d7{lift.token_ratio:.2f} tok")
     return parts
@@ -220,7 +187,7 @@ def overall_verdict(report: Report) -> str:
 
 def mean_lift(report: Report) -> float | None:
     """Return the mean lift of the cells that have one, as a fraction; None if none has."""
-    lifts = [found.estimate for gate in report.lifts if (found := gate.lift.deciding)]
+    lifts = [found.estimate for gate in report.lifts if (found := gate.cell.lift.deciding)]
     return fmean(lifts) if lifts else None
 
 
@@ -251,20 +218,15 @@ class ConfusionMatrix:
     """What was wanted, and how many runs took each column."""
 
 
-def confusion_matrices(gates: Sequence[Gate]) -> list[ConfusionMatrix]:
-    """Return the confusion matrix of each model in whose cells a query went wrong."""
-    matrices = []
+def confusion_matrices(gates: Sequence[Gate]) -> Iterator[ConfusionMatrix]:
+    """Yield the confusion matrix of each model in whose cells a query went wrong."""
     for model in dict.fromkeys(gate.cell.model for gate in gates):
-        choices = [gate.triggers for gate in gates if gate.cell.model == model]
-        if not any(each.mistakes for each in choices):
-            continue
-        counts: Counter[tuple[str, str]] = Counter()
-        for each in (each for of_skill in choices for each in of_skill.confusions):
-            counts[each.wanted, each.taken] += each.runs
-        taken = tuple(sorted({pair[1] for pair in counts}))
-        rows = tuple(
-            (wanted, tuple(counts[wanted, name] for name in taken))
-            for wanted in sorted({pair[0] for pair in counts})
-        )
-        matrices.append(ConfusionMatrix(model=model, taken=taken, rows=rows))
-    return matrices
+        choices = [gate.cell.triggers for gate in gates if gate.cell.model == model]
+        if any(each.choices(only_wrong=True) for each in choices):
+            counts = sum((each.choices(only_wrong=False) for each in choices), Counter())
+            taken = tuple(sorted({pair[1] for pair in counts}))
+            rows = tuple(
+                (wanted, tuple(counts[wanted, name] for name in taken))
+                for wanted in sorted({pair[0] for pair in counts})
+            )
+            yield ConfusionMatrix(model=model, taken=taken, rows=rows)

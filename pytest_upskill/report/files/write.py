@@ -83,7 +83,7 @@ def _outputs(report: Report, _room: int) -> str:
     from pytest_upskill.report.outcome import outcome
 
     lift = mean_lift(report)
-    gates = [gate.cell.name for gate in report.gates if gate.outcome == "failed"]
+    gates = [gate.cell.name for gate in report.failed_gates]
     cases = [f"{cell.title}::{trial.case} on {cell.model}" for cell, trial in report.failed_cases]
     return (
         f"outcome={outcome(report)}\n"

@@ -18,14 +18,10 @@ _RATES = (24, 144)
 """Top and bottom of rates."""
 _LIFTS = (180, 316)
 """Top and bottom of the lift."""
-_FOOT = 76
-"""Height of the part below the lowest line: date, commit and subject."""
-_RADIUS = 3.5
-"""Of a dot where there is room."""
+_FOOT = 58
+"""Height of the part below the lowest line: date and commit."""
 _LABELS = 6
 """Maximum number of runs that are named below the chart."""
-_SUBJECT = 15
-"""Most characters of a commit's subject below the chart."""
 
 
 def write_history_html(history: History) -> str:
@@ -52,7 +48,6 @@ class Dot:
     """A figure of a run, with its interval if it has one."""
 
     color: str
-    hollow: bool = False
     y: float
     low: float | None = None
     high: float | None = None
@@ -66,7 +61,7 @@ class Mark:
     title: str
     dots: Sequence[Dot]
     labels: Sequence[str]
-    """Date, commit and subject below the chart; empty for none."""
+    """Date and commit below the chart; empty for none."""
     worse: bool
     """Whether it shows a regression."""
 
@@ -77,8 +72,6 @@ class Chart:
 
     bottom: int
     height: int
-    radius: float
-    """Of dots: many runs need small ones."""
     marks: Sequence[Mark]
     breaks: Sequence[Tick]
     """Lines between runs that cannot be compared, and why."""
@@ -104,7 +97,7 @@ def chart(series: Series) -> Chart:
             x=LEFT + step * (index + 0.5),
             title=_title(point),
             dots=list(_dots(point)),
-            labels=() if (count - 1 - index) % every else _labels(point),
+            labels=() if (count - 1 - index) % every else (f"{point.date:%Y-%m-%d}", point.commit),
             worse=series.is_worse(index),
         )
         for index, point in enumerate(series.points)
@@ -114,7 +107,6 @@ def chart(series: Series) -> Chart:
     return Chart(
         bottom=bottom,
         height=bottom + _FOOT,
-        radius=max(1.0, min(_RADIUS, step / 3)),
         marks=marks,
         breaks=[(LEFT + step * index, why) for index, why in breaks.items()],
         lines=[line for part in parts for line in _lines(part)],
@@ -142,13 +134,7 @@ def _dots(point: Point) -> Iterator[Dot]:
         value, *limits = (point.number(f"{name}{end}") for end in ("", ".low", ".high"))
         if value is not None:
             low, high = (None if limit is None else place_of(limit) for limit in limits)
-            yield Dot(color=color, hollow=color == "c1", y=place_of(value), low=low, high=high)
-
-
-def _labels(point: Point) -> tuple[str, ...]:
-    subject = point.subject
-    short = subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}\u2026"
-    return tuple(filter(None, (f"{point.date:%Y-%m-%d}", point.commit, short)))
+            yield Dot(color=color, y=place_of(value), low=low, high=high)
 
 
 def cost_of(point: Point) -> str:

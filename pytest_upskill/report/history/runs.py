@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -140,6 +139,12 @@ class Point:
         """Digests of prompt and checks, four digits each, by the case's id."""
         return self.run.cases[f"{self.cell.kind} {self.cell.path}"]
 
+    @property
+    def lift(self) -> float | None:
+        """The lift, corrected if there are labels; None if it is not known."""
+        corrected = self.number("lift.corrected")
+        return self.number("lift") if corrected is None else corrected
+
     def number(self, name: str) -> float | None:
         """Return a figure that is a number, None if it is not known."""
         value = self.figures.get(name)
@@ -181,11 +186,10 @@ class Series:
 
     @property
     def change(self) -> float | None:
-        """Change of the lift, or of the recall, since the last comparable run."""
+        """Change of the lift since the last comparable run."""
         if len(self.points) == 1 or len(self.points) - 1 in self.breaks:
             return None
-        name = "trigger.recall" if self.last.chooses else "lift"
-        now, before = self.last.number(name), self.points[-2].number(name)
+        now, before = self.last.lift, self.points[-2].lift
         return None if now is None or before is None else now - before
 
     def is_worse(self, index: int) -> bool:
@@ -263,22 +267,14 @@ def difference(old: Point, new: Point) -> str | None:
     skill and chance can make a difference.
     """
     before, now = old.cases, new.cases
-    both = [case for case in now if case in before]
-    changes = {
-        "added": [case for case in now if case not in before],
-        "removed": [case for case in before if case not in now],
-        "with another prompt": [case for case in both if now[case][:4] != before[case][:4]],
-        "with other checks": [case for case in both if now[case][4:] != before[case][4:]],
-    }
-    parts = [f"cases {how}: {listed(cases)}" for how, cases in changes.items() if cases]
+    changed = [case for case in {**before, **now} if before.get(case) != now.get(case)]
+    parts = [f"cases changed: {listed(changed)}"] if changed else []
     was, corrected = (each.number("lift.corrected") is not None for each in (old, new))
     if was is not corrected:
         parts.append("lift corrected by labels" if corrected else "lift no longer corrected")
-    if new.resolved != old.resolved:
-        parts.append(f"model changed: {old.resolved} to {new.resolved}")
-    elif new.served != old.served:
-        then, served = (", ".join(each.served) or "unknown" for each in (old, new))
-        parts.append(f"served model changed: {then} to {served}")
+    then, model = (f"{each.resolved} ({', '.join(each.served)})" for each in (old, new))
+    if then != model:
+        parts.append(f"model changed: {then} to {model}")
     return "; ".join(parts) or None
 
 
@@ -321,12 +317,10 @@ def log_run(report: Report, folder: Path) -> Path:
 def kept_run(report: Report) -> KeptRun:
     """Return what the history keeps of a report."""
     session = report.sessions[-1]
-    names: dict[str, tuple[str, ...]] = {}
-    for kind, of_kind in groupby(sorted(report.gates, key=_kind), key=_kind):
-        rows = [_scalars(gate) for gate in of_kind]
-        names[kind] = tuple(
-            name for name in rows[0] if any(row.get(name) is not None for row in rows)
-        )
+    names: dict[str, dict[str, None]] = {}
+    for gate in report.gates:
+        known = {name: None for name, value in _scalars(gate).items() if value is not None}
+        names.setdefault(_kind(gate), {}).update(known)
     run = KeptRun(
         date=session.date,
         command=str(session.options.get("command", "pytest")),
@@ -336,7 +330,7 @@ def kept_run(report: Report) -> KeptRun:
         resolved={},
         served={},
         heads={},
-        names=names,
+        names={kind: tuple(of_kind) for kind, of_kind in names.items()},
         cells=tuple(_kept_cell(gate, names[_kind(gate)]) for gate in report.gates),
     )
     for gate in report.gates:
@@ -351,7 +345,7 @@ def kept_run(report: Report) -> KeptRun:
     return run
 
 
-def _kept_cell(gate: Gate, names: Sequence[str]) -> KeptCell:
+def _kept_cell(gate: Gate, names: Iterable[str]) -> KeptCell:
     scalars = _scalars(gate)
     values = (
         float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

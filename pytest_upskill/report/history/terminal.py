@@ -12,23 +12,18 @@ from pytest_upskill.figures.figure import Scalar
 from pytest_upskill.figures.wording import money, percent, points
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.history.runs import History, Point, Series
+from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND
 
 Metric = Literal["success", "tokens"]
 
 _BAR = 20
 """Characters of a bar."""
-_BRANCH = 14
-"""Most characters of a branch."""
 _BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
 """Characters of a bar, full and empty."""
-LEGEND = "lift: in percentage points, with its 95 % interval"
-TRIGGER_LEGEND = (
-    "recall: percent of the queries that should trigger the skill,",
-    "false: of those that should not; with 95 % intervals",
-)
+_LEGENDS = {False: LEGEND, True: TRIGGER_LEGEND}
+"""What the columns mean, by whether they are about the choice of a skill."""
 WORSE = "WORSE"
 """Marks a run that is worse than the one before, or that its gate has called so."""
-STAR = "*: with uncommitted changes"
 _FORMULA = re.compile(r"(^|[;,\t])(?=\s*[=+@-])")
 """Before what a spreadsheet would calculate, also if it separates fields by semicolons."""
 
@@ -43,25 +38,16 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
         blocks: Whether the terminal can show block characters.
     """
     yield from _matrix(history.series)
-    title = model = None
     for series in history.series:
-        if series.title != title:
-            title, model = series.title, None
-            yield from (f"skill: {title}", "")
-        if series.model != model:
-            model = series.model
-            yield model
+        yield from (f"skill: {series.title}", "", series.model)
         yield from _bars(series.last, metric, blocks=blocks)
         yield ""
         yield from _table(series, last, metric)
         yield ""
     measures = {series.last.chooses for series in history.series}
-    if False in measures:
-        yield LEGEND
-    if True in measures:
-        yield from TRIGGER_LEGEND
+    yield from (legend for chooses, legend in _LEGENDS.items() if chooses in measures)
     if any(point.commit.endswith("*") for series in history.series for point in series.points):
-        yield STAR
+        yield "*: with uncommitted changes"
 
 
 def _matrix(series: Sequence[Series]) -> Iterator[str]:
@@ -69,21 +55,16 @@ def _matrix(series: Sequence[Series]) -> Iterator[str]:
     lifts = [each for each in series if not each.last.chooses]
     models = list(dict.fromkeys(each.model for each in lifts))
     cells = {(each.title, each.model): _summary(each) for each in lifts}
-    if len(cells) == 1:
-        return
-    titles = dict.fromkeys(each.title for each in lifts)
-    rows = [[title, *(cells.get((title, model), "") for model in models)] for title in titles]
-    rows.insert(0, ["lift (change)", *models])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (text.ljust(width) for text, width in zip(row, widths, strict=True))
-        yield "  ".join(padded).rstrip()
-    yield ""
+    if len(cells) > 1:
+        titles = dict.fromkeys(each.title for each in lifts)
+        rows = ([title, *(cells.get((title, model), "") for model in models)] for title in titles)
+        yield from _aligned([["lift (change)", *models], *rows])
+        yield ""
 
 
 def _summary(series: Series) -> str:
     """Return ``+20 (-3) $0.0012``, and WORSE after a regression."""
-    lift, cost = series.last.number("lift"), series.last.number("cost_usd.with")
+    lift, cost = series.last.lift, series.last.number("cost_usd.with")
     change = "" if series.change is None else f"({points(series.change)})"
     worse = WORSE if series.is_worse(len(series.points) - 1) else ""
     price = "" if cost is None else money(cost)
@@ -93,72 +74,55 @@ def _summary(series: Series) -> str:
 
 def _bars(point: Point, metric: Metric, *, blocks: bool) -> Iterator[str]:
     """Yield the published picture: a bar without the skill and one with it; or two rates."""
+    figure = "tokens" if metric == "tokens" else "pass_rate"
+    names = {"baseline": f"{figure}.without", "with skill": f"{figure}.with"}
     if point.chooses:
-        metric, change = "success", ""
         names = {"recall": "trigger.recall", "false": "trigger.false_triggers"}
-        values = {name: point.number(figure) for name, figure in names.items()}
-    else:
-        figure = "pass_rate" if metric == "success" else "tokens"
-        arms = {"baseline": "without", "with skill": "with"}
-        values = {name: point.number(f"{figure}.{arm}") for name, arm in arms.items()}
-        change = _change(values["baseline"], values["with skill"], metric)
-        corrected = point.number("lift.corrected")
-        if change and corrected is not None and metric == "success":
-            change = f"({points(corrected)}%, judged {change[1:-1]})"
-    most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
+    values = {name: point.number(figure) for name, figure in names.items()}
+    are_tokens = metric == "tokens" and not point.chooses
+    most = max([0.0, *filter(None, values.values())]) if are_tokens else 1.0
+    change, ratio = point.lift, point.number("tokens.ratio")
+    ends = {"with skill": "" if change is None else f"  ({points(change)}%)"}
+    if are_tokens:
+        ends = {"with skill": "" if ratio is None else f"  (x{ratio:.2f})"}
     for name, value in values.items():
-        end = f"  {change}" if name == "with skill" and change else ""
-        yield f"  {name:10} {bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
+        text = "n/a" if value is None else f"{value:.0f}" if are_tokens else f"{percent(value)}%"
+        yield f"  {name:10} {bar(value, most, blocks)}  {text:>4}{ends.get(name, '')}"
 
 
 def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
-    breaks = series.breaks
-    shown = list(enumerate(series.points))[-last:]
+    """Yield a line for each of the latest runs, after one that says why it is not comparable."""
+    heads = ["tokens" if metric == "tokens" else "pass rate", "lift [95 %]", "verdict"]
+    if series.last.chooses:
+        heads = ["recall [95 %]", "false triggers"]
+    first = max(0, len(series.points) - last)
     several = len({point.branch for point in series.points if point.branch}) > 1
     rows = [
-        (*_when(point, several), *_figures(point, metric), WORSE if series.is_worse(index) else "")
-        for index, point in shown
+        (
+            f"{point.date:%Y-%m-%d %H:%M}",
+            point.commit,
+            point.branch if several else "",
+            *(point.columns[head] for head in heads),
+            WORSE if series.is_worse(index) else "",
+        )
+        for index, point in enumerate(series.points[first:], first)
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for (index, _), row in zip(shown, rows, strict=True):
-        if why := breaks.get(index):
+    head, *shown = _aligned([("date", "commit", "branch" if several else "", *heads, ""), *rows])
+    yield f"  {head}"
+    for index, line in enumerate(shown, first):
+        if why := series.breaks.get(index):
             yield f"  -- {why}"
-        columns = zip(row, widths, strict=True)
-        padded = [text.ljust(width) for text, width in columns if width]
-        yield f"  {'  '.join(padded)}".rstrip()
-    if hidden := len(series.points) - len(shown):
-        yield f"  and {hidden} earlier: --last {len(series.points)} shows them"
+        yield f"  {line}"
+    if first:
+        yield f"  and {first} earlier: --last {len(series.points)} shows them"
 
 
-def _when(point: Point, several: bool) -> tuple[str, str, str]:
-    """Return date, commit, and the branch where there are several."""
-    branch = point.branch if several else ""
-    return (
-        f"{point.date:%Y-%m-%d %H:%M}",
-        point.commit,
-        branch if len(branch) <= _BRANCH else f"{branch[: _BRANCH - 3]}...",
-    )
-
-
-def _figures(point: Point, metric: Metric) -> tuple[str, ...]:
-    columns = point.columns
-    if point.chooses:
-        return f"recall {columns['recall [95 %]']}", f"false {columns['false triggers']}"
-    means = columns["pass rate" if metric == "success" else "tokens"]
-    return means, columns["lift [95 %]"], point.verdict
-
-
-def _figure(value: float | None, metric: Metric) -> str:
-    if value is None:
-        return "n/a"
-    return f"{percent(value)}%" if metric == "success" else f"{value:.0f}"
-
-
-def _change(without: float | None, with_: float | None, metric: Metric) -> str:
-    if without is None or with_ is None or (metric == "tokens" and not without):
-        return ""
-    change = with_ - without if metric == "success" else with_ / without - 1
-    return f"({points(change)}%)"
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows with their columns below each other, without empty columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (text.ljust(width) for text, width in zip(row, widths, strict=True) if width)
+        yield "  ".join(padded).rstrip()
 
 
 def bar(value: float | None, most: float, blocks: bool) -> str:
