@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pytest_upskill.agents.run import run_agent
@@ -78,30 +78,23 @@ def agent_sandbox(level: Level) -> Sandbox:
     )
 
 
+@dataclass(eq=False)
 class LoopClient:
-    """A client that runs the built-in agent for each request; used on one event loop.
+    """A client that runs the built-in agent for each request; used on one event loop."""
 
-    Args:
-        client: Sends the requests of the agent's model, with retries and within the budget.
-        sandbox: The sandbox of all tools.
-        max_runs: Maximum number of runs at once; a run that waits has cost nothing.
-        redact: Hides the keys in what tools return.
-        limits: Limits of each run; None for the defaults.
-    """
+    client: Client
+    """Sends the requests of the agent's model, with retries and within the budget."""
+    sandbox: Sandbox
+    """The sandbox of all tools."""
+    max_runs: int
+    """Maximum number of runs at once; a run that waits has cost nothing."""
+    redact: Callable[[str], str]
+    """Hides the keys in what tools return."""
+    limits: RunLimits = field(default_factory=RunLimits)
+    """Limits of each run."""
 
-    def __init__(
-        self,
-        client: Client,
-        sandbox: Sandbox,
-        max_runs: int,
-        redact: Callable[[str], str],
-        limits: RunLimits | None = None,
-    ) -> None:
-        self._client = client
-        self._sandbox = sandbox
-        self._slots = asyncio.Semaphore(max_runs)
-        self._redact = redact
-        self._limits = limits or RunLimits()
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.max_runs)
 
     async def complete(self, request: Request) -> Completion:
         """Run the agent on a request with a task, and return its answer with what it did.
@@ -116,8 +109,8 @@ class LoopClient:
         tally = RunTally(
             task=request.task,
             skill_tool=("skill", "name"),
-            redact=self._redact,
-            limits=self._limits,
+            redact=self.redact,
+            limits=self.limits,
             offered=bool(offer),
         )
         first = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
@@ -127,7 +120,7 @@ class LoopClient:
                 *(tally, work),
                 name=request.model.label,
                 version=VERSION,
-                sandbox=self._sandbox,
+                sandbox=self.sandbox,
                 skills_folder=SKILLS.removeprefix("~/"),
             )
 
@@ -137,7 +130,7 @@ class LoopClient:
         Returns:
             The limit that ended the run; "" if the model has answered or chosen.
         """
-        toolbox = Toolbox(tally.task, work.shell, self._limits.seconds)
+        toolbox = Toolbox(tally.task, work.shell, self.limits.seconds)
         sent = [("", request.system), ("", request.user)]
         while True:
             await asyncio.to_thread(tally.note_request, sent)
@@ -145,7 +138,7 @@ class LoopClient:
                 return ""
             if limit := tally.exceeded_limit():
                 return limit
-            completion = await self._client.complete(request)
+            completion = await self.client.complete(request)
             tally.requests += completion.attempts
             tally.note_reply(completion, max_input_tokens(request))
             if tally.has_final_answer or tally.taken:
@@ -153,7 +146,7 @@ class LoopClient:
             results = []
             for call in completion.tool_calls:
                 if toolbox.left_s <= 0:
-                    return f"its tools took more than {self._limits.seconds:g} s"
+                    return f"its tools took more than {self.limits.seconds:g} s"
                 results.append(await asyncio.to_thread(toolbox.call, call))
             turn = Turn(assistant_blocks=completion.assistant_blocks, results=tuple(results))
             request = replace(request, turns=(*request.turns, turn))
@@ -161,4 +154,4 @@ class LoopClient:
 
     async def aclose(self) -> None:
         """Kill the tools that run, and start no more."""
-        self._sandbox.close()
+        self.sandbox.close()

@@ -52,7 +52,8 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
     Raises:
         WorkError: The command cannot run as it was given.
     """
-    settings.check_output()
+    if settings.output:
+        settings.new_folder(settings.name)
     work = Work.start(engine, settings, "generate", settings.name)
     longest = _start(settings.longest_skill(), settings, is_new=True)
 

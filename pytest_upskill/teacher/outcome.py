@@ -131,8 +131,9 @@ class Work:
 
     def note_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> None:
         """Note the ids of the cases, and why others were dropped."""
-        train, holdout = split_cases(cases)
-        self.note(train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped)
+        parts = dict(zip(("train", "holdout", "kept"), (*split_cases(cases), cases), strict=True))
+        ids = {name: tuple(case.id for case in part) for name, part in parts.items()}
+        self.note(**ids, dropped=dropped)
 
     def keep_cases(self, task: Task) -> list[Case]:
         """Have the teacher propose cases, and return those that are kept."""
@@ -309,7 +310,3 @@ def _page(work: Work) -> str:
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )
-
-
-def _ids(cases: Iterable[Case]) -> tuple[str, ...]:
-    return tuple(case.id for case in cases)

@@ -68,28 +68,19 @@ class Settings:
         """Return the folder of a new skill, given its name.
 
         Raises:
-            WorkError: It exists already.
+            WorkError: It exists already, or the name cannot be that of a skill.
         """
         folder = self.output or Path("skills", name)
+        if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
+            raise WorkError(
+                f"--output: {name!r} cannot be the name of a skill: end with lower-case words "
+                "and hyphens, as in skills/csv-files"
+            )
         if folder.exists():
             raise WorkError(
                 f"{folder}: exists already: --from {folder} improves it, --output names another one"
             )
         return folder
-
-    def check_output(self) -> None:
-        """Check that a new skill can have the name and the folder that were asked for.
-
-        Raises:
-            WorkError: It cannot.
-        """
-        if self.output and (not _NAME.fullmatch(self.name) or len(self.name) > MAX_NAME):
-            raise WorkError(
-                f"--output: {self.name!r} cannot be the name of a skill: end with lower-case words "
-                "and hyphens, as in skills/csv-files"
-            )
-        if self.output:
-            self.new_folder(self.name)
 
     def longest_skill(self) -> Skill:
         """Return a new skill of the greatest length, to bound the cost of a command."""

@@ -58,6 +58,7 @@ def work(
     limits: RunLimits | None = None,
 ) -> Completion:
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
+    limits = limits or RunLimits()
 
     async def answer() -> Completion:
         async with aclosing(LoopClient(client, sandbox, 1, str, limits)) as agent:
