@@ -40,7 +40,8 @@ from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 from pytest_upskill.stats import calibration
 
-_ANSWERS = 40
+_ANSWERS = STRATA * calibration.MIN_LABELS
+"""Fewer labels could correct no lift."""
 
 FAILED = 1
 """Exit code if labels are too few."""
@@ -67,7 +68,7 @@ def add(parser: Parser) -> None:
             report = "report that --upskill-json wrote"
             action.add_argument("report", type=Path, metavar="REPORT.json", help=report)
             answers = "number of answers of each model (default: %(default)s)"
-            count = whole_number_type(STRATA, 10_000)
+            count = whole_number_type(_ANSWERS, 10_000)
             action.option("--answers", "N", answers, type=count, default=_ANSWERS)
         else:
             where = f"a {LABELS_FILE}, or a folder to search for them (default: this folder)"
@@ -92,7 +93,7 @@ def _draw(options: argparse.Namespace) -> int:
         )
         if drawing is not None:
             drawn += 1
-            _report_drawing(write_labels(path.parent, drawing.file), drawing, options.answers)
+            _report_drawing(write_labels(path.parent, drawing.file), drawing)
     if not drawn:
         raise CommandError(
             f"{options.report}: no run in it depended on a judge: run pytest with --upskill-judge"
@@ -123,7 +124,7 @@ def _previous_labels(case_file: Path) -> LabelsFile | None:
     return file
 
 
-def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
+def _report_drawing(path: Path, drawing: Drawing) -> None:
     count = len(drawing.file.answers)
     labelled = drawing.file.labelled
     kept = f", {labelled} of them labelled already" if labelled else ""
@@ -134,13 +135,6 @@ def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
         say(
             f"  {counted(drawing.too_long, 'judged answer')} cannot be drawn: longer than the "
             f"{ANSWER_LIMIT:,} characters that a report keeps"
-        )
-    sizes = [size for strata in drawing.file.cells.values() for size in strata.values()]
-    few = answers // STRATA < min(calibration.MIN_LABELS, max(sizes))
-    if few and labelled < count:
-        say(
-            f"  too few to correct a lift, which takes {calibration.MIN_LABELS} of each stratum: "
-            f"--answers {STRATA * calibration.MIN_LABELS}"
         )
     if labelled < count:
         say("  label them with: pytest-upskill judge label")
