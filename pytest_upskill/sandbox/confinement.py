@@ -14,6 +14,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_upskill.sandbox.disk_usage import entries_below
@@ -96,22 +97,20 @@ def confined(
     """
     if level != "bwrap":
         capabilities = sum(_OWN_USER_CAPABILITIES.values()) if own_user else 0
-        yield _launcher(level, home, readable, (str(seconds), str(capabilities))), ()
+        command = [str(PYTHON), "-I", "-S", str(_LAUNCHER), str(seconds), str(capabilities)]
+        if level == "landlock":
+            tmp, readers = str(home.root / "tmp"), (str(home.root), *map(str, readable))
+            yield (*command, tmp, *SYSTEM, *DEVICES, *readers, "--"), ()
+        else:
+            yield (*command, "", "--"), ()
         return
-    with open_filter(_namespace_filter) as filters:
+    build = partial(
+        build_allowlist, files_confined=True, signals_confined=True, truncation_confined=True
+    )
+    with open_filter(build) as filters:
         command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable, places)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
         yield (*command, *options, "--"), filters
-
-
-def _launcher(
-    level: Level, home: Workspace, readable: Sequence[Path], options: Sequence[str]
-) -> tuple[str, ...]:
-    command = (str(PYTHON), "-I", "-S", str(_LAUNCHER), *options)
-    if level != "landlock":
-        return (*command, "", "--")
-    readers = (*SYSTEM, *DEVICES, str(home.root), *map(str, readable))
-    return (*command, str(home.root / "tmp"), *readers, "--")
 
 
 def bubblewrap(*, own_user: bool) -> list[str]:
@@ -179,13 +178,6 @@ def tools() -> tuple[Path, ...]:
     """Return the programs among `_TOOLS` that are installed, but not in the system's folders."""
     found = (Path(path).resolve() for name in _TOOLS if (path := shutil.which(name)))
     return tuple(path for path in found if not any(map(path.is_relative_to, SYSTEM)))
-
-
-def _namespace_filter(machine: str) -> bytes:
-    """Return the filter for a program in namespaces, which confine files and signals."""
-    return build_allowlist(
-        machine, files_confined=True, signals_confined=True, truncation_confined=True
-    )
 
 
 @contextlib.contextmanager

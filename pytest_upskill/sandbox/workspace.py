@@ -11,11 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.sandbox.disk_usage import scan
-
-_PREFIX = "upskill-"
-_LOCK = "in-use-by-pytest-upskill"
-"""Name of a file in each workspace that is locked while the process that made it runs."""
+_PREFIX = "pytest-upskill-sandbox-"
+"""Begins the names of workspaces, each of which is locked while the process that made it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,50 +73,38 @@ def remove_leftovers() -> None:
 def _make_root() -> tuple[Path, int]:
     while True:
         root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-        lock = _lock(root, os.O_CREAT | os.O_EXCL)
+        lock = _lock(root)
         # None if another process, which removes leftovers right now, has locked it first.
         if lock is not None:
             return root, lock
 
 
-def _lock(root: Path, flags: int = 0) -> int | None:
-    """Lock a workspace of this user, and return the open lock file, None on failure.
+def _lock(root: Path) -> int | None:
+    """Lock a workspace of this user, and return its open folder, None on failure.
 
-    Closing the file, or the end of this process, unlocks it.
+    Closing it, or the end of this process, unlocks it.
     """
     import fcntl  # not on Windows, where no level of the sandbox works
 
     try:
-        file = os.open(root / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | flags, 0o600)
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return None
-    try:
-        if os.fstat(file).st_uid == os.getuid():
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.suppress(OSError):
+        if os.fstat(folder).st_uid == os.getuid():
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Another process may have removed the workspace in the meantime, and then unlocked it.
-            if os.fstat(file).st_nlink:
-                return file
-    except OSError:
-        pass
-    os.close(file)
+            if root.exists():
+                return folder
+    os.close(folder)
     return None
 
 
 def _remove(root: Path) -> None:
-    """Remove a workspace, even if a program has made it deep or unreadable; the lock goes last."""
-    with contextlib.suppress(OSError):
-        root.chmod(0o700)
-        folders = []
-        for entry in [*scan(str(root))]:
-            if entry.is_dir(follow_symlinks=False):
-                with contextlib.suppress(OSError, RecursionError):
-                    shutil.rmtree(entry.path)
-                folders.append(entry.path)
-            elif entry.name != _LOCK:
-                os.unlink(entry.path)  # noqa: PTH108  as above
-        if left := [*filter(os.path.exists, folders)]:
-            # Python cannot remove what is deeper than it can recurse.
-            for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
-                subprocess.run([*command, "--", *left], stderr=subprocess.DEVNULL, check=False)  # noqa: S603  no program writes these names
-        (root / _LOCK).unlink()
-        root.rmdir()
+    """Remove a workspace, even if a program has made it deep or unreadable."""
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(root)
+    if root.exists():
+        # Python stops where it may not read, and at what is deeper than it can recurse.
+        for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+            subprocess.run([*command, "--", root], stderr=subprocess.DEVNULL, check=False)  # noqa: S603  no program writes this name

@@ -124,8 +124,8 @@ os.chmod("unreadable", 0)
 
 
 def test_a_folder_of_the_user_is_never_taken_for_a_leftover(temporary: Path) -> None:
-    (temporary / "upskill-notes").mkdir()
-    (temporary / "upskill-file").write_text("mine")
+    (temporary / "pytest-upskill-notes").mkdir()
+    (temporary / "pytest-upskill-sandbox-file").write_text("mine")
 
     Sandbox("limits")
 
