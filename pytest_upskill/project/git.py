@@ -50,11 +50,11 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         last = git_output(project, "log", "-1", "--format=%H%n%s")
         if last is None:
             return None
-        commit, _, subject = last.decode("utf-8", "replace").strip().partition("\n")
-        branch = git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or b""
+        commit, _, subject = last.strip().partition("\n")
+        branch = git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or ""
         return Revision(
             commit=commit,
-            branch=branch.decode("utf-8", "replace").strip(),
+            branch=branch.strip(),
             dirty=_has_changes(project, folders),
             subject=subject,
         )
@@ -85,14 +85,14 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
     if commit is None:
         if git_output(folder, "rev-parse", "--git-dir") is None:
             raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
-        known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or b""
+        known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or ""
         # A branch of a remote was rather not fetched than misspelled.
-        meant = "" if "/" in ref else did_you_mean(ref, known.decode(errors="replace").split())
+        meant = "" if "/" in ref else did_you_mean(ref, known.split())
         raise GitError(
             f"no commit is called {ref!r}{meant} in {folder}: {_fetch(folder, ref)}, or write "
             "another ref"
         )
-    base = git_output(folder, "merge-base", commit.decode().strip(), "HEAD")
+    base = git_output(folder, "merge-base", commit.strip(), "HEAD")
     if base is None:
         if _is_shallow(folder):
             raise GitError(
@@ -100,7 +100,7 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
                 "git fetch --unshallow (actions/checkout: fetch-depth: 0)"
             )
         raise GitError(f"{ref!r} and HEAD have no commit in common: write another ref")
-    return base.decode().strip()
+    return base.strip()
 
 
 def extract(commit: str, folder: Path, into: Path) -> bool:
@@ -187,10 +187,10 @@ def _text(folder: Path, *args: str, **variables: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def git_output(folder: Path, *args: str) -> bytes | None:
+def git_output(folder: Path, *args: str) -> str | None:
     """Return the output of a git command, None if it fails."""
     done = run_git(folder, *args)
-    return None if done.returncode else done.stdout
+    return None if done.returncode else done.stdout.decode("utf-8", "replace")
 
 
 def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
@@ -238,7 +238,7 @@ def _has_changes(project: Path, folders: Iterable[Path]) -> bool:
 
 
 def _is_shallow(folder: Path) -> bool:
-    return git_output(folder, "rev-parse", "--is-shallow-repository") == b"true\n"
+    return git_output(folder, "rev-parse", "--is-shallow-repository") == "true\n"
 
 
 def _fetch(folder: Path, ref: str) -> str:
@@ -254,22 +254,17 @@ def _has_skill(top: Path, commit: str, prefix: str) -> bool:
 
 def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
     """Return the path of a skill's folder at a commit, as git finds one of its files; else None."""
-    renames = _renames(commit, top)
-    for new in sorted(renames, key=lambda name: (name != f"{prefix}SKILL.md", name)):
-        old, inside = renames[new], new.removeprefix(prefix)
+    args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
+    # A score, the old name, the new one.
+    fields = iter(_text(top, *args).split("\0"))
+    moved = [(new, old) for _, old, new in zip(fields, fields, fields, strict=False)]
+    for new, old in sorted(moved, key=lambda names: (names[0] != f"{prefix}SKILL.md", names)):
+        inside = new.removeprefix(prefix)
         place = old.removesuffix(inside)
         is_moved = new.startswith(prefix) and f"/{old}".endswith(f"/{inside}")
         if is_moved and _has_skill(top, commit, place) and not (top / place / "SKILL.md").exists():
             return place
     return None
-
-
-def _renames(commit: str, top: Path) -> dict[str, str]:
-    """Return the old names of files by their new names, relative to the repository."""
-    args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
-    # A score, the old name, the new one.
-    fields = iter(_text(top, *args).split("\0"))
-    return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
 
 
 def _check_out(top: Path, tree: str, into: Path) -> None:

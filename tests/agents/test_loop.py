@@ -140,7 +140,10 @@ def test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host(
     secret.write_text("host text", "utf-8")
     program = "import socket; socket.create_connection(('127.0.0.1', 9), 1)"
     client = ScriptedClient(
-        call("bash", command=f"env; cat {secret}; ls /tmp/pytest-upskill-sandbox-* /etc; python3 -c {program!r}"),
+        call(
+            "bash",
+            command=f"env; cat {secret}; ls /tmp/pytest-upskill-* /etc; python3 -c {program!r}",
+        ),
         call("bash", command=f"ln -s {secret} link; ln -s /etc folder; echo ok"),
         call("read_file", path="link"),
         "Done.",
