@@ -16,31 +16,17 @@ from pytest_upskill.sandbox.run import Sandbox
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
 _VERSION = re.compile(r"\d+\.\d+")
 # Newer compilers reject these in C, older ones only warn: reject them everywhere.
-_STRICT_C = tuple(
-    f"-Werror={warning}"
-    for warning in (
-        "implicit-function-declaration",
-        "implicit-int",
-        "int-conversion",
-        "incompatible-pointer-types",
-    )
+_STRICT_C = (
+    "-Werror=implicit-function-declaration",
+    "-Werror=implicit-int",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
 )
-_BOUNDED = {
-    "gcc": (
-        "-fmax-errors=20",
-        "-fmax-include-depth=64",
-        "-fdiagnostics-color=never",
-    ),
-    "clang": (
-        "-ferror-limit=20",
-        "-fno-color-diagnostics",
-    ),
-}
-_BOUNDED_CPP = {
-    "gcc": ("-fconstexpr-ops-limit=20000000",),
-    "clang": ("-fconstexpr-steps=20000000",),
-}
 _TEMPLATES = ("-ftemplate-depth=256", "-ftemplate-backtrace-limit=4")
+_GCC = ("-fmax-errors=20", "-fmax-include-depth=64", "-fdiagnostics-color=never")
+_CLANG = ("-ferror-limit=20", "-fno-color-diagnostics")
+_LONGEST_CONSTANT = {False: "-fconstexpr-ops-limit=20000000", True: "-fconstexpr-steps=20000000"}
+"""Option that limits the computation of constants in C++, by whether the compiler is Clang."""
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _EMPTY_PROGRAM = "int main(void) { return 0; }\n"
 
@@ -76,12 +62,13 @@ class Gnu(Compiler):
     def command(self, check: Compile) -> Command:
         """See `Compiler.command`."""
         assert self._program is not None
+        of_cpp = ("c++", *_TEMPLATES, _LONGEST_CONSTANT[self._is_clang])
         return Command(
             label=self._version,
             program=self._program,
             options=(
-                *("-c", "-O0", *_BOUNDED[self._family]),
-                *(("-x", "c", *_STRICT_C) if self._language == "c" else self._cpp),
+                *("-c", "-O0", *(_CLANG if self._is_clang else _GCC)),
+                *("-x", *(("c", *_STRICT_C) if self._language == "c" else of_cpp)),
                 *("-iquote", "../src", "-I", "../include", "-o", "../tmp/object"),
                 *check.flags,
             ),
@@ -100,17 +87,13 @@ class Gnu(Compiler):
         return run_trusted(self._program, "--version") if self._program else ""
 
     @property
-    def _family(self) -> Literal["gcc", "clang"]:
-        return "clang" if "clang" in self._version_output else "gcc"
-
-    @property
-    def _cpp(self) -> tuple[str, ...]:
-        return ("-x", "c++", *_TEMPLATES, *_BOUNDED_CPP[self._family])
+    def _is_clang(self) -> bool:
+        return "clang" in self._version_output
 
     @property
     def _version(self) -> str:
         version = _VERSION.search(self._version_output)
-        name = _PROGRAMS[self._language][self._family == "clang"]
+        name = _PROGRAMS[self._language][self._is_clang]
         return f"{name} {version[0] if version else '(unknown version)'}"
 
 
