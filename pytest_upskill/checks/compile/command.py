@@ -1,4 +1,4 @@
-"""A compiler that is run on each file of an answer."""
+"""Languages, and the compilers that are run on each file of an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from pathlib import Path
 
 from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.compile import diagnostics
-from pytest_upskill.checks.compile.toolchain import Built, CannotCompile, Sources, write_sources
+from pytest_upskill.checks.compile.toolchain import (
+    Built,
+    CannotCompile,
+    Runner,
+    Sources,
+    write_sources,
+)
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
@@ -116,7 +122,10 @@ class Command:
 
 
 class Compiler(ABC):
-    """A toolchain that runs one command on each file."""
+    """A toolchain for one language that runs one command on each file.
+
+    There is one per session, called from several threads.
+    """
 
     def __init__(self) -> None:
         self._smallest: dict[Command, Built] = {}
@@ -126,11 +135,24 @@ class Compiler(ABC):
         """Return the command with the options of a check; called only if nothing is missing."""
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
-        """See `Toolchain.missing`."""
+        """Return in one line what is missing on this machine for ``check``, None if nothing is.
+
+        It must not run any program.
+        """
         return None
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
-        """See `Toolchain.build`."""
+        """Build the sources; called only if nothing is `missing`.
+
+        Args:
+            sources: The files to build.
+            check: The options of the build.
+            sandbox: The sandbox for the compiler.
+
+        Raises:
+            CannotCompile: The outcome does not depend on the answer.
+            SandboxError: A program cannot be started.
+        """
         command = self.command(check)
         built = command.build(sources, sandbox)
         if not built.passed:
@@ -143,3 +165,22 @@ class Compiler(ABC):
                     f"{command.label} cannot build even an empty program here: {smallest.message}"
                 )
         return built
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A language with its toolchain and its runner."""
+
+    name: str
+    """The name in ``compile`` and ``run`` checks, in lower case: ``rust``."""
+    labels: tuple[str, ...] = ()
+    """Further labels of code fences, and file suffixes: ``rs``."""
+    toolchain: Compiler | None = None
+    """Decides ``compile`` checks; None if there is no support for them."""
+    runner: Runner | None = None
+    """Decides ``run`` checks; None if there is no support for them."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The name and all labels."""
+        return (self.name, *self.labels)

@@ -15,14 +15,13 @@ from pytest_upskill.checks.blocks import (
     relative_path,
 )
 from pytest_upskill.checks.builds import C_FAMILY, Compile, OfCode, Run, Sandboxed
-from pytest_upskill.checks.compile.command import Compiler
+from pytest_upskill.checks.compile.command import Compiler, Language
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.nvcc import Cuda
 from pytest_upskill.checks.compile.python import Python, PythonRunner
 from pytest_upskill.checks.compile.toolchain import (
     Built,
     CannotCompile,
-    Language,
     Sources,
 )
 from pytest_upskill.checks.extensions import describe_exception
@@ -80,7 +79,9 @@ class Compilers:
             return self._why_unsafe() or language.runner.missing()
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
-        return language.toolchain.missing(check) or self._missing_header(check, language)
+        return language.toolchain.missing(check) or self._missing_header(
+            check, language, language.toolchain
+        )
 
     def decide(
         self, check: Sandboxed, text: str, left: Left = NOTHING_LEFT
@@ -130,11 +131,10 @@ class Compilers:
             if self._sandbox:
                 self._sandbox.close()
 
-    def _missing_header(self, check: Compile, language: Language) -> str | None:
+    def _missing_header(
+        self, check: Compile, language: Language, toolchain: Compiler
+    ) -> str | None:
         """Return in one line which header is missing, None if none is."""
-        toolchain = language.toolchain
-        if not isinstance(toolchain, Compiler):
-            return None
         for header in check.headers:
             try:
                 sources = _including(header, check, toolchain)

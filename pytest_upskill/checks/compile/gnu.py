@@ -47,13 +47,13 @@ class Gnu(Compiler):
         self._language = language
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
-        """See `Toolchain.missing`."""
+        """See `Compiler.missing`."""
         if self._program:
             return None
         return f"no {' or '.join(_PROGRAMS[self._language][:2])} on PATH: install one"
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
-        """See `Toolchain.build`."""
+        """See `Compiler.build`."""
         if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
             message = "it contains only comments"
             return Built(passed=False, compiler=self._version, message=message)

@@ -52,7 +52,7 @@ class Cuda(Compiler):
     """A toolchain that builds cubins, the fastest mode that runs ptxas for a real architecture."""
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
-        """See `Toolchain.missing`."""
+        """See `Compiler.missing`."""
         if self._nvcc is None:
             return (
                 "no nvcc on PATH, in CUDA_HOME or /usr/local/cuda: "
@@ -63,7 +63,7 @@ class Cuda(Compiler):
         return None
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
-        """See `Toolchain.build`."""
+        """See `Compiler.build`."""
         if shadowed := self._shadowing_file(sources):
             return Built(
                 passed=False,

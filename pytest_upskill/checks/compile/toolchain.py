@@ -1,4 +1,4 @@
-"""The interfaces of languages, their toolchains and runners, and functions that they share."""
+"""The interface of builds and runners, and functions that all toolchains share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Protocol
 
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import Block
-from pytest_upskill.checks.builds import Compile
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import Workspace
@@ -58,31 +57,6 @@ class Built:
     """Contents of the generated files that the caller requested."""
     required: tuple[CheckResult, ...] = ()
     """The results of the check's ``requires``."""
-
-
-class Toolchain(Protocol):
-    """A toolchain for one language; there is one per session, called from several threads."""
-
-    def missing(self, check: Compile) -> str | None:
-        """Return in one line what is missing on this machine for ``check``, None if nothing is.
-
-        It must not run any program.
-        """
-        ...
-
-    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
-        """Build the sources; called only if nothing is `missing`.
-
-        Args:
-            sources: The files to build.
-            check: The options of the build.
-            sandbox: The sandbox for the compiler.
-
-        Raises:
-            CannotCompile: The outcome does not depend on the answer.
-            SandboxError: A program cannot be started.
-        """
-        ...
 
 
 class Runner(Protocol):
@@ -183,22 +157,3 @@ def wheel_programs(name: str) -> Iterator[Path]:
 
 def _at_own_line(block: Block) -> str:
     return "\n" * (block.line - 1) + block.code
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
-    """A language with its toolchain and its runner."""
-
-    name: str
-    """The name in ``compile`` and ``run`` checks, in lower case: ``rust``."""
-    labels: tuple[str, ...] = ()
-    """Further labels of code fences, and file suffixes: ``rs``."""
-    toolchain: Toolchain | None = None
-    """Decides ``compile`` checks; None if there is no support for them."""
-    runner: Runner | None = None
-    """Decides ``run`` checks; None if there is no support for them."""
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """The name and all labels."""
-        return (self.name, *self.labels)
