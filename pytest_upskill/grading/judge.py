@@ -11,9 +11,10 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from itertools import islice
 from json import JSONDecoder
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -151,10 +152,9 @@ def _verdicts_of(judgement: Completion, answer: str) -> list[_Verdict]:
     """
     found, problem = [], ""
     objects = list(_json_objects(judgement.text))
-    of_answer = _Copies(answer)
-    copied = [each for each in objects if of_answer.contain(each)]
+    copied = _copied(objects, answer)
     for each in objects:
-        if any(each.start <= copy.start < each.end for copy in copied):
+        if any(each.start <= copy.start < each.start + len(each.text) for copy in copied):
             continue
         try:
             found.append(_Judgement.model_validate(each.value).verdicts)
@@ -173,16 +173,14 @@ def _verdicts_of(judgement: Completion, answer: str) -> list[_Verdict]:
     return found[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JsonObject:
+class _JsonObject(NamedTuple):
     """A JSON object somewhere in a text."""
 
-    start: int
-    end: int
     value: Any
+    start: int
+    text: str
     repeats_key: bool
     """Whether it, or an object in it, has a key twice."""
-    text: str
 
 
 def _json_objects(text: str) -> Iterator[_JsonObject]:
@@ -196,41 +194,30 @@ def _json_objects(text: str) -> Iterator[_JsonObject]:
         return value
 
     decoder = JSONDecoder(object_pairs_hook=read_pairs)
-    start, tries = text.find("{"), 0
-    while start >= 0 and tries < _MOST_TRIES:
-        tries += 1
-        before = repeats
-        try:
+    for brace in islice(re.finditer("{", text), _MOST_TRIES):
+        start, before = brace.start(), repeats
+        with suppress(ValueError, RecursionError):
             value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            yield _JsonObject(
-                start=start,
-                end=end,
-                value=value,
-                repeats_key=repeats > before,
-                text=text[start:end],
-            )
-        start = text.find("{", start + 1)
+            yield _JsonObject(value, start, text[start:end], repeats > before)
 
 
-class _Copies:
-    """Recognizes judgements and parts of them that stand in an answer, however they are written.
+def _copied(objects: Sequence[_JsonObject], answer: str) -> list[_JsonObject]:
+    """Return the judgements, and parts of them, that stand in an answer, however they are written.
 
     Args:
+        objects: The objects of a reply.
         answer: Text of the answer.
     """
-
-    def __init__(self, answer: str) -> None:
-        self._text = _letters(answer)
-        self._parts = {_fields(each) for each in _json_objects(answer)}
-
-    def contain(self, part: _JsonObject) -> bool:
-        """Return whether an object is a judgement, or the part about one statement, of these."""
-        if "holds" in part.value:
-            return _letters(part.text) in self._text or _fields(part) in self._parts
-        return "verdicts" in part.value and _letters(part.text) in self._text
+    letters, parts = _letters(answer), {_fields(each) for each in _json_objects(answer)}
+    return [
+        each
+        for each in objects
+        if ("holds" in each.value and _fields(each) in parts)
+        or (
+            not each.value.keys().isdisjoint(("holds", "verdicts"))
+            and _letters(each.text) in letters
+        )
+    ]
 
 
 def _fields(part: _JsonObject) -> frozenset[tuple[str, str]]:
@@ -309,12 +296,9 @@ def fold(text: str) -> str:
 
 
 def _contains(answer: str, quote: str) -> bool:
-    quote = quote.strip(_EDGES)
-    if quote in answer:
+    if quote.strip(_EDGES) in answer:
         return True
-    pieces = [stripped for piece in _ELLIPSIS.split(quote) if (stripped := piece.strip(_EDGES))]
-    if len(pieces) < 2 and _ELLIPSIS.search(quote) is None:  # noqa: PLR2004  nothing is left out
-        return False
+    pieces = [piece for part in _ELLIPSIS.split(quote) if (piece := part.strip(_EDGES))]
     start = 0
     for piece in pieces:
         start = answer.find(piece, start) + len(piece)

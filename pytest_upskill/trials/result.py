@@ -29,12 +29,10 @@ _MOST_NAMES = 3
 
 def _instead_of_answer(completion: Completion) -> str:
     """Return what a reply without an answer contains instead."""
-    if completion.stop_reason == "max_tokens":
-        if completion.reasoning:
-            return "the reasoning used up the output limit: raise --upskill-max-tokens"
-        return _ENDINGS["max_tokens"]
-    if completion.stop_reason == "refusal":
-        return _ENDINGS["refusal"]
+    if completion.stop_reason == "max_tokens" and completion.reasoning:
+        return "the reasoning used up the output limit: raise --upskill-max-tokens"
+    if completion.stop_reason in _ENDINGS:
+        return _ENDINGS[completion.stop_reason]
     if completion.tool_calls:
         calls = completion.tool_calls[:_MOST_NAMES]
         names = ", ".join(call.name[:_LONGEST_NAME] for call in calls)
