@@ -156,7 +156,9 @@ ATTACKS: dict[str, dict[str, tuple[str, ...]]] = {
         "types, messages, numbers and suggestions in diagnostics that come from such a file": (
             "test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine",
         ),
-        "a path that leads out of a public folder": ("test_a_path_is_public_only_where_it_leads",),
+        "a `#line` that names a file that the answer does not have": (
+            "test_a_place_in_a_file_that_the_answer_does_not_have_is_none",
+        ),
         "template, constexpr, macro and `#include` bombs": (
             "test_a_bomb_fails_in_bounded_time_and_space",
         ),

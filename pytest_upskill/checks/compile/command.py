@@ -42,15 +42,17 @@ class Command:
     """Folders in which the compiler and its parts are installed."""
     keep: tuple[str, ...] = ()
     """Suffixes of the files in ``tmp`` to return in `Built.kept`."""
-    listing: tuple[str, ...] = ()
-    """Options that print the included files, such as GCC's ``-H``."""
+    reads_files: bool = True
+    """Whether code can name files for it to read, as ``#include`` does."""
     path: tuple[Path, ...] = ()
     """Folders in which the compiler searches for other programs, besides its own folder."""
 
     def build(self, sources: Sources, sandbox: Sandbox) -> Built:
         """Build each unit until one fails."""
         deadline = time.monotonic() + LIMITS.wall_s
-        messages: list[str] = []
+        hides = sandbox.hides_files or not self.reads_files
+        shown: list[str] = []
+        printed: list[str] = []
         kept: list[bytes] = []
         with workspace() as home:
             try:
@@ -59,59 +61,45 @@ class Command:
                 message = f"the answer's file names clash: {error.strerror}"
                 return Built(passed=False, compiler=self.label, message=message)
             for unit in units:
-                outcome, lines = self._compile(unit, home, sandbox, deadline)
-                messages += lines
+                outcome = self._compile(unit, home, sandbox, deadline)
+                lines = diagnostics.read(outcome)
+                printed += lines
+                lines = lines if hides else diagnostics.places(outcome, home)
+                shown += lines
                 if not outcome.succeeded:
                     return Built(
                         passed=False,
                         compiler=self.label,
                         message=diagnostics.failure_reason(outcome, lines, LIMITS),
-                        diagnostics=(*messages,),
+                        diagnostics=(*shown,),
                     )
                 kept += self._take_outputs(home)
         return Built(
             passed=True,
             compiler=self.label,
             message="builds",
-            diagnostics=(*messages,),
+            diagnostics=(*shown,),
+            printed=(*printed,),
             kept=(*kept,),
         )
 
-    def _compile(
-        self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
-    ) -> tuple[Outcome, list[str]]:
+    def _compile(self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float) -> Outcome:
         """Compile a file; retry once if the compiler exits without blaming the code."""
-        outcome, lines = self._compile_once(unit, home, sandbox, deadline)
-        is_certain = outcome.succeeded or diagnostics.finds_fault(outcome, lines)
-        if is_certain or outcome.ended != "exited":
-            return outcome, lines
+        outcome = self._compile_once(unit, home, sandbox, deadline)
+        if outcome.succeeded or outcome.ended != "exited" or diagnostics.finds_fault(outcome):
+            return outcome
         return self._compile_once(unit, home, sandbox, deadline)
 
     def _compile_once(
         self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
-    ) -> tuple[Outcome, list[str]]:
-        left_s = max(0.0, deadline - time.monotonic())
-        hides = sandbox.hides_files
-        most = LIMITS.output_bytes
-        outcome = sandbox.run(
-            [str(self.program), *self.options, *(() if hides else self.listing), unit],
+    ) -> Outcome:
+        return sandbox.run(
+            [str(self.program), *self.options, unit],
             home,
             readable=self.homes,
             path=(self.program.parent, *self.path),
-            limits=replace(
-                LIMITS,
-                wall_s=left_s,
-                output_bytes=most if hides else most + diagnostics.LISTING_BYTES,
-            ),
+            limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
         )
-        if not hides:
-            outcome = diagnostics.without_secrets(
-                outcome,
-                home,
-                (*diagnostics.PUBLIC, *(f"{folder}/" for folder in self.homes)),
-                most=most,
-            )
-        return outcome, diagnostics.read(outcome)
 
     def _take_outputs(self, home: Workspace) -> Iterator[bytes]:
         """Yield the contents of the files to keep, and remove them before the next unit."""

@@ -1,18 +1,14 @@
 """Diagnostics of compilers, with places that refer to lines of the answer.
 
-Where a sandbox cannot hide files, the text of private ones is removed. An ``#include`` makes any
-file part of the code, and compilers quote code: lines, names, types (also those of other lines,
-after ``aka``), values and messages. So the compiler has to list the files it includes, and if one
-of them is neither the answer's nor public, no text is shown.
+Where a sandbox cannot hide files, only the places are shown. An ``#include`` makes any file part of
+the code, and compilers quote code: lines, names, types (also those of other lines, after ``aka``),
+values and messages.
 """
 
 from __future__ import annotations
 
-import os
-import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pytest_upskill.checks.compile.toolchain import CannotCompile
 from pytest_upskill.sandbox.limits import Limits
@@ -84,10 +80,10 @@ def crashed(outcome: Outcome) -> bool:
     return outcome.returncode < 0 or outcome.returncode in _SIGNALS
 
 
-def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:
-    """Return whether a build failed because of the code, so that a retry would fail too."""
-    errors = (line for line in lines if _ERROR.match(line))
-    return outcome.ended == "exited" and not all(map(_TROUBLE.search, errors))
+def finds_fault(outcome: Outcome) -> bool:
+    """Return whether a compiler blames the code, so that a retry would fail too."""
+    errors = filter(_ERROR.match, read(outcome))
+    return not all(map(_TROUBLE.search, errors))
 
 
 def place_in_answer(name: str, line: str) -> str:
@@ -102,78 +98,22 @@ def _map_to_answer(line: str) -> str:
     return line.replace("../src/", "").replace("../include/", "")
 
 
-PUBLIC = ("../src/", "../include/", "../tmp/", "/usr/", "<built-in>", "<command-line>")
-"""Folders and names of files without secrets, as a compiler prints them."""
-
-LISTING_BYTES = 1 << 20
-"""Bytes that a compiler may print for the list of included files, besides its diagnostics."""
-
-LEFT_OUT = "error: in a file outside the answer; its text is left out"
-
-# Paths in the workspace, as they are shortened in outcomes.
-_IN_WORKSPACE = ("src/", "include/", "tmp/")
-_LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
-_INCLUDED = re.compile(r"\.+ (.+)")
-_GUARDS = "Multiple include guards may be useful for:"
-# GNU as reads files too, and writes "Error" with a capital letter, unlike the compiler itself.
-_ASSEMBLER = re.compile(r"^(.*?:(?:\d+:)?\s+(?:Error|Warning|Info|Fatal error): ).*")
-_CLANGS_ASSEMBLER = "<inline asm>"
-# Comments may stand between the two, but what looks like one may be a string: a "*/" is enough.
-_EMBED = re.compile(r"(?:#|%:|\?\?=|\*/)\s*embed")
-_SPLICE = re.compile(r"(?:\\|\?\?/)\s*?\n")
+_PLACE = re.compile(
+    r"\.\./src/([^\s:(),\"]{1,300})[:(](\d+)(?::\d+)?\)?: *((?:fatal )?error|warning)",
+    re.IGNORECASE,
+)
+_LEFT_OUT = "its text is left out, as it could quote files that no sandbox hides here"
 
 
-def without_secrets(
-    outcome: Outcome, home: Workspace, known: tuple[str, ...], *, most: int
-) -> Outcome:
-    """Return an outcome without text that could come from a file outside ``known``.
-
-    Args:
-        outcome: The outcome of a compiler that lists the files it includes.
-        home: The workspace in which it ran.
-        known: The folders whose files may be quoted.
-        most: Maximum number of characters of diagnostics, without the list.
-    """
-    lines, included = _split(outcome.output)
-    named = (match[1] for line in lines if (match := _LOCATION.match(line)))
-    private = not all(_is_public(path, home, known) for path in (*included, *named))
-    if private or _embeds(home) or any(_CLANGS_ASSEMBLER in line for line in lines):
-        lines = [LEFT_OUT] if lines else []
-    text = "\n".join(_ASSEMBLER.sub(r"\1the assembler's text is left out", line) for line in lines)
-    return replace(outcome, output=text, ended="output" if len(text) > most else outcome.ended)
-
-
-def _split(output: str) -> tuple[list[str], list[str]]:
-    """Separate diagnostics from the list of files."""
-    lines: list[str] = []
-    included: list[str] = []
-    listing = False
-    for line in output.splitlines():
-        if match := _INCLUDED.fullmatch(line):
-            included.append(match[1])
-        elif line == _GUARDS:
-            listing = True
-        elif line.strip() and not (listing and " " not in line):
-            listing = False
-            lines.append(line)
-    return lines, included
-
-
-def _is_public(path: str, home: Workspace, known: tuple[str, ...]) -> bool:
-    """Return whether a file is in a known folder, both by name and after resolving links."""
-    if path.startswith("<"):
-        return path in known
-    if path.startswith(_IN_WORKSPACE):
-        path = f"../{path}"
-    if not posixpath.normpath(path).startswith(known):
-        return False
-    cwd = home.root / "cwd"
-    real = os.path.realpath(cwd / path)
-    folders = (os.path.realpath(cwd / folder) + "/" for folder in known)
-    return real.startswith(tuple(folders))
-
-
-def _embeds(home: Workspace) -> bool:
-    """Return whether code may read a file with ``#embed``, which compilers do not list."""
-    codes = (file.read_text("utf-8", "replace") for file in home.root.glob("src/**/*.*"))
-    return any(_EMBED.search(_SPLICE.sub("", code)) for code in codes)
+def places(outcome: Outcome, home: Workspace) -> list[str]:
+    """Return where the diagnostics of a compiler are in the answer, and nothing else of them."""
+    found = filter(None, map(_PLACE.match, outcome.output.splitlines()))
+    lines = [
+        f"{place_in_answer(match[1], match[2])}: {match[3].lower()}: {_LEFT_OUT}"
+        for match in found
+        if (home.root / "src" / match[1]).is_file()
+    ]
+    if lines or outcome.succeeded:
+        return lines
+    out_of_memory = "the compiler was killed, or ran out of memory"
+    return [f"error: {out_of_memory if _TROUBLE.search(outcome.output) else _LEFT_OUT}"]

@@ -75,7 +75,6 @@ class Gnu(Compiler):
             suffix=f".{self._language}",
             smallest=_EMPTY_PROGRAM,
             homes=homes_of([self._program]),
-            listing=("-H",),
         )
 
     @cached_property

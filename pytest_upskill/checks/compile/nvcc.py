@@ -71,10 +71,10 @@ class Cuda(Compiler):
                 message=f"file {shadowed!r} would replace the toolkit's own header",
             )
         built = super().build(sources, check, sandbox)
-        printed = "\n".join(built.diagnostics)
+        printed = "\n".join(built.printed)
         diagnostics = tuple(line for line in built.diagnostics if not _FIGURE_LINE.match(line))
         ptx = [without_comments(text.decode("utf-8", "replace")) for text in built.kept]
-        built = replace(built, diagnostics=diagnostics, kept=())
+        built = replace(built, diagnostics=diagnostics, printed=(), kept=())
         if not built.passed:
             return built
         names = {name for text in ptx for name in _ENTRY.findall(text)}
@@ -115,7 +115,6 @@ class Cuda(Compiler):
             suffix=".cu",
             smallest="__global__ void smallest() {}\n",
             homes=(self._toolkit, *homes_of([self._host])),
-            listing=("-Xcompiler", "-H"),
             keep=(".ptx",),
             path=(self._host.parent,),
         )

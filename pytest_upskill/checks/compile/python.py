@@ -80,6 +80,7 @@ class Python(Compiler):
             suffix=".py",
             smallest="pass\n",
             homes=PYTHON_FOLDERS,
+            reads_files=False,
         )
 
 

@@ -53,6 +53,8 @@ class Built:
     """One line: the first error, or what was built."""
     diagnostics: tuple[str, ...] = ()
     """All diagnostics, with line numbers of the answer."""
+    printed: tuple[str, ...] = ()
+    """All that a build printed, with the files of the user that it may quote: never shown."""
     kept: tuple[bytes, ...] = ()
     """Contents of the generated files that the caller requested."""
     required: tuple[CheckResult, ...] = ()
