@@ -156,7 +156,7 @@ def test_the_plan_counts_judgements(
 
     result = run_once(*models, "--upskill-dry-run")
 
-    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: *; up to 4 to judge, at most *"])
+    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: *; up to 4 to judge, cost n/a"])
     assert loopback.requests == []
 
 
