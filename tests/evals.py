@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,23 @@ def given(case: Case) -> dict[str, str]:
 CSV = skill("csv")
 
 
-def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> FileCases:
-    """Read a document of the skill ``csv``; ``tsv`` is beside it."""
+def read(
+    document: Any,
+    *,
+    suffix: str = ".json",
+    owner: Owner | None = CSV,
+    names: Collection[str] = ("csv", "tsv"),
+) -> FileCases:
+    """Read a document of the skill ``csv``; ``tsv`` is beside it, and skills of these names."""
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
     near = {"csv": CSV, "tsv": skill("tsv")}
     path = Path(f"evals/evals{suffix}")
     reading = registry.read(path, text)
     if reading is None:
         raise registry.unfit()
-    return read_cases(reading, owner=owner, find=lambda name: near.get(plain_name(name)))
+    return read_cases(
+        reading, owner=owner, find=lambda name: near.get(plain_name(name)), names=lambda: names
+    )
 
 
 def read_one(**entry: Any) -> Case:

@@ -209,7 +209,9 @@ class _Loader:
             raise registry.unfit()
         self._compared = compared_files(reading.document)
         owner = None if self._folder is None else self._owner(self._folder)
-        file = read_cases(reading, owner=owner, find=self._find)
+        file = read_cases(
+            reading, owner=owner, find=self._find, names=lambda: self._discovery.names(self._path)
+        )
         if not file.owners and self._folder is None:
             reason = file.cases[0].skip if file.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
@@ -228,7 +230,7 @@ class _Loader:
                 left_out.update(copies)
             left_out |= self._parts_of(folder).inputs.left_out
         if left_out:
-            from pytest_upskill.cases.adapters.documents import PARSERS
+            from pytest_upskill.cases.source.formats import PARSERS
 
             document = PARSERS[self._path.suffix.lower()](self._read(self._path))
             names = listed(sorted(left_out), _SHOWN)

@@ -15,12 +15,8 @@ from tests.evals import read, read_one
         ({"expected_script": {"name": "a"}}, "expected_script: a single answer runs no scripts"),
         ({"expected_files": ["/a.csv"]}, "expected_files: a single answer leaves no files"),
         ({"deterministic_assertions": [{"cmd": ["a"]}]},
-         "deterministic_assertions: a single answer leaves nothing for commands to look at"),
-        ({"tool_assertions": [{"type": "tool-called"}]},
-         "tool_assertions: a single answer calls no tools"),
-        ({"cmd": "python a.py"}, "cmd: a single answer has no commands"),
-        ({"tool_assertions": [{"name": "search"}]},
-         "tool_assertions: a single answer calls no tools"),
+         "deterministic_assertions: its commands are not run"),
+        ({"cmd": "python a.py"}, "cmd: a model is not given it"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
         ({"workspace": {"image": "x", "ports": []}}, "workspace: its files cannot be read"),
         ({"expected_activation": "It loads the skill and asks for the file"},
@@ -74,3 +70,20 @@ def test_a_conversation_needs_no_separate_question() -> None:
     (case,) = read([{"id": "talk", "query_flow": ["Hi", "Bye"], "assertions": ["a"]}]).cases
 
     assert (case.id, case.skip) == ("talk", "query_flow: a single answer has no further turns")
+
+
+def test_a_skill_of_nearly_the_name_of_an_unknown_one_is_named() -> None:
+    def skip(near: set[str], **entry: Any) -> str | None:
+        (case,) = read([{"prompt": "Say hi", "assertions": ["a"], **entry}], names=near).cases
+        return case.skip
+
+    hint = "(did you mean 'csv-tables'?)"
+    assert skip({"csv-tables"}, expected_skill="csv_table") == (
+        f"no skill near this file is called 'csv_table' {hint}"
+    )
+    assert skip({"csv-tables"}, skill="csv-tabels") == (
+        f"skill: no skill near this file is called 'csv-tabels' {hint}"
+    )
+    for near, name in (({"xls"}, "xml"), ({"csv-tables"}, "charts"), ({"csv-tables"}, "csv")):
+        (case,) = read([{"prompt": "a", "expected_skill": name}], owner=None, names=near).cases
+        assert "did you mean" not in str(case.skip)

@@ -57,7 +57,6 @@ def test_keys_of_other_tools_say_which_skill_to_take(entry: Any, trigger: Trigge
         ({"type": "should-trigger"}, TAKE),
         ({"type": "should_not_trigger"}, LEAVE),
         ({"type": "should_not_trigger", "should_trigger": True}, TAKE),
-        ({"trajectory": {"skill_triggered": False}}, LEAVE),
         ({"type": "edge_case"}, None),
     ],
 )

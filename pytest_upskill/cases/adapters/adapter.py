@@ -30,7 +30,9 @@ class Reader:
     meaning: str
     """What the docs say about the key."""
     part_of: Callable[[Any], Part]
-    """Reads a value; it raises a `Flaw` if it cannot."""
+    """Reads a value, or an item of it; it raises a `Flaw` if it cannot."""
+    items: Callable[[Any], Sequence[Any]] | None = None
+    """Returns the items of a value, if each of them is a part of the case."""
     reads_empty: bool = False
     """Whether null, an empty text, list or object says something."""
 
@@ -38,32 +40,17 @@ class Reader:
         """Return a value as a part of a case."""
         if not self.reads_empty and value in (None, "", [], {}):
             return NOTHING
+        if self.items is None:
+            return self._part(value)
+        items = self.items(value)
+        return merged(*(self._part(item).under(index) for index, item in enumerate(items)))
+
+    def _part(self, value: Any) -> Draft:
         try:
             found = self.part_of(value)
             return found if isinstance(found, Draft) else Draft(checks=tuple(found))
         except Flaw as flaw:
             return Draft(notes=(flaw.note,))
-
-
-def reader_of_each(
-    meaning: str, part_of: Callable[[Any], Part], items_of: Callable[[Any], Sequence[Any]]
-) -> Reader:
-    """Return how a list is read, whose items are parts of the case.
-
-    Args:
-        meaning: See `Reader`.
-        part_of: Reads an item.
-        items_of: Returns the items of a value.
-    """
-    one = Reader("", part_of, reads_empty=True)
-    return Reader(
-        meaning, lambda value: merged(one.read(e).under(i) for i, e in enumerate(items_of(value)))
-    )
-
-
-def spellings(name: str) -> tuple[str, ...]:
-    """Return how a key is spelled: ``should_trigger``, ``shouldTrigger`` and ``should-trigger``."""
-    return tuple(dict.fromkeys((name, to_camel(name), name.replace("_", "-"))))
 
 
 Keys = Mapping[str, "Reader | Keys"]
@@ -79,7 +66,7 @@ class Shape:
     def __init__(self, keys: Keys) -> None:
         self._rows = [
             (
-                [spelling for name in same.split("|") for spelling in spellings(name)],
+                [each for n in same.split("|") for each in (n, to_camel(n), n.replace("_", "-"))],
                 reader if isinstance(reader, Reader) else Shape(reader),
             )
             for names, reader in keys.items()
@@ -92,20 +79,20 @@ class Shape:
         """Return an object as a part of a case."""
         if not isinstance(value, dict):
             return Draft(notes=(Note(f"must be an object, got {shown(value)}", Weight.MISTAKE),))
-        return merged(
-            reader.read(value[key]).under(key)
-            for keys, reader in self._rows
-            for key in [next(filter(value.__contains__, keys), None)]
-            if key is not None
+        given = (
+            (reader, next(filter(value.__contains__, keys), None)) for keys, reader in self._rows
         )
+        return merged(*(reader.read(value[key]).under(key) for reader, key in given if key))
 
 
 class Entry(NamedTuple):
-    """A case as it is in a document."""
+    """A case in a document."""
 
     path: JsonPath
     value: Any
     """Usually an object."""
+    draft: Draft = NOTHING
+    """What an adapter reads of it."""
 
 
 def listed(value: Any, *path: str | int) -> list[Entry]:
@@ -179,14 +166,7 @@ def pattern_of(places: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-_TOKENS = {
-    "**/": "(?:[^/]+/)*",
-    "*": "[^/]*",
-    "{": "(?:",
-    "}": ")",
-    ",": "|",
-    "#": "[0-9]",
-}
+_TOKENS = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "{": "(?:", "}": ")", ",": "|", "#": "[0-9]"}
 
 
 def _translated(place: str) -> str:

@@ -25,9 +25,6 @@ _WORDS = re.compile(
 
 _NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|")
 
-_BLANKS_OF_SENTENCE = 4
-"""Fewest blanks of a text that is a sentence, not a name."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -37,8 +34,6 @@ class Choice:
     """Whether it is the skill that the case belongs to; both values are a contradiction."""
     expected: tuple[str, ...] = ()
     """Names of skills, one of which it is."""
-    acceptable: tuple[str, ...] = ()
-    """Names of skills that are right too."""
     forbidden: tuple[str, ...] = ()
     nothing: bool = False
     """Whether no skill should be chosen."""
@@ -47,7 +42,6 @@ class Choice:
         return Choice(
             should=self.should | other.should,
             expected=self.expected + other.expected,
-            acceptable=self.acceptable + other.acceptable,
             forbidden=self.forbidden + other.forbidden,
             nothing=self.nothing or other.nothing,
         )
@@ -56,8 +50,8 @@ class Choice:
         return bool(self.should or self.expected or self.forbidden or self.nothing)
 
 
-class Unclear(ValueError):  # noqa: N818  a reason to skip a case, not an error of the code
-    """A choice that only a person could understand; the message is one line."""
+class UnknownSkill(Exception):  # noqa: N818  a reason to skip a case, not an error of the code
+    """A skill that should be chosen and does not exist; the message is its name."""
 
 
 def meaning_of(word: str) -> Choice | None:
@@ -67,27 +61,6 @@ def meaning_of(word: str) -> Choice | None:
         return Choice(nothing=True)
     found = _WORDS.fullmatch(plain)
     return Choice(should=frozenset({bool(found["yes"]) != bool(found["no"])})) if found else None
-
-
-def choice_of(value: object) -> Choice:
-    """Return the choice that a value says: true, false, a word for them, or names of skills.
-
-    Raises:
-        Unclear: It is a sentence.
-    """
-    if isinstance(value, bool):
-        return Choice(should=frozenset({value}))
-    names = list(names_in(value))
-    if value and not names:
-        raise Unclear("must be true, false or the name of a skill")
-    if not names:
-        return Choice(nothing=True)
-    if len(names) == 1 and (found := meaning_of(names[0])):
-        return found
-    if sentence := next((each for each in names if each.count(" ") >= _BLANKS_OF_SENTENCE), None):
-        what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
-        raise Unclear(what)
-    return Choice(expected=tuple(names))
 
 
 _SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]+)[`'\"]? )?skill"
@@ -149,29 +122,22 @@ def trigger_of(
 
     Raises:
         ValueError: The case contradicts itself.
-        Unclear: It expects skills that do not exist.
+        UnknownSkill: None of the skills that it expects exists.
     """
     if len(choice.should) > 1:
         raise ValueError(CONTRADICTION)
     names = {plain_name(name) for name in own}
-    is_own = {name for name in choice.expected if plain_name(name) in names}
-    others = [name for name in choice.expected if name not in is_own]
-    known = [name for name in others if exists(name)]
-    if others and not (known or is_own):
-        raise Unclear(f"no skill near this file is called {others[0]!r}")
+    others = [name for name in choice.expected if plain_name(name) not in names]
+    is_own = len(others) < len(choice.expected)
+    known = tuple(dict.fromkeys(filter(exists, others)))
+    if others and not (known or is_own or choice.nothing):
+        raise UnknownSkill(others[0])
     if False in choice.should or any(plain_name(name) in names for name in choice.forbidden):
-        return Trigger(should=False, others=tuple(known), nothing=choice.nothing and not known)
-    also = [name for name in choice.acceptable if plain_name(name) not in names and exists(name)]
-    accepts_own = len(also) < len(choice.acceptable) and any(
-        plain_name(name) in names for name in choice.acceptable
-    )
-    should = bool(is_own or (True in choice.should and not others) or (others and accepts_own))
-    alternatives = tuple(dict.fromkeys([*known, *also]))
-    if should or alternatives:
-        return Trigger(should=should, others=alternatives)
-    if choice.nothing:
-        return Trigger(should=False, nothing=True)
-    return None
+        return Trigger(should=False, others=known, nothing=choice.nothing and not known)
+    should = is_own or (True in choice.should and not others)
+    if should or known:
+        return Trigger(should=should, others=known)
+    return Trigger(should=False, nothing=True) if choice.nothing else None
 
 
 def names_in(value: object) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.source.document import JsonPath, shown
@@ -23,8 +23,6 @@ class Weight(Enum):
     """What it expects cannot be measured."""
     LACKS = auto()
     """What it gives cannot be had, such as further turns: it is skipped."""
-    UNREAD = auto()
-    """A key that looks like an expectation is not known: a hint, whatever the case is otherwise."""
     MISTAKE = auto()
     """The file is wrong: the case is not measured, and lint fails."""
     NO_QUESTION = auto()
@@ -66,6 +64,15 @@ def left_out(why: str) -> Flaw:
     return Flaw(why, Weight.LEFT_OUT)
 
 
+class Copied(NamedTuple):
+    """A file or a folder that a case names."""
+
+    name: str
+    """Its name for the model; "" for a folder that is the workspace, or for the file's own name."""
+    source: str
+    """Its path, relative to the skill or to the case file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A case, or a part of one, as a file describes it; parts are added up."""
@@ -83,17 +90,10 @@ class Draft:
     choice: Choice | None = None
     implied: Choice | None = None
     """What a kind of case says about the choice, which counts where nothing else says it."""
-    inputs: tuple[WorkspaceFile, ...] = ()
-    """Files of the question that are written in the case."""
-    files: tuple[str | tuple[str, str], ...] = ()
-    """Files and folders of the question, relative to the skill or to the case file.
-
-    A pair is the name that a file has for the model, and its path.
-    """
-    workspace: tuple[WorkspaceFile, ...] = ()
-    """What an agent finds besides the files of the question."""
-    copies: tuple[tuple[str, str], ...] = ()
-    """The same, copied: the name for the agent, "" for its workspace itself, and the source."""
+    files: tuple[WorkspaceFile | Copied, ...] = ()
+    """Files of the question."""
+    workspace: tuple[WorkspaceFile | Copied, ...] = ()
+    """What an agent finds besides them."""
     commands: tuple[str, ...] = ()
     """Commands of the shell in the workspace before an agent starts."""
     git: bool = False
@@ -101,9 +101,6 @@ class Draft:
     max_turns: int | None = None
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
-
-    def __add__(self, other: Draft) -> Draft:
-        return merged([self, other])
 
     def whys(self, *weights: Weight) -> list[str]:
         """Return what the notes of some weights say."""
@@ -117,10 +114,9 @@ class Draft:
 
     @property
     def expects(self) -> bool:
-        """Whether it says what is expected, and not only what is given."""
-        chosen = self.choice or self.implied
-        unmeasured = self.whys(Weight.LEFT_OUT, Weight.SKIPPED, Weight.MISTAKE)
-        return bool(self.checks or self.reference or self.process or chosen or unmeasured)
+        """Whether it says what is expected, even if that cannot be measured."""
+        said = self.checks or self.reference or self.process or self.choice or self.implied
+        return bool(said or self.whys(Weight.LEFT_OUT, Weight.SKIPPED, Weight.MISTAKE))
 
 
 NOTHING = Draft()
@@ -128,7 +124,7 @@ NOTHING = Draft()
 _FIELDS = tuple(each.name for each in fields(Draft))
 
 
-def merged(parts: Iterable[Draft]) -> Draft:
+def merged(*parts: Draft) -> Draft:
     """Return the sum of some parts: lists are joined; of other values the first counts."""
     total: dict[str, Any] = {}
     for part in parts:
@@ -160,7 +156,7 @@ def as_list(value: object) -> list[Any]:
 def misspelled(word: str, known: Iterable[str]) -> str:
     """Return which known word a word must be, " (did you mean …?)", "" if it may be another.
 
-    It is stricter than `did_you_mean`: keys and types of other tools may be meant as they are.
+    It is stricter than `did_you_mean`: the words of other tools may be meant as they are.
     """
     # Imported here, because few sessions have a misspelled word.
     from difflib import get_close_matches

@@ -3,7 +3,9 @@
 A trigger list has queries, each with whether an agent should choose a skill for it, or which one.
 
 Read: https://agentskills.io/skill-creation/evaluating-skills and skill-creator of
-anthropics/skills, both of July 2026; NVIDIA/skills, benchflow and agent-skills-eval of August 2026.
+anthropics/skills, yao-meta-skill (``scripts/trigger_eval.py``), all of July 2026; NVIDIA/skills,
+benchflow and agent-skills-eval of August 2026; for tables of prompts in CSV,
+https://developers.openai.com/blog/eval-skills of January 2026.
 The keys of the others were collected from files in public repositories, which mix them freely;
 `choice.py` has the words for yes and no.
 """
@@ -17,9 +19,8 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, Shape, listed
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
-from pytest_upskill.cases.adapters.choice import FITS, choice_of, meaning_of, normalize
+from pytest_upskill.cases.adapters.choice import FITS, meaning_of, normalize
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight
-from pytest_upskill.cases.source.document import shown
 
 _QUESTION = "prompt|input|question|query|task|instruction|user_request|text"
 PROMPTS = tuple(_QUESTION.split("|"))
@@ -60,14 +61,6 @@ def _kind(meaning: str, *, only: str = ".+") -> Reader:
     return Reader(meaning, read)
 
 
-def _said(value: object) -> Draft:
-    """Read what is expected; what is more than a choice makes it another kind of file."""
-    found = keys.SHOULD.read(value)
-    if found.notes:
-        raise Flaw(found.notes[0].what, Weight.SKIPPED)
-    return found
-
-
 _QUERY: Keys = {
     _QUESTION: keys.PROMPT,
     "id name eval_name slug title": keys.NAME,
@@ -77,7 +70,7 @@ _QUERY: Keys = {
     "expected_skill|expect_skill|expected_skills|expected_activation|expected_triggers"
     "|preferred_skill|skills_expected_to_activate|expected_primary_skill"
     "|expected_selected_skill": keys.EXPECTED_SKILL,
-    "acceptable_skills|acceptable_alternates": keys.ACCEPTABLE,
+    "acceptable_skills|acceptable_alternates": keys.ALSO_EXPECTED,
     "forbidden_skills|must_not_activate": keys.FORBIDDEN,
     "tags": keys.TAGS,
 }
@@ -94,7 +87,7 @@ def _sets_in(key: str, value: Any) -> list[Entry]:
             Entry((key, *at), {**skill, **case} if isinstance(case, dict) else case)
             for inner, part in value.items()
             if isinstance(part, list)
-            for at, case in _sets_in(inner, part)
+            for at, case, _ in _sets_in(inner, part)
         ]
     found = _SET.fullmatch(normalize(key))
     meaning = meaning_of(found[2]) if found else None
@@ -112,7 +105,11 @@ def _with(query: Any, shared: Mapping[str, Any]) -> Any:
         return {"query": query, **shared}
     if not isinstance(query, dict):
         return query
-    return {key: query[key] for key in query if key not in {"expected", "expect"}} | dict(shared)
+    own = {key: query[key] for key in query if key not in {"expected", "expect"}}
+    other = str(query.get("expected") or "")
+    if not shared["should_trigger"] and other and not meaning_of(other):
+        own["expected_skill"] = other  # a near neighbor may name the skill that it is for
+    return own | dict(shared)
 
 
 def _skill_at_top(value: Any) -> str:
@@ -128,15 +125,9 @@ def _context(value: object) -> Draft:
     """Read what stands before the question: text, or an object with files."""
     if isinstance(value, str):
         return Draft(context=value.strip())
-    given = value if isinstance(value, dict) else {shown(value): value}
-    if unknown := next((key for key, part in given.items() if part and key != "files"), None):
-        raise Flaw(f"{unknown} is not sent: write it as text, or as 'files'", Weight.LACKS)
-    return keys.read_files(given.get("files"))
-
-
-def _trajectory(value: object) -> Draft:
-    chosen = value.get("skill_triggered") if isinstance(value, dict) else None
-    return Draft(choice=choice_of(chosen)) if isinstance(chosen, bool) else NOTHING
+    if isinstance(value, dict) and not any(value[key] for key in value if key != "files"):
+        return Draft(files=keys.files_in(value.get("files")))
+    raise Flaw("is not sent: write it as text, or as 'files'", Weight.LACKS)
 
 
 def _answer(value: object) -> Draft:
@@ -144,8 +135,8 @@ def _answer(value: object) -> Draft:
     if not isinstance(value, str):
         return ASSERTIONS.read(value)
     if _CHOSEN.fullmatch(normalize(value)):
-        return Draft(choice=choice_of(value))
-    return Draft(reference=tuple(stated([value], FITS)))
+        return Draft(choice=keys.choice_of(value))
+    return Draft(reference=tuple(stated(value, FITS)))
 
 
 _ANSWER = Reader(
@@ -170,7 +161,7 @@ def _find(value: Any) -> list[Entry]:
         if found := _sets_in(key, part):
             entries += found
         elif is_list or _LISTS.fullmatch(key):
-            entries += [Entry(path, _flat(case)) for path, case in listed(value, key)]
+            entries += [Entry(path, _flat(case)) for path, case, _ in listed(value, key)]
     return entries or ([Entry((), _flat(value))] if _asks(value) else [])
 
 
@@ -180,7 +171,7 @@ def _of_item(item: Entry) -> list[Entry]:
     if not queries or "skill" not in item.value:
         return [Entry(item.path, _flat(item.value))]
     shared = {"skill": item.value["skill"], "should_trigger": True}
-    return [Entry((*item.path, *at), _with(text, shared)) for at, text in queries]
+    return [Entry((*item.path, *at), _with(text, shared)) for at, text, _ in queries]
 
 
 def _asks(value: object) -> bool:
@@ -203,7 +194,7 @@ ADAPTER = Adapter(
         "{evals,evals-full}.{json,jsonl,yaml,yml}",
         "{cases,test-prompts,test_prompts,*{test,behavior,output}{-,_}cases}*.{json,jsonl,yaml,yml}",
         "{*-,*_,*.,}eval{s,}{,-,_}{all,cases,full,queries,set,#,##,}.{json,jsonl,yaml,yml}",
-        "*{routing,activation}*.{json,jsonl,yaml,yml}",
+        "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
         "{evaluations,evals/cases}/*.{json,jsonl,yaml,yml}",
     ),
     find=_find,
@@ -236,27 +227,21 @@ ADAPTER = Adapter(
         "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
         "expected_script": keys.RAN_SCRIPT,
         "expected_references": keys.OPENED_FILES,
-        "expected_test": keys.unmeasured("a single answer runs no scripts"),
-        "graders|validators|deterministic_assertions": keys.unmeasured(
-            "a single answer leaves nothing for commands to look at"
+        "expected_test|graders|validators|deterministic_assertions": keys.unmeasured(
+            "its commands are not run"
         ),
         "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
         "reject_tools": keys.REJECTED_TOOLS,
-        "tool_assertions": keys.unmeasured("a single answer calls no tools"),
-        "tools": keys.lacks("tools"),
-        "cmd": keys.lacks("commands"),
-        "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.lacks(
-            "further turns"
-        ),
-        "environment": keys.lacks("workspace"),
-        "trajectory": Reader("`skill_triggered`", _trajectory),
+        "tools|cmd|environment": keys.unmeasured("a model is not given it", Weight.LACKS),
+        "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.FURTHER_TURNS,
     },
     skill=_skill_at_top,
 )
 
 TRIGGERS = Adapter(
     tool="trigger lists",
-    about="skill-creator of https://github.com/anthropics/skills, July 2026",
+    about="skill-creator of https://github.com/anthropics/skills, and "
+    "https://github.com/yaojingang/yao-meta-skill, both of July 2026",
     places=(
         "trigger{-,_}{eval,evals,queries}.{json,jsonl,yaml,yml}",
         "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
@@ -264,9 +249,44 @@ TRIGGERS = Adapter(
     find=_find,
     keys={
         **_QUERY,
-        "expected expect": Reader(keys.SHOULD.meaning, _said),
+        "expected expect": keys.SHOULD,
         "kind type category label polarity": _KIND,
     },
     every=True,
     skill=_skill_at_top,
+)
+
+
+_SEPARATORS = re.compile("[;\uff1b|]")
+"""What stands between the statements in a cell; one is the semicolon of Chinese."""
+
+
+def _rows(value: Any) -> list[Entry]:
+    """Return the rows of a table, with lists where cells have several statements."""
+    return [
+        Entry(path, {key: _cell(key, row[key]) for key in row})
+        for path, row, _ in listed(value)
+        if isinstance(row, dict)
+    ]
+
+
+def _cell(column: str, text: Any) -> Any:
+    is_list = isinstance(text, str) and ("behavior" in column or column == "key_checks")
+    return [part for part in _SEPARATORS.split(text) if part.strip()] if is_list else text
+
+
+PROMPTS_CSV = Adapter(
+    tool="prompts.csv",
+    about="https://developers.openai.com/blog/eval-skills, January 2026",
+    places=("*{prompts,eval,evals,triggers,cases}*.csv",),
+    find=_rows,
+    keys={
+        **_QUERY,
+        "expected_behavior|expected_behaviors|expect_behavior required_behaviors key_checks": (
+            ASSERTIONS
+        ),
+        "forbidden_behaviors|forbid_behaviors": worded(
+            "The answer does not do this: ", negate=True
+        ),
+    },
 )

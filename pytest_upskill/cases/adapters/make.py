@@ -8,7 +8,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import Part, Reader, reader_of_each
+from pytest_upskill.cases.adapters.adapter import Part, Reader
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Draft,
@@ -16,27 +16,29 @@ from pytest_upskill.cases.adapters.draft import (
     an_object,
     as_list,
     left_out,
-    merged,
     misspelled,
 )
-from pytest_upskill.cases.adapters.patterns import python_pattern
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, InFile, RunsCommand, is_safe_name
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
-from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
-from pytest_upskill.project.messages import did_you_mean
-
-NOT_CHECKED = "what an agent does on its way is not checked"
-
-BUDGET = "a budget is not a check of the answer"
+from pytest_upskill.checks.text import (
+    Contains,
+    ContainsAny,
+    NotContains,
+    NotRegex,
+    Regex,
+    pattern_problem,
+)
 
 SHELL = ("bash",)
 """The shell of any agent."""
 
 RUBRIC = "The answer passes this rubric: "
+
+AGREES = "The answer agrees with this reference: "
 
 Given = Mapping[str, Any]
 """An object of a case file."""
@@ -52,25 +54,22 @@ _ALIASES = {
 }
 """Names of the same tools in other agents, by name in Copilot."""
 
-_LEADING_FLAGS = re.compile(r"^\(\?([a-z]+)\)(.*)", re.DOTALL)
-
 
 def graders(
     meaning: str,
-    types: Mapping[str, Callable[[Given], Part] | str | None],
+    types: Mapping[str, Callable[[Given], Part] | None],
     *,
-    is_complete: bool = False,
     opposite: str = "",
     unless: Callable[[Given], str] = lambda _grader: "",
 ) -> Reader:
     """Return how a list of graders is read, each an object with a ``type``.
 
+    Any other type is left out, unless it resembles one of these.
+
     Args:
-        meaning: Which graders are read, and which are left out, for the documentation.
-        types: Maps types, with blanks between them, to how such a grader is read: by a function;
-            not at all, for a reason; or None if it says nothing about an answer.
-        is_complete: Whether the tool has no other types; else one that resembles none of these is
-            left out.
+        meaning: Which graders are read, for the documentation.
+        types: Maps types, with blanks between them, to the function that reads such a grader, with
+            what its ``config`` has; None if it says nothing about an answer.
         opposite: What the type of a grader begins with that means the opposite, if the tool has
             any; functions find in ``negate`` whether it did, and the type without it.
         unless: Returns why a grader is left out whatever its type, "" if it is not.
@@ -81,33 +80,26 @@ def graders(
         if not isinstance(given := an_object(value).get("type"), str):
             raise Flaw(f"has no type: add 'type', such as {next(iter(known))!r}")
         kind = given.removeprefix(opposite)
-        value = {**value, "type": kind, "negate": kind != given}
         if kind not in known:
-            hint = (did_you_mean if is_complete else misspelled)(kind, sorted(known))
-            if is_complete or hint:
-                raise Flaw(f"unknown type {shown(kind)}{hint or ': write one of the tool'}")
-            raise left_out(f"{kind}: no such type is known here")
+            if hint := misspelled(kind, known):
+                raise Flaw(f"unknown type {shown(kind)}{hint}")
+            raise left_out(f"{kind}: no check here can decide it")
         read = known[kind]
         if read is None:
             return NOTHING
-        if why := read if isinstance(read, str) else unless(value):
+        grader = {"negate": kind != given, **an_object(value.get("config")), **value, "type": kind}
+        if why := unless(grader):
             raise left_out(f"{kind}: {why}")
-        assert not isinstance(read, str)
-        draft = Reader("", read).read(value)
+        draft = Reader("", read).read(grader)
         notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
         return replace(draft, notes=tuple(notes))
 
-    return reader_of_each(meaning, part_of, as_list)
+    return Reader(meaning, part_of, as_list)
 
 
 def sum_of(read: Callable[[Any], Part], values: object) -> Draft:
     """Return the sum of the parts in a list, of which some may be left out."""
-    return merged(map(Reader("", read).read, as_list(values)))
-
-
-def config_of(grader: Given) -> Given:
-    """Return the object with the parameters of a grader."""
-    return an_object(grader.get("config"))
+    return Reader("", read, as_list).read(values)
 
 
 def texts_in(value: object) -> list[str]:
@@ -121,15 +113,15 @@ def texts_in(value: object) -> list[str]:
 
 def literals(
     value: object, *, ignore_case: bool = True, negate: bool = False, any_of: bool = False
-) -> tuple[Check, ...]:
+) -> Sequence[Check]:
     """Make checks that all texts are in the answer, that one is, or that none is."""
     texts = texts_in(value)
     if not ignore_case:
         escaped = [re.escape(text) for text in texts]
         return patterns("|".join(escaped) if any_of and not negate else escaped, negate=negate)
     if any_of and not negate:
-        return (ContainsAny(texts=tuple(texts)),)
-    return tuple(NotContains(text=text) if negate else Contains(text=text) for text in texts)
+        return [ContainsAny(texts=tuple(texts))]
+    return [NotContains(text=text) if negate else Contains(text=text) for text in texts]
 
 
 def patterns(
@@ -138,8 +130,8 @@ def patterns(
     flags: str = "",
     negate: bool = False,
     any_of: bool = False,
-    convert: Callable[[str, str], str] = python_pattern,
-) -> tuple[Check, ...]:
+    convert: Callable[[str, str], str] | None = None,
+) -> Sequence[Check]:
     """Make checks that patterns are all found, that one is, or that none is.
 
     Args:
@@ -147,21 +139,56 @@ def patterns(
         flags: JavaScript's flags.
         negate: Whether none may be found.
         any_of: Whether one is enough.
-        convert: Returns the pattern of Python for one of them; they are JavaScript's or Go's.
+        convert: Returns the pattern of Python for one of them; None for `python_pattern`.
     """
-    found = [convert(text, flags) for text in texts_in(value)]
+    found = [(convert or python_pattern)(text, flags) for text in texts_in(value)]
     if any_of and not negate:
-        parts = [_LEADING_FLAGS.fullmatch(each) for each in found]
-        scoped = (
-            f"(?{p[1]}:{p[2]})" if p else f"(?:{e})" for p, e in zip(parts, found, strict=True)
-        )
-        found = ["|".join(scoped)]
-    return tuple(NotRegex(pattern=each) if negate else Regex(pattern=each) for each in found)
+        found = ["|".join(_LEADING_FLAGS.sub(r"(?\1:\2)", each) for each in found)]
+    return [NotRegex(pattern=each) if negate else Regex(pattern=each) for each in found]
 
 
-def judged(texts: object, *, prefix: str = "") -> tuple[Judge, ...]:
+_LEADING_FLAGS = re.compile(r"^(?:\(\?([a-z]+)\))?(.*)", re.DOTALL)
+
+_TOKEN = re.compile(
+    r"\[(?:\\.|[^\]\\])+\]|\\k<(?P<name>\w+)>|\\.|\(\?<(?=[A-Za-z_$])|\$", re.DOTALL
+)
+_PYTHON = {
+    **{rf"\{letter}": rf"(?a:\{letter})" for letter in "wdbWDB"},
+    r"\z": r"\Z",
+    "$": r"\Z",
+    "(?<": "(?P<",
+}
+"""What stands for a token of JavaScript or Go: letters and digits are those of ASCII, and ``$`` is
+the end of the text."""
+
+
+def python_pattern(pattern: str, flags: str = "") -> str:
+    """Convert a pattern of JavaScript or Go, which may begin with flags, to one of Python."""
+    inline = re.match(r"\(\?([a-z]+)\)", pattern)
+    kept = "".join(e for e in "ims" if e in flags or (inline and e in inline[1]))
+
+    def converted(token: re.Match[str]) -> str:
+        if token["name"]:
+            return f"(?P={token['name']})"
+        if token[0].startswith("["):
+            return token[0].replace(r"\w", "A-Za-z0-9_").replace(r"\d", "0-9")
+        is_kept = token[0] == "$" and "m" in kept
+        return token[0] if is_kept else _PYTHON.get(token[0], token[0])
+
+    found = _TOKEN.sub(converted, pattern[inline.end() if inline else 0 :])
+    return compiled(f"(?{kept}){found}" if kept else found)
+
+
+def compiled(pattern: str) -> str:
+    """Return a pattern that Python can compile."""
+    if problem := pattern_problem(pattern):
+        raise left_out(f"pattern {pattern[:40]!r} is not a Python regular expression: {problem}")
+    return pattern
+
+
+def judged(texts: object, *, prefix: str = "") -> Sequence[Judge]:
     """Make statements for a judge of texts."""
-    return tuple(Judge(statement=prefix + text.strip()) for text in texts_in(texts))
+    return [Judge(statement=prefix + text.strip()) for text in texts_in(texts)]
 
 
 def statements(meaning: str, prefix: str = "") -> Reader:
@@ -169,23 +196,22 @@ def statements(meaning: str, prefix: str = "") -> Reader:
     return Reader(meaning, lambda value: judged(value, prefix=prefix))
 
 
-def in_file(file: object, checks: Sequence[AnyCheck]) -> tuple[AnyCheck, ...]:
+def in_file(file: object, checks: Sequence[AnyCheck]) -> Sequence[AnyCheck]:
     """Make checks of the answer checks of a file that an agent leaves."""
     name = file_name(file)
-    return tuple(InFile(file=name, check=e) if isinstance(e, Check) else e for e in checks)
+    return [InFile(file=name, check=each) for each in checks if isinstance(each, Check)]
 
 
-def file_exists(files: object) -> tuple[FileExists, ...]:
+def file_exists(files: object) -> Sequence[FileExists]:
     """Make checks that an agent leaves files."""
-    return tuple(FileExists(file=file_name(name)) for name in texts_in(files))
+    return [FileExists(file=file_name(name)) for name in texts_in(files)]
 
 
-def files_gone(files: object) -> tuple[RunsCommand, ...]:
+def files_gone(files: object) -> Sequence[RunsCommand]:
     """Make checks that an agent leaves no files of some names."""
     found = (file_name(name).removeprefix("**/").replace("[", "\\[") for name in texts_in(files))
-    return tuple(
-        RunsCommand(command=f'test -z "$(find . -type f -path {quote("./" + n)})"') for n in found
-    )
+    paths = (quote("./" + name) for name in found)
+    return [RunsCommand(command=f'test -z "$(find . -type f -path {each})"') for each in paths]
 
 
 def file_name(file: Any) -> str:

@@ -1,9 +1,6 @@
-"""Tools with small formats: caliper, tables of prompts in CSV, and tessl.
+"""Tools with small formats: caliper and tessl.
 
 - caliper: ``*.eval.yaml`` with ``tasks``. Read: ``caliper/schema/spec.py`` of caliper-eval 0.21.0.
-- ``prompts.csv``: a table of prompts with ``should_trigger``, and what is expected in words. Read:
-  https://developers.openai.com/blog/eval-skills (January 2026), and the files of 10 of the 19
-  public repositories that have one.
 - tessl: a folder for each scenario, with ``task.md`` and ``criteria.json``. Read:
   https://docs.tessl.io/improving-your-skills/evaluate-skill-quality-using-scenarios (October 2026),
   and the scenarios of tiles in its registry.
@@ -11,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,8 +15,8 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.documents import object_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list
+from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
 
 
@@ -41,7 +37,7 @@ def _tasks(value: Any) -> list[Entry]:
     own = {"skill": name} if name.strip(".") else {}
     return [
         Entry(path, {**own, **task} if isinstance(task, dict) else task)
-        for path, task in listed(value, "tasks")
+        for path, task, _ in listed(value, "tasks")
     ]
 
 
@@ -57,55 +53,15 @@ CALIPER = Adapter(
         "expect": make.statements("a statement for a judge", "The answer fits this: "),
         "assert": keys.unmeasured("its Python code is not run", Weight.LEFT_OUT),
         "activates": Reader("skills to choose; `[]` for none", _activates, reads_empty=True),
-        "setup": Reader("a command before an agent starts", lambda e: Draft(commands=(str(e),))),
+        "setup": Reader("commands before an agent starts", keys.commands_in),
         "history": keys.unmeasured("a single answer continues no session"),
     },
 )
 
 
-_SEPARATORS = re.compile("[;\uff1b|]")
-"""What stands between statements; one is the semicolon of Chinese."""
-
-
-def _behaviors(prefix: str) -> Reader:
-    """Return how a column of statements is read."""
-
-    def read(value: object) -> Iterable[AnyCheck]:
-        parts = [part for part in _SEPARATORS.split(str(value)) if part.strip()]
-        return make.judged(parts, prefix=prefix) if parts else ()
-
-    return Reader(f"“{prefix}…”; several with `;` or `|` between them", read)
-
-
-def _rows(value: Any) -> list[Entry]:
-    rows = listed(value)
-    is_table = all(isinstance(row, dict) and {*map(type, row.values())} == {str} for _, row in rows)
-    return rows if is_table else []
-
-
-PROMPTS_CSV = Adapter(
-    tool="prompts.csv",
-    about="https://developers.openai.com/blog/eval-skills, January 2026",
-    places=("*{prompts,eval,evals,triggers,cases}*.csv",),
-    find=_rows,
-    keys={
-        "prompt|query|input": keys.PROMPT,
-        "id|name": keys.NAME,
-        "skill": keys.SKILL,
-        "should_trigger|expect_trigger|should_activate": keys.SHOULD,
-        "expected_skill": keys.EXPECTED_SKILL,
-        "expected_behavior|expected_behaviors|expect_behavior|key_checks": _behaviors(
-            "The answer fits this: "
-        ),
-        "required_behaviors": _behaviors("The answer does this: "),
-        "forbidden_behaviors|forbid_behaviors": _behaviors("The answer does not do this: "),
-    },
-)
-
-
-def _checklist(value: object) -> Iterable[AnyCheck]:
-    criteria = map(an_object, as_list(value))
-    return make.judged([str(e.get("description") or e.get("name") or "") for e in criteria])
+def _criterion(value: Any) -> Iterable[AnyCheck]:
+    given = an_object(value)
+    return make.judged(given.get("description") or given.get("name"))
 
 
 def _scenario(value: Any) -> list[Entry]:
@@ -126,7 +82,7 @@ TESSL = Adapter(
     keys={
         "name": keys.NAME,
         "body": keys.PROMPT,
-        "checklist": Reader("statements for a judge", _checklist),
+        "checklist": Reader("statements for a judge", _criterion, as_list),
     },
     is_folder=True,
     beside=_with_criteria,

@@ -15,10 +15,17 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
 from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.documents import object_in
-from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list, left_out
-from pytest_upskill.cases.adapters.patterns import python_pattern
+from pytest_upskill.cases.adapters.draft import (
+    Copied,
+    Draft,
+    Flaw,
+    Weight,
+    an_object,
+    as_list,
+    left_out,
+)
 from pytest_upskill.cases.source.document import shown
+from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolOrder
 
@@ -96,9 +103,7 @@ _GRADERS = make.graders(
         "file_exists": _file_exists,
         "tool_used": _tool_used,
         "tool_order": _tool_order,
-        "baseline": "the answer is not compared with another",
     },
-    is_complete=True,
     unless=_indicator,
 )
 
@@ -108,7 +113,7 @@ def _skills_called(pattern: str) -> tuple[str, ...]:
     if not pattern:
         return ()
     words = list(dict.fromkeys(re.findall(r"[A-Za-z0-9][\w-]*", pattern)))
-    search = re.compile(python_pattern(pattern)).search
+    search = re.compile(make.python_pattern(pattern)).search
     plugins = ("", *(f"{word}:" for word in words))
     return tuple(
         word for word in words if any(search(f'{{"skill":"{plugin}{word}"}}') for plugin in plugins)
@@ -118,11 +123,11 @@ def _skills_called(pattern: str) -> tuple[str, ...]:
 def _context(value: object) -> Draft:
     given = an_object(value)
     if given.get("history_file"):
-        raise Flaw("a single answer continues no session", Weight.SKIPPED)
+        raise Flaw("a single answer continues no session", Weight.LACKS)
     script = str(given.get("scaffold_script") or "")
     return Draft(
-        files=tuple(map(str, as_list(given.get("add_dirs")))),
-        copies=((script, script),) if script else (),
+        files=keys.files_in(given.get("add_dirs")),
+        workspace=(Copied(script, script),) if script else (),
         commands=(f"bash {quote(script)} && rm {quote(script)}",) if script else (),
     )
 

@@ -17,15 +17,13 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, listed
-from pytest_upskill.cases.adapters.choice import Choice
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
+from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.structure import JsonSchema
-
-_REFERENCE = "The answer agrees with this reference: "
 
 
 def _contains(grader: make.Given) -> Sequence[AnyCheck]:
@@ -49,10 +47,6 @@ def _matches(grader: make.Given) -> Sequence[AnyCheck]:
 _TEMPLATES = {"equals": r"\A{}\z", "starts-with": r"\A{}", "ends-with": r"{}\z"}
 
 
-def _equals(grader: make.Given) -> Part:
-    return keys.SHOULD.read(grader.get("value")) if grader.get("routes") else _matches(grader)
-
-
 def _is_json(grader: make.Given) -> Sequence[AnyCheck]:
     if grader["negate"]:
         raise left_out("no check here can say that there is none")
@@ -71,16 +65,10 @@ def _skill_used(grader: make.Given) -> Draft:
     if isinstance(value, dict):
         negate = negate or value.get("max") == 0
         value = value.get("name")
-    names = tuple(as_list(value))
-    if not names or not all(isinstance(name, str) for name in names):
+    names = tuple(names_in(value))
+    if not names:
         raise Flaw("names no skill")
     return Draft(choice=Choice(forbidden=names) if negate else Choice(expected=names))
-
-
-def _set(grader: make.Given) -> Draft:
-    if grader.get("threshold") is not None:
-        raise left_out("a part of its assertions is enough, which no check here can say")
-    return _ASSERTIONS.read(grader.get("assert"))
 
 
 def _of_file(grader: make.Given) -> str:
@@ -89,32 +77,17 @@ def _of_file(grader: make.Given) -> str:
 
 
 _ASSERTIONS = make.graders(
-    "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric` and "
-    "the like are for a judge; left out: scripts, costs, similarity, traces",
+    "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric`, "
+    "`g-eval` and `factuality` are for a judge; left out: all others, such as scripts and costs",
     {
         "contains icontains contains-any icontains-any contains-all icontains-all": _contains,
         "regex": lambda each: make.patterns(each.get("value"), negate=each["negate"]),
-        "equals": _equals,
-        "starts-with ends-with": _matches,
+        "equals starts-with ends-with": _matches,
         "is-json contains-json": _is_json,
         "llm-rubric g-eval model-graded-closedqa": partial(_judged, make.RUBRIC),
-        "factuality model-graded-factuality": partial(_judged, _REFERENCE),
-        "answer-relevance": partial(_judged, "The answer is relevant to the question: "),
+        "factuality model-graded-factuality": partial(_judged, make.AGREES),
         "skill-used": _skill_used,
-        "assert-set": _set,
-        "latency cost perplexity perplexity-score word-count": make.BUDGET,
-        "javascript python ruby webhook": "its script is not run",
-        "trajectory:goal-success trajectory:step-count trajectory:tool-args-match"
-        " trajectory:tool-sequence trajectory:tool-used trace-error-spans trace-span-count"
-        " trace-span-duration tool-call-f1 is-valid-function-call is-valid-openai-function-call"
-        " is-valid-openai-tools-call": make.NOT_CHECKED,
-        "bleu classifier contains-html contains-sql contains-xml context-faithfulness"
-        " context-recall context-relevance conversation-relevance f-score finish-reason gleu"
-        " guardrails human is-html is-refusal is-sql is-xml levenshtein max-score meteor moderation"
-        " pi rouge-n search-rubric select-best similar similar:cosine similar:dot"
-        " similar:euclidean": "it is not measured here",
     },
-    is_complete=True,
     opposite="not-",
     unless=_of_file,
 )
@@ -129,7 +102,7 @@ def _find(value: Any) -> list[Entry]:
     config = value if isinstance(value, dict) else {}
     return [
         Entry(path, case)
-        for path, test in listed(value, *(["tests"] if config else []))
+        for path, test, _ in listed(value, *(["tests"] if config else []))
         if isinstance(test, dict) and ("vars" in test or "assert" in test)
         for case in _written_out(test, config)
     ]
@@ -138,20 +111,16 @@ def _find(value: Any) -> list[Entry]:
 def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Any]:
     """Yield a test once for each choice among the lists in its variables, without templates."""
     default, metadata = _object(config.get("defaultTest")), _object(test.get("metadata"))
-    routes = metadata.get("type") in {"trigger", "routing"}
     given = {**_object(default.get("vars")), **_object(test.get("vars"))}
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     is_one = all(len(values) == 1 for values in lists)
+    assertions = [*as_list(test.get("assert")), *as_list(default.get("assert"))]
     for values in product(*lists):
         chosen = dict(zip(given, values, strict=True))
-        assertions = [*as_list(test.get("assert")), *as_list(default.get("assert"))]
-        case: dict[str, Any] = {
+        case = {
             **{key: test[key] for key in ("description", "id") if key in test and is_one},
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
-            "assert": [
-                {**each, "routes": routes} if isinstance(each, dict) else each
-                for each in _rendered(assertions, chosen)
-            ],
+            "assert": _rendered(assertions, chosen),
         }
         try:
             yield case | {"prompt": _prompt(config, chosen)}

@@ -1,15 +1,15 @@
-"""From a document to what an adapter reads of it, and whether the document is of its tool."""
+"""What an adapter reads of a document, and whether the document is of its tool."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry
-from pytest_upskill.cases.adapters.draft import Draft, Note, Weight
+from pytest_upskill.cases.adapters.draft import Note
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
@@ -26,38 +26,24 @@ _EXPECTATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadEntry:
-    """A case of a document, as its adapter reads it."""
-
-    entry: Entry
-    draft: Draft
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """A case file as an adapter reads it."""
 
     adapter: Adapter
     document: Document
-    entries: Sequence[ReadEntry]
+    entries: Sequence[Entry]
 
-    def fits(self, *, is_placed: bool) -> bool:
-        """Return whether the file is of the adapter's tool.
+    @property
+    def fits(self) -> bool:
+        """Whether the file is of the adapter's tool.
 
         A case with a wrong value is one of it, as long as it has a question and an expectation.
-
-        Args:
-            is_placed: Whether it is in a place for the tool's files; then less is enough.
         """
-        drafts = [each.draft for each in self.entries]
-        cases = [
-            bool(draft.prompt and (draft.expects or (is_placed and draft.whys(Weight.LACKS))))
-            for draft in drafts
-        ]
+        cases = [bool(each.draft.prompt and each.draft.expects) for each in self.entries]
         if not self.adapter.every:
             return any(cases)
-        unknown = (Weight.LEFT_OUT, Weight.SKIPPED, Weight.UNREAD)
-        return bool(cases) and all(cases) and not any(draft.whys(*unknown) for draft in drafts)
+        noted = any(each.draft.notes for each in self.entries) or any(self._unread())
+        return bool(cases) and all(cases) and not noted
 
     @property
     def skill(self) -> str:
@@ -72,12 +58,11 @@ class Reading:
         expected = [name for draft in drafts if draft.choice for name in draft.choice.expected]
         return list(dict.fromkeys([*named, *expected]))
 
-    def mistakes(self, each: ReadEntry) -> list[Problem]:
+    def mistakes(self, entry: Entry) -> list[Problem]:
         """Return the mistakes in a case, with their places."""
-        at = each.entry.path
+        at = entry.path
         flaws = [problem for path, problem in self.document.flaws if path[: len(at)] == at]
-        notes = (note for note in each.draft.notes if note.is_mistake)
-        return [*flaws, *(self._problem(each, note) for note in notes)]
+        return [*flaws, *(self._problem(at, e) for e in entry.draft.notes if e.is_mistake)]
 
     def flaws_beside_cases(self) -> Iterator[Problem]:
         """Yield the flaws of the document that are in no case.
@@ -85,35 +70,39 @@ class Reading:
         Raises:
             BadFile: One makes the list of cases ambiguous.
         """
-        cases = [each.entry.path for each in self.entries]
+        cases = [each.path for each in self.entries]
         for path, problem in self.document.flaws:
             if any(path == case[: len(path)] and path != case for case in cases):
                 raise BadFile([problem])
             if not any(case == path[: len(case)] for case in cases):
                 yield problem
 
-    def _problem(self, each: ReadEntry, note: Note) -> Problem:
-        path = each.entry.path
+    def _problem(self, path: JsonPath, note: Note) -> Problem:
         for step in note.path:  # some are not in the document, such as keys of files beside it
             path = (*path, step) if (*path, step) in self.document.offsets else path
         return self.document.problem(path, note.what)
 
     def unread(self) -> Iterator[Problem]:
-        """Yield a problem for each unknown key that looks like an expectation, once per key."""
-        paths = {
-            note.path: (*each.entry.path, *note.path)
-            for each in reversed(self.entries)
-            for note in each.draft.notes
-            if note.weight is Weight.UNREAD
-        }
-        in_order = sorted(paths.values(), key=lambda path: self.document.offsets[path].key)
-        for path in (*in_order, *self._unread_at_top()):
-            yield self.document.problem(path, "is not read", key=True)
+        """Yield a hint for each unknown key that looks like an expectation, once per key."""
+        first: dict[str | int, JsonPath] = {}
+        for path in (*self._unread(), *self._unread_at_top()):
+            first.setdefault(path[-1], path)
+        for path in sorted(first.values(), key=lambda path: self.document.offsets[path].key):
+            yield self.document.problem(path, "is not read", key=True, is_hint=True)
+
+    def _unread(self) -> Iterator[JsonPath]:
+        known = self.adapter.shape.known
+        for each in self.entries:
+            for key, value in each.value.items() if isinstance(each.value, dict) else ():
+                path = (*each.path, key)
+                is_expected = value and key not in known and _EXPECTATION.search(key)
+                if is_expected and path in self.document.offsets:
+                    yield path
 
     def _unread_at_top(self) -> Iterator[JsonPath]:
         """Yield the keys beside the cases that look like expectations and hold objects or lists."""
         value = self.document.value
-        paths = {each.entry.path[:1] for each in self.entries}
+        paths = {each.path[:1] for each in self.entries}
         for key, part in value.items() if isinstance(value, dict) and () not in paths else ():
             holds = part and isinstance(part, dict | list) and (key,) not in paths
             if holds and ("trigger" in key or _EXPECTATION.search(key)):
@@ -130,29 +119,12 @@ def read_document(
         document: The document.
         beside: Keys that other files add to each case.
     """
-    entries = [
-        _read(adapter, document, entry, beside)
-        for entry in adapter.find(document.value)
-        if entry.path in document.offsets
-    ]
+    entries = []
+    for path, value, _ in adapter.find(document.value):
+        if path in document.offsets:
+            given = {**value, **beside} if isinstance(value, dict) else value
+            entries.append(Entry(path, value, adapter.shape.read(given)))
     return Reading(adapter=adapter, document=document, entries=entries)
-
-
-def _read(
-    adapter: Adapter, document: Document, entry: Entry, beside: Mapping[str, Any]
-) -> ReadEntry:
-    if not isinstance(entry.value, dict):
-        return ReadEntry(entry=entry, draft=adapter.shape.read(entry.value))
-    draft = adapter.shape.read({**entry.value, **beside})
-    unread = (
-        Note("is not read", Weight.UNREAD, (key,))
-        for key, value in entry.value.items()
-        if value
-        and key not in adapter.shape.known
-        and _EXPECTATION.search(key)
-        and (*entry.path, key) in document.offsets
-    )
-    return ReadEntry(entry=entry, draft=replace(draft, notes=(*draft.notes, *unread)))
 
 
 def compared_files(document: Document) -> Sequence[str]:

@@ -5,9 +5,8 @@ The same answer hides a file from models and agents; see `hidden_files.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Any
 
 from pytest_upskill.cases.adapters import (
     evals_json,
@@ -17,15 +16,13 @@ from pytest_upskill.cases.adapters import (
     skill_up,
     vally,
     waza,
-    yao,
 )
 from pytest_upskill.cases.adapters.adapter import Adapter, is_at
-from pytest_upskill.cases.adapters.documents import PARSERS
 from pytest_upskill.cases.adapters.reading import Reading, read_document
 from pytest_upskill.cases.source.document import BadFile, Problem
+from pytest_upskill.cases.source.formats import PARSERS
 
 ADAPTERS: tuple[Adapter, ...] = (
-    yao.ADAPTER,
     promptfoo.ADAPTER,
     waza.ADAPTER,
     vally.ADAPTER,
@@ -33,7 +30,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     skill_up.ADAPTER,
     other_tools.TESSL,
     other_tools.CALIPER,
-    other_tools.PROMPTS_CSV,
+    evals_json.PROMPTS_CSV,
     evals_json.TRIGGERS,
     evals_json.ADAPTER,
 )
@@ -79,36 +76,29 @@ def read(
     Raises:
         BadFile: It has a syntax error, or a file beside it that belongs to its cases.
     """
-    parse = PARSERS.get(suffix or path.suffix.lower())
-    if parse is None:
+    suffix = suffix or path.suffix.lower()
+    if suffix not in PARSERS:
         return None
-    document = parse(text)
+    document = PARSERS[suffix](text)
     placed = adapters_at(path)
-    certain, name = None, path.as_posix()
-    others = (adapter for adapter in adapters if adapter.reads(suffix or path.suffix.lower()))
+    certain = None
+    others = (adapter for adapter in adapters if adapter.reads(suffix))
     for adapter in dict.fromkeys((*placed, *others)):
-        is_placed = adapter in placed
-        reading = read_document(adapter, document, _beside(adapter, path, is_placed=is_placed))
-        if reading.fits(is_placed=is_placed):
+        try:
+            beside = adapter.beside(path)
+        except BadFile:
+            if adapter in placed:
+                raise
+            beside = {}  # elsewhere, such files may be of another kind
+        reading = read_document(adapter, document, beside)
+        if reading.fits:
             return reading
-        if adapter.is_certain_place(name) and (reading.entries or _is_empty(document.value)):
+        is_empty = not document.value or (
+            isinstance(document.value, dict) and [] in document.value.values()
+        )
+        if adapter.is_certain_place(path.as_posix()) and (reading.entries or is_empty):
             certain = reading
     return certain
-
-
-def _beside(adapter: Adapter, path: Path, *, is_placed: bool) -> Mapping[str, Any]:
-    """Return what other files add to a case; anywhere else these may be of another kind."""
-    try:
-        return adapter.beside(path)
-    except BadFile:
-        if is_placed:
-            raise
-        return {}
-
-
-def _is_empty(value: object) -> bool:
-    """Return whether a document has an empty list where cases could be."""
-    return not value or (isinstance(value, dict) and [] in value.values())
 
 
 def unfit() -> BadFile:

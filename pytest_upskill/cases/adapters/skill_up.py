@@ -14,23 +14,31 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader
-from pytest_upskill.cases.adapters.documents import object_in
-from pytest_upskill.cases.adapters.draft import Draft, Weight, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import (
+    Copied,
+    Draft,
+    Weight,
+    an_object,
+    as_list,
+    left_out,
+    merged,
+)
+from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
 
 _literals = partial(make.literals, ignore_case=False)
 
 
-def _in_files(value: object) -> tuple[AnyCheck, ...]:
-    given = map(an_object, as_list(value))
-    return sum((make.in_file(e.get("path"), _literals(e.get("content"))) for e in given), ())
+def _in_file(value: Any) -> Sequence[AnyCheck]:
+    given = an_object(value)
+    return make.in_file(given.get("path"), _literals(given.get("content")))
 
 
 _EXPECT: Keys = {
     "must_contain": Reader("texts that must be in the answer", _literals),
     "must_not_contain": Reader("texts that must not", partial(_literals, negate=True)),
     "files_exist": Reader("files that an agent should leave", make.file_exists),
-    "file_contains": Reader("texts in them", _in_files),
+    "file_contains": Reader("texts in them", _in_file, as_list),
     "files_not_exist": Reader("files that it should not", make.files_gone),
     "golden_file": keys.unmeasured("the answer is not compared with a file", Weight.LEFT_OUT),
 }
@@ -46,7 +54,7 @@ def _rule(rule: tuple[str, Any], *, negate: bool) -> Sequence[AnyCheck]:
     if kind == "exit_code":
         return ()
     if kind not in {"output_contains", "output_matches"}:
-        raise left_out(f"{kind}: {make.NOT_CHECKED}")
+        raise left_out(f"{kind}: what an agent does is not checked")
     read = make.patterns if kind == "output_matches" else _literals
     checks: list[AnyCheck] = []
     for which, texts in an_object(value).items():
@@ -60,22 +68,22 @@ def _judge(value: object) -> Draft:
     given = an_object(value)
     if given.get("type") == "script":
         raise left_out("script: its script is not run")
-    rules = make.sum_of(_rules, given.get("success"))
-    rules += make.sum_of(partial(_rules, negate=True), given.get("failure"))
-    return rules + make.statements("").read(given.get("criteria"))
+    success = make.sum_of(_rules, given.get("success"))
+    failure = make.sum_of(partial(_rules, negate=True), given.get("failure"))
+    return merged(success, failure, make.statements("").read(given.get("criteria")))
 
 
 def _context(value: object) -> Draft:
     given = an_object(value)
     git = an_object(given.get("git"))
     folder, diff = given.get("repo_fixture"), git.get("apply_diff")
-    copies = [("", str(folder))] if folder else []
+    copies = [Copied("", str(folder))] if folder else []
     commands = [f"git checkout -q -B {quote(str(git['checkout']))}"] if git.get("checkout") else []
     if diff:
-        copies.append((".applied.patch", str(diff)))
+        copies.append(Copied(".applied.patch", str(diff)))
         commands.append("git apply .applied.patch && rm .applied.patch")
-    inline = keys.WORKSPACE.read(given.get("files"))
-    return inline + Draft(copies=tuple(copies), commands=tuple(commands), git=bool(git))
+    setup = Draft(workspace=tuple(copies), commands=tuple(commands), git=bool(git))
+    return merged(keys.WORKSPACE.read(given.get("files")), setup)
 
 
 def _find(value: Any) -> list[Entry]:
@@ -100,7 +108,7 @@ ADAPTER = Adapter(
         "id": keys.NAME,
         "input": {
             "prompt": keys.PROMPT,
-            "turns": keys.unmeasured("a single answer has no further turns"),
+            "turns": keys.FURTHER_TURNS,
         },
         "expect": _EXPECT,
         "defaults": _EXPECT,

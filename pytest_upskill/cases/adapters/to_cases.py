@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from pytest_upskill.cases.adapters.choice import Choice, Unclear, choice_in, trigger_of
-from pytest_upskill.cases.adapters.draft import Draft, Weight, misspelled
-from pytest_upskill.cases.adapters.reading import ReadEntry, Reading
+from pytest_upskill.cases.adapters.adapter import Entry
+from pytest_upskill.cases.adapters.choice import Choice, UnknownSkill, choice_in, trigger_of
+from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
+from pytest_upskill.cases.adapters.reading import Reading
 from pytest_upskill.cases.skill import Case, Trigger, plain_name
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, JsonPath, Problem
@@ -22,11 +22,14 @@ from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
+from pytest_upskill.project.messages import counted
 
-_NO_SKILL = "no skill near this file is called {!r}"
 _UNREADABLE = "cannot be read"
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
 _NO_PROMPT = "no prompt: add 'prompt'"
+
+_LONG_NAME = 5
+"""Fewest characters of a name that another one may be a misspelling of."""
 
 _PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
 
@@ -61,7 +64,13 @@ class FileCases:
     """Parts that were not read but could matter."""
 
 
-def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> FileCases:
+def read_cases(
+    reading: Reading,
+    *,
+    owner: Owner | None,
+    find: FindOwner,
+    names: Callable[[], Iterable[str]] = tuple,
+) -> FileCases:
     """Make the cases of a case file.
 
     An entry that cannot be read becomes a skipped case and a warning.
@@ -70,117 +79,191 @@ def read_cases(reading: Reading, *, owner: Owner | None, find: FindOwner) -> Fil
         reading: What its adapter reads.
         owner: The skill that the file belongs to; None if its cases name their skills.
         find: Finds the skill that a case names.
+        names: Returns the names of all skills that it could find.
 
     Raises:
         BadFile: No entry can be read; it lists all problems.
     """
-    document, entries = reading.document, reading.entries
-    warnings = [*reading.flaws_beside_cases()]
-    ids = case_ids([(each.draft.name, each.draft.prompt, _content(each)) for each in entries])
-    cases: list[Case] = []
-    owners: list[Owner | None] = []
-    problems: list[Problem] = []
-    for each, name in zip(entries, ids, strict=True):
-        case_owner, why_no_owner = _owner_of(each.draft, owner, find)
-        case = Case(id="", input="", checks=())
-        found = reading.mistakes(each)
-        if not found:
+    return _Maker(reading, owner, find, names).cases()
+
+
+class _Maker:
+    """Maker of the cases of one file."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        owner: Owner | None,
+        find: FindOwner,
+        names: Callable[[], Iterable[str]],
+    ) -> None:
+        self._reading = reading
+        self._document = reading.document
+        self._owner = owner
+        self._find = find
+        self._names = names
+
+    def cases(self) -> FileCases:
+        entries = self._reading.entries
+        warnings = [*self._reading.flaws_beside_cases()]
+        given = [
+            (each.draft.name, each.draft.prompt, each.value if isinstance(each.value, dict) else {})
+            for each in entries
+        ]
+        cases: list[Case] = []
+        owners: list[Owner | None] = []
+        problems: list[Problem] = []
+        for each, name in zip(entries, case_ids(given), strict=True):
+            case, owner, mistakes = self._case(each)
+            line, column = self._document.line_column(self._document.offsets[each.path].value)
+            cases.append(replace(case, id=name, line=line, column=column))
+            owners.append(owner)
+            problems += mistakes
+        if problems and all((case.skip or "").startswith(_UNREADABLE) for case in cases):
+            raise BadFile(problems)
+        warnings += (replace(each, what=f"{each.what} (the case is skipped)") for each in problems)
+        warnings += [*self._misspelled_keys(cases), *self._left_out(cases), *self._reading.unread()]
+        if not cases:
+            warnings.append(Problem(what="contains no cases"))
+        any_owner = next(filter(None, owners), None)
+        return FileCases(
+            cases=tuple(cases),
+            owners=tuple(each or any_owner for each in owners) if any_owner else (),
+            warnings=tuple(warnings),
+        )
+
+    def _case(self, each: Entry) -> tuple[Case, Owner | None, list[Problem]]:
+        """Return a case without its id and line, its skill, and the mistakes in it."""
+        owner, why_no_owner = self._owner_of(each.draft)
+        mistakes = self._reading.mistakes(each)
+        if not mistakes:
             try:
-                case = _case(each, case_owner, find, why_no_owner)
+                return self._measured(each, owner, why_no_owner), owner, []
             except ValueError as error:
-                marks = (*each.entry.path, MARK_KEY)
-                path = marks if marks in document.offsets else each.entry.path
-                found = [document.problem(path, str(error))]
-        if found:
-            why = "; ".join(f"{problem.where}: {problem.what}" for problem in found)
-            case = replace(case, skip=f"{_UNREADABLE}: {why}")
-            problems += found
-        line, column = document.line_column(document.offsets[each.entry.path].value)
-        cases.append(replace(case, id=name, line=line, column=column))
-        owners.append(case_owner)
-    if problems and all((case.skip or "").startswith(_UNREADABLE) for case in cases):
-        raise BadFile(problems)
-    warnings += (replace(each, what=f"{each.what} (the case is skipped)") for each in problems)
-    warnings += [*_misspelled_keys(reading, cases), *_left_out(reading, cases)]
-    warnings += (replace(each, is_hint=True) for each in reading.unread())
-    if not cases:
-        warnings.append(Problem(what="contains no cases"))
-    any_owner = next(filter(None, owners), None)
-    return FileCases(
-        cases=tuple(cases),
-        owners=tuple(each or any_owner for each in owners) if any_owner else (),
-        warnings=tuple(warnings),
-    )
+                marks = (*each.path, MARK_KEY)
+                path = marks if marks in self._document.offsets else each.path
+                mistakes = [self._document.problem(path, str(error))]
+        why = "; ".join(f"{problem.where}: {problem.what}" for problem in mistakes)
+        return Case(id="", input="", checks=(), skip=f"{_UNREADABLE}: {why}"), owner, mistakes
 
+    def _owner_of(self, draft: Draft) -> tuple[Owner | None, str]:
+        """Return the skill of a case, and why the case cannot run with it, "" if it can."""
+        if (count := len(draft.skills)) > 1:
+            return self._owner, f"skill: it needs {count} skills at once, but each skill runs alone"
+        if self._owner and all(map(self._owner.is_called, draft.skills)):
+            return self._owner, ""
+        if draft.skills:
+            owner = self._find(draft.skills[0])
+            return owner or self._owner, "" if owner else f"skill: {self._unknown(draft.skills[0])}"
+        expected = draft.choice.expected if draft.choice else ()
+        found = next(filter(None, map(self._find, expected)), None)
+        reason = self._unknown(expected[0]) if expected else "names no skill: add 'skill'"
+        return found, "" if found else reason
 
-def _content(each: ReadEntry) -> Mapping[str, Any]:
-    value = each.entry.value
-    return value if isinstance(value, dict) else {"": value}
+    def _unknown(self, name: str) -> str:
+        """Return that there is no skill of a name, with the one that may be meant."""
+        plain = plain_name(name)
+        hint = misspelled(plain, self._names()) if len(plain) >= _LONG_NAME else ""
+        return f"no skill near this file is called {name!r}{hint}"
 
+    def _measured(self, each: Entry, owner: Owner | None, why_no_owner: str) -> Case:
+        """Make a case of what its adapter read.
 
-def _owner_of(
-    draft: Draft, file_owner: Owner | None, find: FindOwner
-) -> tuple[Owner | None, str | None]:
-    """Return the skill of a case, and why the case cannot run with it; None if it can."""
-    if (count := len(draft.skills)) > 1:
-        return file_owner, f"skill: it needs {count} skills at once, but each skill runs alone"
-    if file_owner and all(map(file_owner.is_called, draft.skills)):
-        return file_owner, None
-    if draft.skills:
-        (name,) = draft.skills
-        owner = find(name)
-        reason = None if owner else f"skill: {_NO_SKILL.format(name)}"
-        return owner or file_owner, reason
-    expected = draft.choice.expected if draft.choice else ()
-    found = next(filter(None, map(find, expected)), None)
-    reason = _NO_SKILL.format(expected[0]) if expected else "names no skill: add 'skill'"
-    return found, None if found else reason
+        Raises:
+            ValueError: It contradicts itself, or marks a statement that it does not have.
+        """
+        draft = each.draft
+        case = Case(id="", input="", checks=draft.checks or draft.reference)
+        case = with_marks(case, each.value.get(MARK_KEY))
+        kept, stated = self._without_choice(case.checks, owner)
+        skips = [*draft.whys(Weight.SKIPPED, Weight.LACKS), *filter(None, [case.skip])]
+        if (left_out := draft.whys(Weight.LEFT_OUT)) and all(map(_is_negative, kept)):
+            kept = []
+            skips += [] if draft.choice else left_out
+        trigger = None
+        implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
+        if choice := draft.choice or stated or implied:
+            try:
+                trigger = self._trigger(choice, owner)
+            except UnknownSkill as error:
+                skips.append(self._unknown(str(error)))
+        if why_no_owner and not (trigger and trigger.nothing):
+            skips, trigger = [why_no_owner], None
+        if not kept and not draft.process and trigger is None:
+            skips.append(_NOTHING_TO_CHECK)
+        if not draft.prompt:
+            skips.append(_NO_PROMPT)
+        files, why_no_files = _read("files", draft.files, owner)
+        workspace, why_no_workspace = _read("workspace", draft.workspace, owner)
+        skips += [*why_no_files, *why_no_workspace]
+        case = replace(
+            case,
+            input="\n\n".join(filter(None, (draft.context, _prompt(draft, owner)))),
+            checks=tuple(kept),
+            files=files,
+            process=draft.process,
+            workspace=workspace,
+            setup=Setup(git=draft.git, commands=draft.commands),
+            tags=draft.tags,
+            skip=skips[0] if skips else None,
+            trigger=trigger if draft.prompt else None,
+        )
+        # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
+        return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
+    def _without_choice(
+        self, checks: Sequence[AnyCheck], owner: Owner | None
+    ) -> tuple[list[AnyCheck], Choice]:
+        """Return checks without the statements that are only about the choice of a skill.
 
-def _case(each: ReadEntry, owner: Owner | None, find: FindOwner, why_no_owner: str | None) -> Case:
-    """Make a case, without its id and line, of what its adapter read.
+        No answer can show what they state, which is returned too.
+        """
 
-    Raises:
-        ValueError: It contradicts itself, or marks a statement that it does not have.
-    """
-    draft = each.draft
-    checks = draft.checks or draft.reference
-    case = with_marks(Case(id="", input="", checks=tuple(checks)), each.entry.value.get(MARK_KEY))
-    kept, stated = _without_choice(case.checks, owner, find)
-    skips = [*draft.whys(Weight.SKIPPED), *draft.whys(Weight.LACKS), *filter(None, [case.skip])]
-    if (left_out := draft.whys(Weight.LEFT_OUT)) and all(map(_is_negative, kept)):
-        kept = []
-        skips += [] if draft.choice else left_out
-    trigger = None
-    implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
-    if choice := draft.choice or stated or implied:
-        try:
-            trigger = _trigger(choice, owner, find)
-        except Unclear as error:
-            skips.append(str(error))
-    if why_no_owner and not (trigger and trigger.nothing):
-        skips, trigger = [why_no_owner], None
-    if not kept and not draft.process and trigger is None:
-        skips.append(_NOTHING_TO_CHECK)
-    if not draft.prompt:
-        skips.append(_NO_PROMPT)
-    files, why_no_files = _input_files(draft, owner)
-    workspace, why_no_workspace = _workspace(draft, owner)
-    skips += [*why_no_files, *why_no_workspace]
-    case = replace(
-        case,
-        input="\n\n".join(filter(None, (draft.context, _prompt(draft, owner)))),
-        checks=tuple(kept),
-        files=files,
-        process=draft.process,
-        workspace=workspace,
-        setup=Setup(git=draft.git, commands=draft.commands),
-        tags=draft.tags,
-        skip=skips[0] if skips else None,
-        trigger=trigger if draft.prompt else None,
-    )
-    # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
-    return replace(case, max_turns=draft.max_turns) if case.agent_key else case
+        def is_skill(name: str) -> bool:
+            return (owner is not None and owner.is_called(name)) or self._find(name) is not None
+
+        kept: list[AnyCheck] = []
+        stated = Choice()
+        for check in checks:
+            choice = choice_in(check.statement, is_skill) if isinstance(check, Judge) else None
+            if choice is None:
+                kept.append(check)
+            else:
+                stated |= choice
+        return kept, stated
+
+    def _trigger(self, choice: Choice, owner: Owner | None) -> Trigger | None:
+        names = owner.names if owner else ()
+        trigger = trigger_of(choice, names, lambda name: self._find(name) is not None)
+        if owner is None and trigger == Trigger(should=False):
+            # It names no skill because none should be chosen: it tests any skill of the file.
+            return Trigger(should=False, nothing=True)
+        return trigger
+
+    def _misspelled_keys(self, cases: Sequence[Case]) -> Iterator[Problem]:
+        """Yield a problem for each key that may be why a case lacks its question or its checks."""
+        known = self._reading.adapter.shape.known
+        for each, case in zip(self._reading.entries, cases, strict=True):
+            for key in each.value if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT) else ():
+                path = (*each.path, key)
+                is_known = key in known or path not in self._document.offsets
+                if not is_known and (hint := misspelled(key, known)):
+                    what = f"unknown key{hint} (the case is skipped)"
+                    yield self._document.problem(path, what, key=True)
+
+    def _left_out(self, cases: Sequence[Case]) -> Iterator[Problem]:
+        """Yield a hint for each reason why checks are left out, with the number of their cases."""
+        found: dict[str, list[Case]] = {}
+        paths: dict[str, JsonPath] = {}
+        for each, case in zip(self._reading.entries, cases, strict=True):
+            for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
+                found.setdefault(reason, []).append(case)
+                paths.setdefault(reason, each.path)
+        for reason, of_it in found.items():
+            skipped = sum(case.skip == reason for case in of_it)
+            which = f", {skipped} skipped" if skipped else ""
+            what = f"{reason} (left out of {counted(len(of_it), 'case')}{which})"
+            yield self._document.problem(paths[reason], what, is_hint=True)
 
 
 def _is_negative(check: AnyCheck) -> bool:
@@ -188,37 +271,6 @@ def _is_negative(check: AnyCheck) -> bool:
     if isinstance(inner, ToolCalled):
         return not inner.least
     return isinstance(inner, Check) and inner.is_negative
-
-
-def _without_choice(
-    checks: Sequence[AnyCheck], owner: Owner | None, find: FindOwner
-) -> tuple[list[AnyCheck], Choice]:
-    """Return checks without the statements that are only about the choice of a skill, and these.
-
-    No answer can show what they state.
-    """
-
-    def is_skill(name: str) -> bool:
-        return (owner is not None and owner.is_called(name)) or find(name) is not None
-
-    kept: list[AnyCheck] = []
-    stated = Choice()
-    for check in checks:
-        choice = choice_in(check.statement, is_skill) if isinstance(check, Judge) else None
-        if choice is None:
-            kept.append(check)
-        else:
-            stated |= choice
-    return kept, stated
-
-
-def _trigger(choice: Choice, owner: Owner | None, find: FindOwner) -> Trigger | None:
-    names = owner.names if owner else ()
-    trigger = trigger_of(choice, names, lambda name: find(name) is not None)
-    if owner is None and trigger == Trigger(should=False):
-        # It names no skill because none should be chosen: it tests any skill of the file.
-        return Trigger(should=False, nothing=True)
-    return trigger
 
 
 def _prompt(draft: Draft, owner: Owner | None) -> str:
@@ -231,68 +283,28 @@ def _prompt(draft: Draft, owner: Owner | None) -> str:
     return draft.prompt
 
 
-def _input_files(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
-    """Return the files of the question, and why the case is skipped if some cannot be read."""
-    files = [*draft.inputs]
-    skips = []
-    for given in draft.files if owner else ():
-        assert owner is not None
-        shown, name = given if isinstance(given, tuple) else ("", given)
-        try:
-            read = owner.read_files(name)
-        except Unreadable as error:
-            skips.append(f"files: {error}")
+def _read(
+    key: str, given: Iterable[WorkspaceFile | Copied], owner: Owner | None
+) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
+    """Return files of a case by name, and why the case is skipped if some cannot be read."""
+    files: dict[str, WorkspaceFile] = {}
+    skips: list[str] = []
+    for each in given:
+        if isinstance(each, WorkspaceFile):
+            files[each.name] = each
             continue
-        files += [replace(file, name=shown) for file in read] if shown and len(read) == 1 else read
-    return tuple({file.name: file for file in files}.values()), skips
-
-
-def _workspace(draft: Draft, owner: Owner | None) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
-    """Return what an agent finds besides them, and why some of it cannot be read."""
-    files = [*draft.workspace]
-    for name, source in draft.copies if owner else ():
-        assert owner is not None
-        plain = source.removeprefix("./").rstrip("/")
+        source = each.source.removeprefix("./").rstrip("/")
         try:
-            found = owner.read_files(plain)
+            found = owner.read_files(source) if owner else ()
         except (Unreadable, OSError) as error:
-            return (), [f"workspace: {error}"]
-        if not found:
+            skips.append(f"{key}: {error}")
+            continue
+        if owner and not found and key == "workspace":
             why = "the arm without the skill must not get them: move them out of its folder"
-            return (), [f"workspace: {source!r} has only files of the skill, and {why}"]
+            skips.append(f"{key}: {each.source!r} has only files of the skill, and {why}")
         for file in found:
-            inner = file.name.removeprefix("" if plain == "." else plain).strip("/")
-            place = "/".join(filter(None, (name, inner))) or PurePosixPath(plain).name
-            files.append(replace(file, name=place))
-    return tuple(files), []
-
-
-def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
-    """Yield a problem for each key that may be why a case lacks its question or its checks."""
-    known = reading.adapter.shape.known
-    for each, case in zip(reading.entries, cases, strict=True):
-        if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT):
-            for key in each.entry.value:
-                path = (*each.entry.path, key)
-                is_known = key in known or path not in reading.document.offsets
-                if not is_known and (hint := misspelled(key, known)):
-                    what = f"unknown key{hint} (the case is skipped)"
-                    yield reading.document.problem(path, what, key=True)
-
-
-def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
-    """Yield a problem for each reason why checks are left out, with the number of their cases.
-
-    It is a hint if all of these cases are measured by other checks.
-    """
-    found: dict[str, list[tuple[JsonPath, bool]]] = {}
-    for each, case in zip(reading.entries, cases, strict=True):
-        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
-            found.setdefault(reason, []).append((each.entry.path, case.skip == reason))
-    for reason, entries in found.items():
-        skipped = sum(is_skipped for _, is_skipped in entries)
-        count = f"{len(entries)} case{'s' * (len(entries) > 1)}"
-        which = f", {skipped} skipped" if skipped else ""
-        what = f"{reason} (left out of {count}{which})"
-        problem = reading.document.problem(entries[0][0], what)
-        yield replace(problem, is_hint=not skipped)
+            inner = file.name.removeprefix("" if source == "." else source).strip("/")
+            top = "" if each.name == "." else each.name.rstrip("/")
+            name = "/".join(filter(None, (top, inner))) or PurePosixPath(source).name
+            files[name] = replace(file, name=name)
+    return tuple(files.values()), skips

@@ -15,46 +15,50 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import (
+    Draft,
+    an_object,
+    as_list,
+    left_out,
+    merged,
+)
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import RunsCommand
 
 
 def _of_text(grader: make.Given) -> Sequence[AnyCheck]:
-    given, kind = make.config_of(grader), grader["type"]
-    negate = ("-not-" in kind) != bool(given.get("negate"))
+    kind = grader["type"]
+    negate = ("-not-" in kind) != bool(grader["negate"])
     if kind.endswith("matches"):
-        found = make.patterns(given.get("pattern"), negate=negate)
+        found = make.patterns(grader.get("pattern"), negate=negate)
     else:
-        text = given.get("substring", given.get("content"))
-        found = make.literals(text, ignore_case=not given.get("case_sensitive"), negate=negate)
-    return make.in_file(given.get("path"), found) if kind.startswith("file-") else found
+        text = grader.get("substring", grader.get("content"))
+        found = make.literals(text, ignore_case=not grader.get("case_sensitive"), negate=negate)
+    return make.in_file(grader.get("path"), found) if kind.startswith("file-") else found
 
 
 def _judged(grader: make.Given) -> Sequence[AnyCheck]:
     # Without a rubric of its own, it has that of the stimulus.
-    rubric = make.config_of(grader).get("prompt")
+    rubric = grader.get("prompt")
     return make.judged(rubric, prefix=make.RUBRIC) if rubric else ()
 
 
 def _invoked(grader: make.Given) -> Draft:
-    given = make.config_of(grader)
-    required, disallowed = (tuple(names_in(given.get(key))) for key in ("required", "disallowed"))
+    required, disallowed = (tuple(names_in(grader.get(e))) for e in ("required", "disallowed"))
     return Draft(choice=Choice(expected=required, forbidden=disallowed))
 
 
 def _command(grader: make.Given) -> Sequence[AnyCheck]:
-    given = make.config_of(grader)
-    command = join(map(str, (given.get("command"), *as_list(given.get("args")))))
-    code = given.get("expected_exit_code")
+    command = join(map(str, (grader.get("command"), *as_list(grader.get("args")))))
+    code = grader.get("expected_exit_code")
     return [RunsCommand(command=command, exit_code=code if isinstance(code, int) else 0)]
 
 
 def _called(grader: make.Given) -> Draft:
-    given = make.config_of(grader)
-    required = make.sum_of(partial(_call, make.called), given.get("required"))
-    return required + make.sum_of(partial(_call, make.not_called), given.get("disallowed"))
+    required = make.sum_of(partial(_call, make.called), grader.get("required"))
+    disallowed = make.sum_of(partial(_call, make.not_called), grader.get("disallowed"))
+    return merged(required, disallowed)
 
 
 def _call(check: Callable[..., AnyCheck], spec: object) -> Sequence[AnyCheck]:
@@ -67,47 +71,32 @@ def _call(check: Callable[..., AnyCheck], spec: object) -> Sequence[AnyCheck]:
 
 _GRADERS = make.graders(
     "graders of the answer, files, commands and calls; `prompt` is for a judge, "
-    "`skill-invocation` a trigger; left out: budgets, arguments by name",
+    "`skill-invocation` a trigger; left out: budgets, comparisons, transcripts",
     {
         "output-contains output-not-contains output-matches output-not-matches"
         " file-contains file-not-contains file-matches file-not-matches": _of_text,
-        "file-exists": lambda grader: make.file_exists(make.config_of(grader).get("path")),
-        "file-not-exists": lambda grader: make.files_gone(make.config_of(grader).get("path")),
+        "file-exists": lambda grader: make.file_exists(grader.get("path")),
+        "file-not-exists": lambda grader: make.files_gone(grader.get("path")),
         "prompt": _judged,
         "run-command": _command,
         "shell-command-invoked tool-calls": _called,
         "skill-invocation": _invoked,
         # Of the agent's session: trouble in one is missing data here.
         "completed exit-success error-count": None,
-        "wall-time tool-call-count token-usage turn-count": make.BUDGET,
-        "pairwise": "the answer is not compared with another",
-        "transcript-contains transcript-not-contains transcript-matches"
-        " transcript-not-matches": make.NOT_CHECKED,
-        "diff-contains diff-not-contains diff-empty": "what an agent changes is not searched",
     },
 )
 
 
 def _tags(value: object) -> Draft:
     given = value if isinstance(value, dict) else {}
-    words = (str(given[key]) for key in ("category", "area", "tier") if key in given)
-    return Draft(tags=tuple(words))
-
-
-def _environment(value: object) -> Draft:
-    given = an_object(value)
-    files = map(an_object, as_list(given.get("files")))
-    return Draft(
-        files=tuple((str(e.get("dest") or ""), str(e["src"])) for e in files if "src" in e),
-        commands=tuple(map(str, as_list(given.get("commands")))),
-    )
+    return Draft(tags=tuple(str(given[e]) for e in ("category", "area", "tier") if e in given))
 
 
 def _find(value: Any) -> list[Entry]:
     """Return the stimuli, each with the environment and the tags of the whole file."""
     return [
         Entry(path, _with_suite(stimulus, value) if isinstance(stimulus, dict) else stimulus)
-        for path, stimulus in listed(value, "stimuli")
+        for path, stimulus, _ in listed(value, "stimuli")
     ]
 
 
@@ -140,7 +129,10 @@ ADAPTER = Adapter(
         "graders": _GRADERS,
         "rubric": make.statements("statements for a judge"),
         "tags": Reader("`skill`, and words for `-k`", _tags),
-        "environment": Reader("the skills and files of the case", _environment),
+        "environment": {
+            "files": keys.FILES,
+            "commands": Reader("commands before an agent starts", keys.commands_in),
+        },
         "tested": Reader("", lambda name: Draft(skills=(name,))),
     },
 )

@@ -8,7 +8,7 @@ dskst/ddd-skills, mizchi/skills, akunzai/agent-skills and AzureCosmosDB/cosmosdb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader
 from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.documents import object_in
 from pytest_upskill.cases.adapters.draft import (
+    Copied,
     Draft,
     Note,
     Weight,
@@ -25,15 +25,17 @@ from pytest_upskill.cases.adapters.draft import (
     as_list,
     left_out,
 )
+from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import NotRegex, Regex
 
 _LENGTH = re.compile(r"\s*len\(output(?:\.strip\(\))?\) ([<>]) (\d+)\s*")
 
+_BUDGETS = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
+
 
 def _of_text(grader: make.Given) -> Iterator[AnyCheck]:
-    for key, value in make.config_of(grader).items():
+    for key, value in grader.items():
         negate = "not_" in key
         if value and key.removeprefix("not_") in {"contains", "contains_cs", "keywords"}:
             yield from make.literals(value, ignore_case=not key.endswith("_cs"), negate=negate)
@@ -43,8 +45,7 @@ def _of_text(grader: make.Given) -> Iterator[AnyCheck]:
 
 def _lengths(grader: make.Given) -> Iterator[AnyCheck]:
     """Yield the checks of assertions that are all about the length of the answer."""
-    given = as_list(make.config_of(grader).get("assertions"))
-    found = [_LENGTH.fullmatch(str(each)) for each in given]
+    found = [_LENGTH.fullmatch(str(each)) for each in as_list(grader.get("assertions"))]
     if not found or not all(found):
         raise left_out("its expressions are not evaluated")
     for each in filter(None, found):
@@ -55,35 +56,30 @@ def _lengths(grader: make.Given) -> Iterator[AnyCheck]:
             yield NotRegex(pattern=rf"(?s)\A.{{{size}}}")
 
 
-def _of_prompt(grader: make.Given) -> tuple[AnyCheck, ...]:
-    given = make.config_of(grader)
-    rubric = given.get("prompt") or given.get("rubric") or grader.get("rubric")
-    return make.judged(rubric, prefix=make.RUBRIC)
+def _of_prompt(grader: make.Given) -> Sequence[AnyCheck]:
+    return make.judged(grader.get("prompt") or grader.get("rubric"), prefix=make.RUBRIC)
 
 
 def _of_files(grader: make.Given) -> Iterator[AnyCheck]:
-    given = make.config_of(grader)
-    if names := given.get("must_exist"):
+    if names := grader.get("must_exist"):
         yield from make.file_exists(names)
-    if names := given.get("must_not_exist"):
+    if names := grader.get("must_not_exist"):
         yield from make.files_gone(names)
-    for each in map(an_object, as_list(given.get("content_patterns"))):
+    for each in map(an_object, as_list(grader.get("content_patterns"))):
         for key, negate in (("must_match", False), ("must_not_match", True)):
             if each.get(key):
                 yield from make.in_file(each.get("path"), make.patterns(each[key], negate=negate))
 
 
 def _skills(grader: make.Given) -> Draft:
-    names = names_in(make.config_of(grader).get("required_skills"))
-    return Draft(choice=Choice(expected=tuple(names)))
+    return Draft(choice=Choice(expected=tuple(names_in(grader.get("required_skills")))))
 
 
 def _behavior(grader: make.Given) -> Draft:
-    given = make.config_of(grader)
-    wanted = [make.called((str(name),)) for name in as_list(given.get("required_tools"))]
-    unwanted = [make.not_called((str(name),)) for name in as_list(given.get("forbidden_tools"))]
-    budgets = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
-    notes = (Note(f"{e}: {make.BUDGET}", Weight.LEFT_OUT) for e in budgets if given.get(e))
+    wanted = [make.called((str(name),)) for name in as_list(grader.get("required_tools"))]
+    unwanted = [make.not_called((str(name),)) for name in as_list(grader.get("forbidden_tools"))]
+    why = "a budget is not a check of the answer"
+    notes = (Note(f"{e}: {why}", Weight.LEFT_OUT) for e in _BUDGETS if grader.get(e))
     return Draft(checks=(*wanted, *unwanted), notes=tuple(notes))
 
 
@@ -98,23 +94,16 @@ _GRADERS = make.graders(
         "trigger": None,  # of the words of the prompt, not of an agent's choice
         "skill_invocation": _skills,
         "behavior": _behavior,
-        "program": "its program is not run",
-        "json_schema": "its schema is in another file",
-        "diff": "files are not compared with others",
-        "action_sequence tool_constraint": make.NOT_CHECKED,
     },
 )
 
 
 def _files(value: object) -> Draft:
-    inputs, names = [], []
-    for file in map(an_object, as_list(value)):
-        name = str(file.get("path") or "")
-        if isinstance(file.get("content"), str):
-            inputs.append(WorkspaceFile(name=name, text=file["content"]))
-        elif name:
-            names.append((name, f"fixtures/{name}"))
-    return Draft(inputs=tuple(inputs), files=tuple(names))
+    found = keys.files_in(value)
+    inside = (
+        e._replace(source=f"fixtures/{e.name}") if isinstance(e, Copied) else e for e in found
+    )
+    return Draft(files=tuple(inside))
 
 
 def _find(value: Any) -> list[Entry]:

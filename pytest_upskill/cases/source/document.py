@@ -126,7 +126,13 @@ class Document:
         return ()
 
     def problem(
-        self, path: JsonPath, what: str, *, key: bool = False, missing: str | None = None
+        self,
+        path: JsonPath,
+        what: str,
+        *,
+        key: bool = False,
+        missing: str | None = None,
+        is_hint: bool = False,
     ) -> Problem:
         """Make a problem of the value at ``path``.
 
@@ -135,11 +141,12 @@ class Document:
             what: What is wrong and how to fix it.
             key: Whether the problem is in the key, not in the value.
             missing: The key that the object at ``path`` lacks, if any.
+            is_hint: Whether every measurement is the same with it.
         """
         offsets = self.offsets[path]
         line, column = self.line_column(offsets.key if key else offsets.value)
         where = _where(path if missing is None else (*path, missing))
-        return Problem(line=line, column=column, where=where, what=what)
+        return Problem(line=line, column=column, where=where, what=what, is_hint=is_hint)
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Return the line and the column of an offset, both from 1."""

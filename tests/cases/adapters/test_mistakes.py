@@ -10,7 +10,6 @@ import pytest
 
 from pytest_upskill.cases.adapters import keys, make, registry
 from pytest_upskill.cases.adapters.adapter import Adapter, Reader, listed
-from pytest_upskill.cases.adapters.draft import Draft
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -107,18 +106,17 @@ def test_a_type_that_promptfoo_has_is_no_mistake(kind: str, tmp_path: Path) -> N
     assert (skill.warnings, len(skill.hints)) == ((), 1)
 
 
-def test_a_reason_that_leaves_a_case_without_checks_fails_lint() -> None:
+def test_a_check_that_nothing_here_decides_is_a_hint_even_if_no_other_is_left() -> None:
     def case(*kinds: str) -> Any:
         assertions = [{"type": kind, "value": 9} for kind in kinds]
         return {"prompt": f"Say {kinds}", "assertions": assertions}
 
-    unmeasured = read([case("max_tokens"), case("max_tokens", "contains")]).warnings
-    measured = read([case("max_tokens", "contains")]).warnings
+    found = read([case("max_tokens"), case("max_tokens", "contains")])
 
-    why = "assertions: max_tokens: a budget is not a check of the answer"
+    why = "assertions: max_tokens: a single answer does not show it"
     count = "(left out of 2 cases, 1 skipped)"
-    assert [(each.is_hint, each.what) for each in unmeasured] == [(False, f"{why} {count}")]
-    assert [each.is_hint for each in measured] == [True]
+    assert [case.skip for case in found.cases] == [why, None]
+    assert [(each.is_hint, each.what) for each in found.warnings] == [(True, f"{why} {count}")]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +143,7 @@ def test_a_broken_file_that_belongs_to_a_case_is_an_error_of_it(
 def test_a_mistake_in_an_adapter_is_not_taken_for_another_kind_of_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wrong = Reader("the answer", lambda value: Draft(checks=make.literals(value.text)))
+    wrong = Reader("the answer", lambda value: make.literals(value.text))
     riddles = Adapter(
         tool="riddles",
         about="",

@@ -8,7 +8,6 @@ import pytest
 
 from pytest_upskill.cases.adapters import keys, make, registry
 from pytest_upskill.cases.adapters.adapter import Adapter, Reader, listed
-from pytest_upskill.cases.adapters.draft import Draft
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill_files import with_files
 from tests.cases.adapters.conftest import QUESTION, SKILL, Measured
@@ -21,7 +20,7 @@ RIDDLES = Adapter(
     keys={
         "ask": keys.PROMPT,
         "name": keys.NAME,
-        "solution": Reader("the answer", lambda text: Draft(checks=make.literals(text))),
+        "solution": Reader("the answer", make.literals),
     },
 )
 FILE = f"riddles: [{{ask: '{QUESTION}', name: missing, solution: '37'}}]"

@@ -46,8 +46,8 @@ def test_assertions_are_checked_as_promptfoo_does(measured: Measured) -> None:
         "case without_skill": "fail",
         "question-which-column-has-missing-values with_skill": "pass",
         "question-which-column-has-missing-values without_skill": "fail",
-        "question-how-many-missing-values-in-8a2591 with_skill": "pass",
-        "question-how-many-missing-values-in-8a2591 without_skill": "fail",
+        "question-how-many-missing-values-in-1cd7ba with_skill": "pass",
+        "question-how-many-missing-values-in-1cd7ba without_skill": "fail",
         "judged with_skill": "pass",  # by its text; nobody judges its rubric
         "judged without_skill": "fail",
         "script with_skill": "skip",
@@ -57,16 +57,13 @@ def test_assertions_are_checked_as_promptfoo_does(measured: Measured) -> None:
 
 ROUTES = """\
 - description: empty columns
-  metadata: {type: trigger, skill: csv}
-  vars: {prompt: Which columns of the table are empty?}
-  assert: [{type: equals, value: csv}]
-- description: a chart
-  metadata: {type: trigger, skill: csv}
-  vars: {prompt: Draw a chart of the prices}
-  assert: [{type: equals, value: charts}]
-- description: used
+  metadata: {skill: csv}
   vars: {prompt: Which columns of the table are empty?}
   assert: [{type: skill-used, value: csv}]
+- description: a chart
+  metadata: {skill: csv}
+  vars: {prompt: Draw a chart of the prices}
+  assert: [{type: not-skill-used, value: {name: csv}}]
 """
 
 
@@ -74,7 +71,6 @@ def test_tests_of_routing_are_measured_as_triggers(measured: Measured) -> None:
     assert measured({"skills/csv/evals/tests/trigger-tests.yaml": ROUTES, **CHARTS}) == {
         "empty columns trigger": "pass",
         "a chart trigger": "pass",
-        "used trigger": "pass",
     }
 
 

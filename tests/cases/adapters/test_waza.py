@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cases.adapters.conftest import CHARTS, Measured
+from pathlib import Path
+
+from pytest_upskill.cases.load import load_skills
+from tests.cases.adapters.conftest import CHARTS, SKILL, Measured
 
 SUITE = """\
 name: csv-eval
@@ -59,3 +62,20 @@ def test_tasks_are_measured_with_the_graders_of_their_suite(measured: Measured) 
         "long-001 with_skill": "fail",
         "long-001 without_skill": "fail",
     }
+
+
+def test_a_task_with_nothing_but_a_budget_is_skipped_and_no_mistake(tmp_path: Path) -> None:
+    budget = "graders: [{type: behavior, config: {max_tool_calls: 3}}]"
+    files = {
+        "SKILL.md": SKILL,
+        "tasks/a.yaml": f"inputs: {{prompt: Which column has missing values?}}\n{budget}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "csv" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "csv" / name).write_text(text, "utf-8")
+
+    (skill,) = load_skills(tmp_path / "csv" / "tasks" / "a.yaml")
+
+    why = "graders: behavior: max_tool_calls: a budget is not a check of the answer"
+    assert [case.skip for case in skill.cases] == [why]
+    assert (skill.warnings, len(skill.hints)) == ((), 1)

@@ -1,14 +1,18 @@
-"""Tables in CSV, and Markdown with frontmatter, as documents with the lines of their values."""
+"""Files as documents by their formats, of which CSV and Markdown with frontmatter are read here."""
 
 from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Offsets, Problem
+from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.source.json import parse_json, parse_json_lines
 from pytest_upskill.cases.source.yaml import parse_yaml
 
 _MAX_ROWS = 10_000
@@ -64,3 +68,30 @@ def parse_markdown(text: str) -> Document:
         offsets={**document.offsets, ("body",): Offsets(at, at)},
         line_starts=starts,
     )
+
+
+PARSERS: Mapping[str, Callable[[str], Document]] = {
+    ".csv": parse_csv,
+    ".json": parse_json,
+    ".jsonl": parse_json_lines,
+    ".md": parse_markdown,
+    ".yaml": parse_yaml,
+    ".yml": parse_yaml,
+}
+
+
+def object_in(path: Path) -> Mapping[str, Any]:
+    """Return the object in a file; an empty one if there is no such file.
+
+    Raises:
+        BadFile: It is broken, so that a case would be measured without a part of its checks.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        value = PARSERS[path.suffix](read_text(path)).sound().value
+    except BadFile as error:
+        raise BadFile(Problem(what=each.at(path.name)) for each in error.problems) from None
+    if not isinstance(value, dict):
+        raise BadFile([Problem(what=f"{path.name}: must be an object")])
+    return value
