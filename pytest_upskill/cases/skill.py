@@ -159,8 +159,8 @@ class Case:
         if self.models is None or not set(chosen).isdisjoint(self.models):
             return None
         return (
-            f"it is only for {' or '.join(self.models)}, and --upskill-models has "
-            f"{listed(chosen)}: add a model there, or correct 'models' in the case"
+            f"it is only for {' or '.join(self.models)}, and this run is on {listed(chosen)}: "
+            "choose another model, or correct 'models' in the case"
         )
 
 

@@ -67,8 +67,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
-        """Raise CommandError with the message and where to find help."""
-        raise CommandError(f"{message}: see {self.prog} --help")
+        """Raise CommandError with the message, what was meant, and where to find help."""
+        unknown = message.partition("unrecognized arguments: ")[2]
+        meant = did_you_mean(re.split("[ =]", unknown)[0], self._option_string_actions)
+        raise CommandError(f"{message}{meant}: see {self.prog} --help")
 
     def option(self, names: str, metavar: str | None, text: str, **more: Any) -> None:
         """Add an option: its names, how its value is shown (None for choices), and its help."""

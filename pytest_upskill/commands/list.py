@@ -13,7 +13,15 @@ from pathlib import Path
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.commands.command import PASSED, PROGRAM, CommandError, Parser, own_cases, say
+from pytest_upskill.commands.command import (
+    PASSED,
+    PROGRAM,
+    CommandError,
+    Parser,
+    check_exists,
+    own_cases,
+    say,
+)
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
@@ -31,8 +39,7 @@ def add(parser: Parser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     top = options.folder or options.dir or (Path("skills") if Path("skills").is_dir() else Path())
-    if not top.is_dir():
-        raise CommandError(f"{top} is not a folder: name one with skills")
+    check_exists(top)
     folders = sorted(skill_folders(top))
     if not folders:
         raise CommandError(

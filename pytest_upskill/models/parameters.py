@@ -160,8 +160,8 @@ def _read(key: str, text: str) -> object:
             return value.validate_json(text if text.startswith("[") else json.dumps([text]))
         return value.validate_python(text)
     except ValidationError as error:
-        problem = error.errors()[0]["msg"].replace("Input ", "the value ")
-        raise ParameterError(problem) from None
+        problem = error.errors()[0]["msg"].partition(", unable")[0]
+        raise ParameterError(problem.replace("Input ", "the value ")) from None
 
 
 def _field(name: str, text: str) -> str:

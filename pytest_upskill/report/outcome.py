@@ -44,7 +44,7 @@ def why_undecided(
     Args:
         report: The report.
         names_error: Whether to name the first error; not where all errors are printed.
-        in_its_run: Whether the lines are printed by the run that they are about.
+        in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
     measured = any(trial.planned for _, trial in _trials(report))
     if not measured and (skills := report.unmeasured_skills):
@@ -59,9 +59,9 @@ def why_undecided(
         yield f"{missing} not measured{error}"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
-    for session in (each for each in report.sessions if not each.complete):
-        run = f"the output of the run of {session.date:%Y-%m-%d %H:%M} UTC"
-        yield f"not everything ran: see {'the other lines of this run' if in_its_run else run}"
+    for session in (each for each in report.sessions if not (each.complete or in_its_run)):
+        run = f"the run of {session.date:%Y-%m-%d %H:%M} UTC"
+        yield f"not everything ran: see the output of {run}"
 
 
 def _has_failed(report: Report) -> bool:

@@ -232,6 +232,8 @@ class Reporting:
         names_error = self._config.getoption("tbstyle", "auto") == "no"
         lines = why_undecided(self._report, names_error=names_error, in_its_run=True)
         reasons = [f"{code}{each}" for each in lines]
+        if code and not reasons:
+            reasons = [f"{code}not everything ran, as other lines say"]
         # With -q no notes about the cells are printed, and a missing comparison must not look like
         # one that found no regression.
         if self._config.get_verbosity() < 0 and uncompared_base(self._report) is None:

@@ -61,7 +61,7 @@ class Consent:
                 more = counted(len(lines) - _SHOWN_LINES, "more line")
                 say(f"  | … {more} in {display_path(file)}")
         if sources and not self.yes and not self.ask_yes_no(f"Send this to {to}?"):
-            cure = "" if self.terminal else ": add --yes to send it without a terminal"
+            cure = "" if self.terminal else ": add --yes to send them without a terminal"
             raise WorkError(f"the sources were not sent{cure}")
 
     def apply_changes(self, action: str, changes: Sequence[Change], say: Say) -> bool:

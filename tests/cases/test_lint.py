@@ -156,7 +156,7 @@ def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
     result = run_once(*LINT, *chosen, "-W", "default")
 
     result.assert_outcomes(passed=1, warnings=warnings)
-    said = "a: it is only for haiku or opus, and --upskill-models has offline: add"
+    said = "a: it is only for haiku or opus, and this run is on offline: choose another"
     told = [line for line in result.outlines if said in line]
     assert len(told) == warnings
 

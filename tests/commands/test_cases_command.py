@@ -113,7 +113,7 @@ def test_sources_are_redacted_and_sent_only_with_consent(
     said = capsys.readouterr().err
     assert "notes.md: text" in said
     assert "1 key removed" in said
-    assert "add --yes to send it without a terminal" in said
+    assert "add --yes to send them without a terminal" in said
     assert depot.loopback.requests == []
 
     assert depot.run(*arguments, "--yes") == 0

@@ -55,7 +55,10 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
             "ERROR: unrecognized arguments: -k x: see pytest-upskill eval --help",
         ),
         (["list", "--", "-q"], "ERROR: only eval and benchmark pass on what follows --: *"),
-        (["report", "--schem"], "ERROR: unrecognized arguments: --schem: see * report --help"),
+        (
+            ["report", "--schem"],
+            "ERROR: unrecognized arguments: --schem (did you mean '--schema'[?]): see * --help",
+        ),
     ],
 )
 def test_a_mistake_in_the_command_line_ends_as_one_of_pytest(

@@ -74,7 +74,7 @@ def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("folder", "problem"),
     [
-        ("nowhere", "nowhere is not a folder: name one with skills"),
+        ("nowhere", "nowhere: no such file or folder: name a skill"),
         ("empty", "no skill in empty: a skill is a folder with a SKILL.md; name another folder"),
     ],
 )
