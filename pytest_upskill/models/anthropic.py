@@ -57,7 +57,7 @@ class AnthropicClient:
         # into a failure, and warnings cannot be caught for a single task of an event loop.
         body = messages_body(request)
         sent = self._sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
-        return await self._call(request).complete(sent, read_message)
+        return await self._call(request).complete(sent, "messages", read_message)
 
     async def aclose(self) -> None:
         """Close the connections."""

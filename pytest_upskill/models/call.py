@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -34,7 +35,7 @@ from pytest_upskill.models.errors import (
 )
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.request import ProviderError, Request
-from pytest_upskill.models.streams import MAX_REPLY
+from pytest_upskill.models.streams import MAX_REPLY, Format, ReplyReader, is_whole
 
 Sdk = TypeVar("Sdk")
 
@@ -148,6 +149,7 @@ class Call:
     async def complete(
         self,
         sent: Awaitable[httpx2.Response],
+        wire: Format,
         read: Callable[[Mapping[str, Any]], Completion],
     ) -> Completion:
         """Wait for the SDK's response and read the answer; convert all failures to ProviderError.
@@ -155,6 +157,7 @@ class Call:
         Args:
             sent: The SDK's call, which returns the HTTP response: to build the SDK's class of the
                 reply would take a tenth of a request's CPU time and validate nothing.
+            wire: The format of the reply, if it is streamed.
             read: Reads the completion from the body of a reply. AttributeError, LookupError and
                 TypeError mean that the reply is malformed, ErrorReply that it is an error.
 
@@ -163,7 +166,7 @@ class Call:
         """
         started = time.perf_counter()
         try:
-            body, headers = await self._reply(sent, _read)
+            body, headers = await self._reply(sent, partial(_read, wire=wire))
             if not isinstance(body, Mapping):
                 raise self._unusable_error(body)
         except _Filtered:
@@ -266,7 +269,8 @@ class Call:
     def http_error(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
         """Make the error for an HTTP status.
 
-        As in both SDKs, statuses 408, 409, 429 and 5xx are retryable.
+        As in both SDKs, statuses 408, 409, 429 and 5xx are retryable, unless the header
+        ``x-should-retry`` says otherwise.
         """
         if isinstance(body, list) and len(body) == 1:  # Gemini's
             (body,) = body
@@ -285,6 +289,8 @@ class Call:
             and status not in NOT_SERVED
             and not out_of_quota
         )
+        if (wish := headers.get("x-should-retry")) in {"true", "false"}:
+            retryable = wish == "true"
         return self._error(
             f"{message}: {advice}" if advice else message,
             status=status,
@@ -347,12 +353,20 @@ def _read_lines(response: httpx2.Response) -> object:
     return [json.loads(line) for line in response.text.split("\n") if line.strip()]
 
 
-def _read(response: httpx2.Response) -> object:
-    """Return the JSON of a reply, or its text if its content type is not JSON.
+def _read(response: httpx2.Response, wire: Format) -> object:
+    """Return the JSON of a reply, streamed or not, or its text if its content type is not JSON.
 
     Raises:
         ValueError: The JSON is invalid.
+        httpx2.RemoteProtocolError: The stream ended before the answer did.
     """
+    if response.content.lstrip().startswith((b"data:", b"event:")):
+        reader = ReplyReader(wire)
+        with suppress(ValueError, LookupError):
+            reader.feed(response.content)
+            if is_whole(body := reader.body()):
+                return body
+        raise httpx2.RemoteProtocolError("incomplete stream")
     try:
         return response.json()
     except ValueError:

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.model import Model
+from pytest_upskill.models.request import ProviderError
 from pytest_upskill.project.redaction import without_userinfo
 
 WEB_PAGE = "a web page"
@@ -107,6 +108,12 @@ def is_filtered(body: object) -> bool:
     return bool(_FILTERED.search(f"{code_of(body)} {error_message(body)}"))
 
 
+def wants_stream(error: ProviderError) -> bool:
+    """Return whether a host refused a request because it is not for a stream."""
+    is_refusal = error.status in {400, 405, 406, 422, 501}
+    return is_refusal and _STREAM_ONLY.search(str(error)) is not None
+
+
 NOT_SERVED = frozenset({404, 405, 410, 501})
 """Statuses of a host that serves nothing at this URL, or no such requests."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -128,8 +135,6 @@ def cure(
         404: f"no model {model.name!r} at {endpoint.url}{url_hint(endpoint)}",
         **dict.fromkeys(REDIRECTS, f"{endpoint.host} redirects to {target or 'nowhere'}"),
     }
-    if status in {400, 405, 406, 422, 501} and _STREAM_ONLY.search(message):
-        return "it answers only in streams, which are not read: choose another host or server"
     by_proxy = status == HTTPStatus.FORBIDDEN and WEB_PAGE in message
     return cures[407] if by_proxy else cures.get(status, "")
 

@@ -27,14 +27,16 @@ from pytest_upskill.models.content import (
     stop_reason,
     token_count,
 )
+from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
 from pytest_upskill.models.responses import read_response, responses_body
+from pytest_upskill.models.streams import Format
 
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
-_MAX_ADAPTATIONS = 3
+_MAX_ADAPTATIONS = 4
 """Changes of the dialect during one request: one of each of its fields."""
 _AZURE_API_VERSION = "2024-10-21"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
@@ -85,9 +87,12 @@ class OpenAIClient:
         return self._dialects.get(model) or Dialect.of(model)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
-        path, read = _FORMATS[dialect.responses]
+        path, wire, read = _FORMATS[dialect.responses]
         body = responses_body(request) if dialect.responses else chat_body(request, dialect)
-        return await self._call(request).complete(self._post(path, body), read)
+        if dialect.streams:
+            body |= {"stream": True}
+            body |= {} if dialect.responses else {"stream_options": {"include_usage": True}}
+        return await self._call(request).complete(self._post(path, body), wire, read)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -169,10 +174,14 @@ class OpenAIClient:
         call, response = self._call(request), line.get("response")
         if not isinstance(response, Mapping):
             return call.not_processed(str(get_field(line.get("error"), "code") or "failed"))
+        dialect = self._dialect(request.model)
         if response["status_code"] != HTTPStatus.OK:
-            return call.http_error(response["status_code"], response["body"], {})
-        _, read = _FORMATS[self._dialect(request.model).responses]
-        return call.outcome(response["body"], read)
+            error = call.http_error(response["status_code"], response["body"], {})
+            if (adapted := dialect.adapted_to(error)) != dialect:
+                self._dialects[request.model] = adapted
+                error.retryable = True
+            return error
+        return call.outcome(response["body"], _FORMATS[dialect.responses][2])
 
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -222,6 +231,8 @@ class Dialect:
     """Whether there is a system role; otherwise the system prompt is put before the question."""
     responses: bool = False
     """Whether it speaks the Responses format, and no chat."""
+    streams: bool = False
+    """Whether it answers only in streams."""
 
     @classmethod
     def of(cls, model: Model) -> Dialect:
@@ -239,6 +250,8 @@ class Dialect:
         error = str(refusal)[:_MAX_CHARS]
         if not self.responses and _ONLY_RESPONSES.search(error):
             return replace(self, responses=True)
+        if not self.streams and wants_stream(refusal):
+            return replace(self, streams=True)
         if self.has_system_role and _NO_SYSTEM.search(error):
             return replace(self, has_system_role=False)
         if self.limit_name == "max_tokens" and _NO_MAX_TOKENS.search(error):
@@ -368,8 +381,8 @@ def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-_FORMATS: Mapping[bool, tuple[str, Callable[[Mapping[str, Any]], Completion]]] = {
-    False: ("/chat/completions", read_chat),
-    True: ("/responses", read_response),
+_FORMATS: Mapping[bool, tuple[str, Format, Callable[[Mapping[str, Any]], Completion]]] = {
+    False: ("/chat/completions", "chat", read_chat),
+    True: ("/responses", "responses", read_response),
 }
-"""Path and reader of chat, and of the Responses format."""
+"""Path, name and reader of chat, and of the Responses format."""

@@ -1,7 +1,8 @@
-"""Streamed replies to agents, joined to what an unstreamed reply would be.
+"""Streamed replies, joined to what an unstreamed reply would be.
 
-Sources: https://docs.claude.com/en/docs/build-with-claude/streaming and
-https://platform.openai.com/docs/api-reference/responses-streaming.
+Sources: https://docs.claude.com/en/docs/build-with-claude/streaming,
+https://platform.openai.com/docs/api-reference/responses-streaming and
+https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, Literal
 
 AgentFormat = Literal["messages", "responses", "generateContent"]
 """A wire format between a program that is an agent and its model, by the last part of its URL."""
+
+Format = AgentFormat | Literal["chat"]
 
 MAX_REPLY = 1 << 24
 """Maximum bytes of a decompressed reply, about a hundred times those of the longest answers."""
@@ -30,7 +33,7 @@ class ReplyReader:
         wire: The format.
     """
 
-    def __init__(self, wire: AgentFormat) -> None:
+    def __init__(self, wire: Format) -> None:
         self._add_event = _ADD_EVENT[wire]
         self._size = 0
         self._is_stream: bool | None = None
@@ -82,6 +85,13 @@ class ReplyReader:
     def _add_events(self, lines: list[bytes]) -> None:
         for event in _events(lines):
             self._add_event(self._body, event)
+
+
+def is_whole(body: Mapping[str, Any]) -> bool:
+    """Return whether the events of a stream say that the reply has ended, or that it failed."""
+    choices = body.get("choices") or [{}]
+    ends = (body.get("error"), body.get("stop_reason"), body.get("status"))
+    return any(ends) or bool(choices[0].get("finish_reason"))
 
 
 def _events(lines: list[bytes]) -> Iterator[_Body]:
@@ -139,6 +149,32 @@ def _add_to_response(body: _Body, event: _Body) -> None:
             body["error"] = event
 
 
+_CHAT_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+
+
+def _add_to_chat(body: _Body, event: _Body) -> None:
+    """Add a chunk of OpenAI's Chat Completions API to a reply."""
+    body.update({name: event[name] for name in ("model", "usage", "error") if event.get(name)})
+    for choice in event.get("choices") or ():
+        whole = body.setdefault("choices", [{"message": {"content": None}}])[0]
+        message, delta = whole["message"], choice.get("delta") or {}
+        for name in _CHAT_TEXTS:
+            if isinstance(delta.get(name), str):
+                message[name] = (message.get(name) or "") + delta[name]
+        for call in delta.get("tool_calls") or ():
+            _add_call(message.setdefault("tool_calls", []), call)
+        whole["finish_reason"] = choice.get("finish_reason") or whole.get("finish_reason")
+
+
+def _add_call(calls: list[_Body], part: _Body) -> None:
+    while len(calls) <= part.get("index", 0):
+        calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
+    call, function = calls[part.get("index", 0)], part.get("function") or {}
+    call.update({"id": part["id"]} if part.get("id") else {})
+    for name in ("name", "arguments"):
+        call["function"][name] += function.get(name) or ""
+
+
 def _add_to_generated(body: _Body, event: _Body) -> None:
     """Add an event of Gemini's API, which is a whole reply with some of the parts."""
     (candidate, *_) = event.get("candidates") or [{}]
@@ -148,10 +184,11 @@ def _add_to_generated(body: _Body, event: _Body) -> None:
     body.update({name: value for name, value in event.items() if name != "candidates"})
 
 
-_ADD_EVENT: Mapping[AgentFormat, Callable[[_Body, _Body], None]] = MappingProxyType(
+_ADD_EVENT: Mapping[Format, Callable[[_Body, _Body], None]] = MappingProxyType(
     {
         "messages": _add_to_message,
         "responses": _add_to_response,
+        "chat": _add_to_chat,
         "generateContent": _add_to_generated,
     }
 )

@@ -1,22 +1,27 @@
-"""Models that answer only in OpenAI's Responses format, and servers that only stream."""
+"""Models that answer only in OpenAI's Responses format, or only in streams."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
 from pytest_upskill.models import (
+    Completion,
+    ProviderError,
     Tool,
     ToolResult,
     Turn,
+    parse_model,
 )
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
-from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
+from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
 NO_CHAT = "This model is only supported in v1/responses and not in v1/chat/completions."
 _BODY = TypeAdapter(ResponseCreateParamsNonStreaming)
@@ -66,6 +71,42 @@ def test_the_answer_in_the_responses_format_is_read_with_its_reasoning(loopback:
     assert (answer.input_tokens, answer.output_tokens, answer.served_model) == (5, 2, "some-model")
 
 
+def events(*values: dict[str, Any] | str) -> str:
+    lines = (value if isinstance(value, str) else json.dumps(value) for value in values)
+    return "".join(f"data: {line}\n\n" for line in lines)
+
+
+CHAT = events(
+    {"model": "s", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "It "}}]},
+    {"choices": [{"index": 0, "delta": {"reasoning_content": "Hm."}}]},
+    {"choices": [{"index": 0, "delta": {"content": "is 37."}, "finish_reason": None}]},
+    {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}},
+    "[DONE]",
+)
+MESSAGES = events(
+    {"type": "message_start", "message": {"model": "s", "usage": {"input_tokens": 3}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It "}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "is 37."}},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 4},
+    },
+    {"type": "message_stop"},
+)
+STREAMS = {"anthropic": MESSAGES, "openai": CHAT}
+
+
+def stream(provider: str) -> Reply:
+    return Reply(body=STREAMS[provider], content_type="text/event-stream")
+
+
+def read(answer: Completion) -> tuple[object, ...]:
+    return answer.text, answer.input_tokens, answer.output_tokens, answer.stop_reason
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -75,15 +116,47 @@ def test_the_answer_in_the_responses_format_is_read_with_its_reasoning(loopback:
         "streaming is required for this model",
     ],
 )
-@every_sdk
-def test_a_server_that_only_streams_is_told_apart(
-    loopback: Loopback, provider: str, said: str
-) -> None:
-    error = fault(loopback, provider, Reply(status=400, text=said))
-
-    assert str(error).endswith(
-        f"{said}: it answers only in streams, which are not read: choose another host or server"
+def test_a_server_that_only_streams_is_asked_for_a_stream(loopback: Loopback, said: str) -> None:
+    loopback.answer = lambda received: (
+        stream("openai") if received.body.get("stream") else Reply(status=400, text=said)
     )
+
+    answer = ask(request_to(model_at(loopback, "openai")))
+
+    assert read(answer) == ("It is 37.", 3, 4, "end")
+    assert len(loopback.requests) == 2
+
+
+@every_sdk
+def test_a_stream_that_nobody_asked_for_is_read(loopback: Loopback, provider: str) -> None:
+    loopback.replies.append(stream(provider))
+
+    assert read(ask(request_to(model_at(loopback, provider)))) == ("It is 37.", 3, 4, "end")
+
+
+@every_sdk
+def test_a_stream_that_breaks_off_is_no_answer(loopback: Loopback, provider: str) -> None:
+    whole = STREAMS[provider]
+    loopback.replies.append(Reply(body=whole[: len(whole) // 2], content_type="text/event-stream"))
+
+    with pytest.raises(ProviderError, match=r"broke off \(incomplete stream\)") as caught:
+        ask(request_to(model_at(loopback, provider)))
+
+    assert (caught.value.retryable, caught.value.billable) == (True, True)
+
+
+def test_a_call_in_a_stream_of_chat_is_put_together(loopback: Loopback) -> None:
+    parts = [
+        {"index": 0, "id": "c1", "function": {"name": "skill", "arguments": '{"na'}},
+        {"index": 0, "function": {"arguments": 'me": "csv"}'}},
+    ]
+    chunks = [{"choices": [{"delta": {"tool_calls": [part]}}]} for part in parts]
+    end = {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
+    loopback.replies.append(Reply(body=events(*chunks, end, "[DONE]")))
+
+    (call,) = ask(request_to(parse_model(f"m=x@{loopback.openai_url}"))).tool_calls
+
+    assert (call.name, call.id, call.arguments) == ("skill", "c1", {"name": "csv"})
 
 
 def test_a_choice_among_skills_in_the_responses_format_goes_back_and_forth(

@@ -79,6 +79,18 @@ def test_a_bad_request_is_not_sent_again_and_stops_no_model(
 
 @every_sdk
 @pytest.mark.parametrize(
+    ("status", "header", "retryable"), [(400, "true", True), (500, "false", False)]
+)
+def test_the_server_decides_whether_to_ask_again(
+    loopback: Loopback, provider: str, status: int, header: str, retryable: bool
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, headers={"x-should-retry": header}))
+
+    assert error.retryable is retryable
+
+
+@every_sdk
+@pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({"retry-after": "7"}, 7),
