@@ -14,20 +14,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
 from pydantic import Field, TypeAdapter, ValidationError
+from tenacity import stop_after_attempt
 
 from pytest_upskill.answers.budget import Budget, Reservation
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight, duration
 from pytest_upskill.answers.recording_format import address, identity
-from pytest_upskill.answers.retry import repeated
+from pytest_upskill.answers.retry import repeating
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
-from pytest_upskill.models.request import BatchApi
+from pytest_upskill.models.request import BatchApi, BatchStatus
 from pytest_upskill.project.files import read_state, write_file
 
 PRICE = 0.5
@@ -267,11 +268,12 @@ class BatchClient:
         )
         file = self._notes.write(None, note)
         try:
-            batch = await repeated(
-                partial(self._api.submit, requests),
-                # Only what cannot have been submitted is submitted again.
-                gives_up=lambda failures, error, _: error.billable or failures >= _SUBMISSIONS,
+            # Only what cannot have been submitted is submitted again.
+            submission = repeating(
+                stop=stop_after_attempt(_SUBMISSIONS),
+                may_help=lambda error: error.retryable and not error.billable,
             )
+            batch: str = await submission(self._api.submit, requests)
         except ProviderError as error:
             if not error.billable:
                 self._notes.delete(file)
@@ -290,9 +292,9 @@ class BatchClient:
         request, pause = next(iter(requests.values())), _FIRST_POLL_S
         try:
             while True:
-                status = await repeated(partial(self._api.status, batch, request))
+                status: BatchStatus = await repeating()(self._api.status, batch, request)
                 if status.ended:
-                    return await repeated(partial(self._api.results, batch, requests))
+                    return await repeating()(self._api.results, batch, requests)
                 since = duration(time.time() - began)
                 self._activity.batches[batch] = (
                     f"batch {batch}: {status.done}/{len(requests)} after {since}"

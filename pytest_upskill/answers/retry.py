@@ -33,8 +33,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import count
-from typing import TypeVar
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.progress import ASKING, InFlight
@@ -55,8 +56,6 @@ _MAX_REPEATS = 5
 """Maximum number of repeats of attempts that took the whole timeout, or that may be billed."""
 _MAX_UNANSWERED = 3
 """Maximum number of attempts at a host that has never replied."""
-
-T = TypeVar("T")
 
 SendOnce = Callable[[], Awaitable[Completion]]
 """Sends a request once, and raises a `ProviderError` with ``retryable`` set if that may help."""
@@ -189,37 +188,24 @@ class Pace:
             self._free.release()
 
 
-async def repeated(
-    call: Callable[[], Awaitable[T]],
+def repeating(
     *,
-    gives_up: Callable[[int, ProviderError, float], bool] = lambda *_: False,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> T:
-    """Call a function again, after pauses, as long as its errors may be temporary.
+    may_help: Callable[[ProviderError], bool] = lambda error: error.retryable,
+    **options: Any,
+) -> AsyncRetrying:
+    """Return what calls a function again, after pauses, as long as its errors may be temporary.
 
     Args:
-        call: The function.
-        gives_up: Returns whether to give up, by the number of failures so far, the last error and
-            the seconds of the next pause.
-        sleep: Waits for a number of seconds.
+        may_help: Whether another call may avoid an error.
+        options: Further options of tenacity, such as when to stop.
     """
-    for failures in count(1):
-        try:
-            return await call()
-        except ProviderError as error:
-            pause = _pause(failures, error)
-            if not error.retryable or gives_up(failures, error, pause):
-                raise
-        await sleep(pause)
-    raise AssertionError
 
+    def is_temporary(error: BaseException) -> bool:
+        return isinstance(error, ProviderError) and may_help(error)
 
-def _pause(failures: int, error: ProviderError) -> float:
-    """Return the seconds until the next attempt: they double, unless the host asks for more."""
-    # With jitter, so that requests do not return together; 2.0 ** 1024 is too large a number.
-    doubled = 2.0 ** min(failures - 1, 10) + random.random()  # noqa: S311
-    seconds = min(_FIRST_BACKOFF_S * doubled, _LONGEST_BACKOFF_S)
-    return max(seconds, min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
+    return AsyncRetrying(
+        retry=retry_if_exception(is_temporary), wait=_pause, reraise=True, **options
+    )
 
 
 class _TimedOut(ProviderError):  # noqa: N818  describes a host, not a failure here
@@ -284,12 +270,13 @@ class Retries:
             BudgetError: The first attempt could exceed the budget.
         """
         attempts = _Attempts(request, self._clock())
+        retrying = repeating(
+            stop=partial(self._gives_up, attempts),
+            before_sleep=self._show_pause,
+            sleep=self._sleep,
+        )
         try:
-            completion = await repeated(
-                partial(self._attempt, once, attempts, has_own_timeout),
-                gives_up=partial(self._gives_up, attempts),
-                sleep=self._sleep,
-            )
+            completion: Completion = await retrying(self._attempt, once, attempts, has_own_timeout)
         except BudgetError as error:
             if not attempts.errors:
                 raise
@@ -339,17 +326,16 @@ class Retries:
         if error.status in _OVERLOADED:
             self._pace.refused()
 
-    def _gives_up(self, attempts: _Attempts, _: int, error: ProviderError, pause: float) -> bool:
+    def _show_pause(self, state: RetryCallState) -> None:
+        self.activity.pause(self._host, _reason_to_wait(_error_of(state)), state.upcoming_sleep)
+
+    def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
-        attempts.seconds += pause
-        if (
-            self._unanswered(attempts) >= _MAX_UNANSWERED
-            or sum(map(_is_expensive, attempts.errors)) > _MAX_REPEATS
-            or attempts.seconds > _DEADLINE_S
-        ):
+        if self._unanswered(attempts) >= _MAX_UNANSWERED:
             return True
-        self.activity.pause(self._host, _reason_to_wait(error), pause)
-        return False
+        attempts.seconds += state.upcoming_sleep
+        repeats = sum(map(_is_expensive, attempts.errors))
+        return repeats > _MAX_REPEATS or attempts.seconds > _DEADLINE_S
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how often a host failed to reply that never replied, to this request or to all."""
@@ -379,6 +365,23 @@ class Retries:
     def _stop_reason(self, model: Model) -> str:
         """Return why a model was stopped, "" if it was not."""
         return self._stop_reasons.get(None) or self._stop_reasons.get(model, "")
+
+
+def _error_of(state: RetryCallState) -> ProviderError:
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    assert isinstance(error, ProviderError)
+    return error
+
+
+_BACKOFF = wait_exponential(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S)
+
+
+def _pause(state: RetryCallState) -> float:
+    """Return the seconds until the next attempt: they double, unless the host asks for more."""
+    jitter = _FIRST_BACKOFF_S * random.random()  # noqa: S311  requests must not return together
+    seconds = min(_BACKOFF(state) + jitter, _LONGEST_BACKOFF_S)
+    return max(seconds, min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
 
 
 def _is_expensive(error: ProviderError) -> bool:

@@ -139,7 +139,7 @@ def test_no_session_costs_more_than_its_limit(
 ) -> None:
     for name in ("_QUIET_S", "_FIRST_POLL_S", "_LONGEST_POLL_S"):
         monkeypatch.setattr(batches, name, 0.0005)
-    monkeypatch.setattr(retry, "_pause", lambda *_: 0.0)
+    monkeypatch.setattr(retry, "_pause", lambda _: 0.0)
     spent: list[float] = []
     for seed in range(block, HISTORIES, 4):
         random = Random(seed)

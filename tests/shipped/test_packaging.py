@@ -70,7 +70,7 @@ def test_only_extras_bring_an_sdk_or_a_toolkit(metadata: Message) -> None:
 
     assert always == {
         *("jinja2", "jsonschema", "markdown-it-py", "markupsafe", "pluggy", "pydantic"),
-        *("pydantic-core", "pygments", "pytest", "pyyaml", "referencing", "wcwidth"),
+        *("pydantic-core", "pygments", "pytest", "pyyaml", "referencing", "tenacity", "wcwidth"),
     }
     extras = set(metadata.get_all("Provides-Extra", []))
     clouds = {"azure", "bedrock", "vertex"}
