@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases.load import load_skills
 from pytest_upskill.commands.main import main
 from tests.conftest import Run
 
@@ -45,7 +44,7 @@ def read(folder: Path) -> Any:
     return json.loads((folder / "skill_meta.json").read_text("utf-8"))
 
 
-def test_the_first_cases_name_literals_of_the_skill_and_explain_themselves(
+def test_the_first_cases_explain_themselves_and_do_not_run_as_they_are(
     skill: Path, run_once: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", str(skill)]) == 0
@@ -53,24 +52,13 @@ def test_the_first_cases_name_literals_of_the_skill_and_explain_themselves(
     assert f"pytest-upskill eval {skill} -m offline" in capsys.readouterr().out
     written = read(skill)
     assert [case.get("expected") for case in written["cases"]] == [
-        {"contains": ["0x5A"]},
-        {"compile": "python"},
+        {"contains": ["a string of the answer"]},
         None,
     ]
     assert written["cases"][-1]["should_trigger"] is False
     assert all(case["$comment"] for case in written["cases"])
-    assert "0x5A, --cold-start, --raw=yes" in "".join(written["$comment"])
     result = run_once("--upskill-models=offline", "skills")
-    assert (result.ret, result.parseoutcomes()["errors"]) == (1, 3)
-
-
-def test_a_skill_without_literals_gets_a_case_to_fill_in(skill: Path) -> None:
-    (skill / "SKILL.md").write_text("---\nname: sensors\ndescription: D.\n---\nBe kind.\n", "utf-8")
-
-    assert main(["init", str(skill / "SKILL.md")]) == 0
-
-    assert len(load_skills(skill / "skill_meta.json")[0].cases) == 2
-    assert "Literals of the skill" not in (skill / "skill_meta.json").read_text("utf-8")
+    assert (result.ret, result.parseoutcomes()["errors"]) == (1, 2)
 
 
 def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(
@@ -127,7 +115,7 @@ def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     assert code == 4
     assert said.out.splitlines() == [
         (
-            f"{other / 'skill_meta.json'}: exists, with 3 cases: "
+            f"{other / 'skill_meta.json'}: exists, with 2 cases: "
             f"run pytest-upskill eval {other} -m offline"
         ),
         f"written: {skill / 'skill_meta.json'}",
