@@ -88,10 +88,9 @@ class Cli(ABC):
         with program.open("rb") as file:
             is_script = b"node" in file.readline(100) and program.suffix in {".js", ".mjs", ".cjs"}
         if not is_script:
-            version = _VERSION.search(_version_output(program))
-            if version is None:
+            if not (version := _version_of(program)):
                 raise NoAgentError(f"{missing}; {command} does not print its version")
-            return Installed(program=program, folder=program, version=version[0])
+            return Installed(program=program, folder=program, version=version)
         # A script of Node, with all packages that it may import.
         node = shutil.which("node")
         folder = next((each for each in program.parents if each.name == "node_modules"), None)
@@ -128,8 +127,8 @@ class Cli(ABC):
 
 
 @lru_cache  # A session asks more than once, and it takes a quarter of a second.
-def _version_output(program: Path) -> str:
-    """Return what a program prints for ``--version``, "" if it fails.
+def _version_of(program: Path) -> str:
+    """Return the version that a program prints, "" if it prints none.
 
     It runs outside the sandbox, because the user installed it, with an empty home folder.
     """
@@ -139,14 +138,14 @@ def _version_output(program: Path) -> str:
                 [program, "--version"],
                 env={"PATH": "/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8"},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                capture_output=True,
                 timeout=_VERSION_TIMEOUT_S,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
-    return process.stdout.decode("utf-8", "replace")
+    found = _VERSION.search(process.stdout.decode("utf-8", "replace"))
+    return found[0] if found else ""
 
 
 class ClaudeCode(Cli):
@@ -174,12 +173,10 @@ class ClaudeCode(Cli):
                 "ANTHROPIC_API_KEY": _NO_KEY,
                 "ANTHROPIC_SMALL_FAST_MODEL": request.model.name,
                 "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
+                # Also turns off updates, telemetry and reports of errors.
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_tokens),
                 "CLAUDE_CODE_MAX_RETRIES": "0",
-                "DISABLE_AUTOUPDATER": "1",
-                "DISABLE_ERROR_REPORTING": "1",
-                "DISABLE_TELEMETRY": "1",
                 "IS_SANDBOX": "1",
             },
         )

@@ -147,7 +147,7 @@ def own_cases(
     return found, problems
 
 
-def load_skill(folder: Path, extensions: Extensions) -> Skill:
+def load_skill(folder: Path, extensions: Extensions = NO_EXTENSIONS) -> Skill:
     """Read a skill with the cases of one file.
 
     Args:

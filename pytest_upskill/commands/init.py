@@ -12,7 +12,6 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.discovery import skill_folders
-from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands.command import (
     PASSED,
@@ -21,6 +20,7 @@ from pytest_upskill.commands.command import (
     CommandError,
     Parser,
     folder_of_skill,
+    load_skill,
     own_cases,
     problems_error,
     say,
@@ -67,10 +67,7 @@ def _init(folder: Path) -> list[Path]:
         return []
     if lexists(target):
         raise CommandError(f"{target} exists: add cases to it, or move it away")
-    try:
-        skill = load_skills(folder / "SKILL.md")[0]
-    except SkillError as error:
-        raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
+    skill = load_skill(folder)
     text = json.dumps(_commented_file(skill, _trial_run(folder)), indent=2, ensure_ascii=False)
     try:
         write_file(target, f"{text}\n".encode(), mode=0o644)
