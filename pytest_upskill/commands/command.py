@@ -115,8 +115,10 @@ def check_exists(path: Path) -> None:
         CommandError: It does not; the message has the name beside it that was probably meant.
     """
     if not path.exists():
-        beside = [each.name for each in path.parent.glob("*")]
-        meant = did_you_mean(path.name, beside)
+        wrong = path
+        while not wrong.parent.exists():
+            wrong = wrong.parent
+        meant = did_you_mean(wrong.name, [each.name for each in wrong.parent.iterdir()])
         raise CommandError(f"{path}: no such file or folder{meant}: name a skill")
 
 

@@ -47,13 +47,18 @@ def test_the_password_of_a_server_is_not_printed(
 
 
 @pytest.mark.parametrize("command", ["eval", "refine", "init"])
+@pytest.mark.parametrize(("wrong", "meant"), [("skills/csw", "csv"), ("skils/csv", "skills")])
 def test_a_misspelled_folder_is_answered_by_the_one_that_was_meant(
-    command: str, write_skill: WriteSkill, capsys: pytest.CaptureFixture[str]
+    command: str,
+    wrong: str,
+    meant: str,
+    write_skill: WriteSkill,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    wrong = write_skill(name="csv").with_name("csw")
+    write_skill(name="csv")
 
-    assert main([command, str(wrong)]) == 4
+    assert main([command, wrong]) == 4
 
     assert capsys.readouterr().err == (
-        f"ERROR: {wrong}: no such file or folder (did you mean 'csv'?): name a skill\n"
+        f"ERROR: {wrong}: no such file or folder (did you mean {meant!r}?): name a skill\n"
     )
