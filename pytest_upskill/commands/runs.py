@@ -59,12 +59,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _read_runs(folder: Path | None) -> History:
     folder = folder or project_folder(Path.cwd()) / STATE / RUNS
-    cure = "pytest-upskill eval writes one; -d names another folder"
-    if not folder.is_dir():
-        raise CommandError(f"no runs yet: there is no folder {folder}: {cure}")
     history = read_history(folder)
     if not history.series and not history.partial:
         problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
+        cure = "pytest-upskill eval writes one; -d names another folder"
         raise CommandError(f"no runs in {folder}{problems}: {cure}")
     return history
 
