@@ -74,6 +74,9 @@ def results(received: Received) -> str:
 def _reply(received: Received, step: Step) -> Reply:
     call = None if isinstance(step, str) else {"name": step[0], "input": dict(step[1])}
     text = step if isinstance(step, str) else ""
+    if not received.body.get("stream"):  # the built-in agent
+        block = {"type": "tool_use", "id": "c1", **call} if call else {"type": "text", "text": text}
+        return Reply(content=[block], stop="tool_use" if call else "end")
     body = streamed_reply("messages", str(received.body["model"]), call, text)
     return Reply(body=body, content_type="text/event-stream")
 
