@@ -34,7 +34,7 @@ def add(parser: Parser, *, runs: int = 1) -> None:
     parser.epilog = "Arguments after -- go to pytest, as in: -- --upskill-max-cost 2 -k json"
     parser.set_defaults(run=_run, passed_on=[])
     parser.add_argument("skills", nargs="+", metavar="SKILL", help="folder with a SKILL.md")
-    what = "model to run on; repeatable (default: ini upskill_models)"
+    what = "model to run on; repeatable (default: ini upskill_models, else haiku)"
     parser.repeatable("-m --model --m", "MODEL", what, dest="models")
     parser.option("--base-url", "URL", "OpenAI-compatible server for models that name no host")
     what = "runs of each case in each arm (default: %(default)s)"

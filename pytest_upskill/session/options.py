@@ -309,7 +309,7 @@ def value_of(config: pytest.Config, name: str) -> Any:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:
         # pytest names the key only if a TOML value has the wrong type; else it has Python's words.
-        where = "" if key in str(error) else f"{key} in {config.inipath}: "
+        where = "" if key in str(error) else f"{key} in {config.inipath or '-o'}: "
         what = re.sub("(invalid literal|could not convert).*(?=: )", "not a number", str(error))
         raise pytest.UsageError(f"{where}{what}") from None
 

@@ -245,7 +245,8 @@ class Selection:
 
 
 _NAMES_OF_CASES = re.compile(
-    r"(case|eval|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|test)",
+    r"case|eval|meta|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|"
+    r"test",
     re.IGNORECASE,
 )
 """What the name of a file, or of the folder that it is in, may have in common with cases."""

@@ -148,7 +148,9 @@ def read_settings(config: pytest.Config) -> Settings:
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        raise pytest.UsageError("\n".join(map(_problem, error.errors()))) from None
+        raise pytest.UsageError(
+            "\n".join(_problem(config, each) for each in error.errors())
+        ) from None
     needs_all = ("compare", "baseline_update", "min_lift", "baseline_runs", "batch")
     for name in needs_all if settings.early_stop else ():
         value = getattr(settings, name)
@@ -158,8 +160,11 @@ def read_settings(config: pytest.Config) -> Settings:
     return settings
 
 
-def _problem(error: ErrorDetails) -> str:
-    return f"{option_of(str(error['loc'][0]))}: {explained(error)}"
+def _problem(config: pytest.Config, error: ErrorDetails) -> str:
+    name = str(error["loc"][0])
+    is_option = config.getoption(f"upskill_{name}", None) is not None
+    place = option_of(name) if is_option else f"upskill_{name} in {config.inipath or '-o'}"
+    return f"{place}: {explained(error)}"
 
 
 def runs_tests(config: pytest.Config) -> bool:

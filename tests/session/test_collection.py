@@ -226,6 +226,7 @@ def test_skills_without_cases_are_named_where_nothing_ran(
     ("file", "pattern"),
     [
         ("skills/{}/my-scenarios.json", "my-scenarios.json"),
+        ("skills/{}/skill_meta.yaml", "skill_meta.yaml"),
         ("skills/{0}/{0}.scenario.yaml", "*.scenario.yaml"),
     ],
 )

@@ -85,9 +85,10 @@ def test_an_empty_list_of_models_is_refused_in_one_line(run_once: Run, given: li
     [
         ("pytest.ini", "[pytest]\nupskill_runs = many\n"),
         ("pyproject.toml", '[tool.pytest]\nupskill_runs = "3"\n'),
+        ("pytest.toml", "[pytest]\nupskill_runs = 0\n"),
     ],
 )
-def test_text_instead_of_a_number_is_refused_in_the_configuration(
+def test_a_bad_number_in_the_configuration_is_refused_with_its_place(
     run_once: Run, name: str, text: str
 ) -> None:
     Path(name).write_text(text)
