@@ -8,7 +8,6 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 from unicodedata import normalize
@@ -144,7 +143,6 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
     )
 
 
-@cache
 def power(
     gain: float, *, cases: int, runs: int, look: int, students: int = 1, spread: float = SPREAD
 ) -> float:

@@ -78,11 +78,6 @@ class Engine:
         self._money_left = self.max_cost
 
     @property
-    def costs(self) -> list[float | None]:
-        """Dollars of each answer that was requested in this process, None without a price."""
-        return [answer.cost_usd for answer in self.workplace.resources.bill.answers]
-
-    @property
     def can_show_blocks(self) -> bool:
         """Whether the output can show block characters."""
         return (self._out.encoding or "").lower().replace("-", "") == "utf8"

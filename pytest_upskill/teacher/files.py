@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,16 +78,13 @@ def replace_files(changes: Iterable[Change]) -> None:
         write_file(target, change.new, mode=0o666, like=target if target.exists() else None)
 
 
-def save_copy(
-    source: Path, folder: Path, changes: Sequence[Change], say: Callable[[str], None]
-) -> None:
-    """Write a changed copy of a skill's folder in one step.
+def save_copy(source: Path, folder: Path, changes: Sequence[Change] = ()) -> str:
+    """Write a changed copy of a skill's folder in one step, and return where it is, for a message.
 
     Args:
         source: The folder to copy.
         folder: The new folder.
         changes: Files of the source that are different in the copy.
-        say: Prints where it is.
 
     Raises:
         OSError: The folder cannot be written.
@@ -99,7 +96,7 @@ def save_copy(
         for change in changes:
             write_file(new / change.file.relative_to(source), change.new, mode=0o666)
         new.rename(folder)
-    say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
+    return f"Saved to {folder if folder.is_absolute() else f'./{folder}'}"
 
 
 def encoded_like(old: bytes, text: str) -> bytes:

@@ -62,8 +62,7 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
         folder = settings.new_folder(skill.name)
         work.note(skill=skill.name)
         if not engine.students:  # --no-eval
-            engine.say(*listed_code(skill.text))
-            save_copy(skill.folder, folder, [], engine.say)
+            engine.say(*listed_code(skill.text), save_copy(skill.folder, folder))
             step = f"'pytest-upskill cases {folder}' proposes cases, which can measure it"
             return work.note(decision="not shown", reason=NO_EVAL, applied=True, next_step=step)
         task = _start(skill, replace(settings, sources=sources), is_new=True)
@@ -82,7 +81,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     content = read_file(file, MAX_TEXT_BYTES)
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
-    settings = replace(settings, comments=work.drafts.comments(skill.name))
+    settings = replace(settings, comments=engine.drafts.comments(skill.name))
     if settings.description and not any(case.trigger for case in skill.cases):
         raise WorkError(
             f"{display_path(skill.case_file)}: no case says whether an agent should choose the "
@@ -99,7 +98,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     if engine.consent.apply and settings.output is None:
         check_clean(file)
 
-    plan = plan_lines(engine, task, work.drafts.read("SKILL.md"))
+    plan = plan_lines(engine, task, engine.drafts.read("SKILL.md"))
     return work.run(plan, partial(_improve, work, task, content, settings.output))
 
 
@@ -167,7 +166,7 @@ def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
     work.new = best.text
     if best is not current:
         work.add("new", best.results)
-    work.drafts.write("SKILL.md", work.new)
+    engine.drafts.write("SKILL.md", work.new)
     confirmed = confirm(engine, task, work.new)
     work.add("new", confirmed.results[::2])
     work.add("without" if task.is_new else "old", confirmed.results[1::2])
@@ -195,7 +194,7 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     changes = [*_case_file_changes(task, work.kept, engine.say)]
     changes.append(Change(file=folder / "SKILL.md", old=content, new=encoded_like(content, new)))
     if output:
-        save_copy(folder, output, changes, engine.say)
+        engine.say(save_copy(folder, output, changes))
         review = f"read {display_path(output.absolute())}"
     elif engine.consent.apply_changes("Write this to", changes, engine.say):
         review = "review it with 'git diff'"

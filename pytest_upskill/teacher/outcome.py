@@ -100,7 +100,6 @@ class Work:
 
     engine: Engine
     settings: Settings
-    drafts: Drafts
     outcome: CommandOutcome
     """What is decided so far."""
     kept: Kept = field(default_factory=Kept)
@@ -123,7 +122,7 @@ class Work:
         identity = (command, *(model.resolved for model in models), repr(settings), *texts)
         engine.drafts = Drafts(engine.state / "drafts", skill, *identity)
         outcome = CommandOutcome(command=command, skill=skill)
-        return cls(engine=engine, settings=settings, drafts=engine.drafts, outcome=outcome)
+        return cls(engine=engine, settings=settings, outcome=outcome)
 
     def note(self, **fields: Any) -> None:
         """Change fields of the outcome."""
@@ -139,7 +138,7 @@ class Work:
         """Have the teacher propose cases, and return those that are kept."""
         self.kept = keep_cases(self.engine, task)
         text = json.dumps({"cases": self.kept.entries}, indent=2)
-        self.drafts.write("cases.json", f"{text}\n")
+        self.engine.drafts.write("cases.json", f"{text}\n")
         return self.kept.cases
 
     def add(self, version: str, results: Iterable[TrialResult]) -> None:
@@ -186,7 +185,9 @@ class Work:
         engine, sources = self.engine, self.settings.sources
         check_models(engine)
         if not engine.dry_run:
-            engine.consent.check_sources(sources, self.drafts, engine.teacher.label, engine.say)
+            engine.consent.check_sources(
+                sources, self.engine.drafts, engine.teacher.label, engine.say
+            )
         self.plan = [*plan]
         engine.say(*self.plan)
         if engine.dry_run:
@@ -210,14 +211,15 @@ class Work:
             self.engine.say(*_last_lines(self))
             return self.outcome
         self._write()
-        page = self.drafts.write("page.html", _page(self))
-        if self.cases and not self.drafts.read(COMMENTS):
-            self.drafts.write(COMMENTS, _comments_form(self))
+        page = self.engine.drafts.write("page.html", _page(self))
+        if self.cases and not self.engine.drafts.read(COMMENTS):
+            self.engine.drafts.write(COMMENTS, _comments_form(self))
         self.engine.say(*_last_lines(self), f"page: {display_path(page)}")
         return self.outcome
 
     def _write(self) -> None:
-        costs = self.engine.costs
+        answers = self.engine.workplace.resources.bill.answers
+        costs = [answer.cost_usd for answer in answers]
         known = [cost for cost in costs if cost is not None]
         self.note(
             teacher=self.engine.teacher.resolved,
@@ -227,7 +229,7 @@ class Work:
             unpriced=len(costs) - len(known),
         )
         text = json.dumps(asdict(self.outcome), indent=1, ensure_ascii=False)
-        self.drafts.write("decision.json", f"{text}\n")
+        self.engine.drafts.write("decision.json", f"{text}\n")
 
 
 def _last_lines(work: Work) -> Iterator[str]:
@@ -306,7 +308,7 @@ def _page(work: Work) -> str:
         new_code=new_code(work.new, work.old),
         p_text=p_text,
         by_reason=by_reason,
-        comments=work.drafts.folder / COMMENTS,
+        comments=work.engine.drafts.folder / COMMENTS,
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )
