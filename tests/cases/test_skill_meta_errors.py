@@ -91,6 +91,8 @@ def test_a_document_that_is_no_case_file_is_refused(document: Any, problem: str)
         ({"input": "a"},
          "[0]: nothing to check: add 'expected', or 'should_trigger' or 'expected_skill'"),
         ({"expected": {"contains": "a"}}, "[0].input: missing"),
+        ({"imput": "a", "expected": {"contains": "a"}},
+         "[0].imput: unknown key (did you mean 'input'?)"),
         (case(expected={}), "[0].expected: nothing to check: add a check such as 'contains'"),
         (case(expected=None), "[0].expected: nothing to check: add a check such as 'contains'"),
         (case(expected="hi"),

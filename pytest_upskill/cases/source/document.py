@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from pytest_upskill.project.messages import safe_line
+from pytest_upskill.project.messages import did_you_mean, safe_line
 
 JsonPath = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -229,7 +229,19 @@ def translated(
         missing = str(details["loc"][-1]) if details["type"] == "missing" else None
         what = explained(details, messages) + (meant(path) if is_unknown else "")
         problems.append(document.problem(path, what, key=is_unknown, missing=missing))
-    return problems
+    known = {(_inside(each), each.what) for each in problems}
+    return [each for each in problems if (_inside(each), _renamed(each)) not in known]
+
+
+def _inside(problem: Problem) -> str:
+    return problem.where.rpartition(".")[0]
+
+
+def _renamed(problem: Problem) -> str:
+    """Return what is said of another key beside a missing one, if that was probably meant."""
+    key = problem.where.rpartition(".")[2]
+    unknown = f"{MESSAGES['extra_forbidden']}{did_you_mean(key, [key])}"
+    return unknown if problem.what == MESSAGES["missing"] else ""
 
 
 def _where(path: JsonPath) -> str:
