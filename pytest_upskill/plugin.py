@@ -92,24 +92,19 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
     )
-    if _only_prints(config):
+    # What only prints must not fail because of a wrong option.
+    if any(config.getoption(option, default=False) for option in ("help", "markers")):
         return
-    if _models_chosen(config):
+    if config.getoption("upskill_lint") or _models_chosen(config):
         from pytest_upskill.session.start import start
 
         start(config)
-    elif config.getoption("upskill_lint"):
-        from pytest_upskill.session.selection import Selection
-
-        config.pluginmanager.register(Selection(config), "upskill-selection")
-    else:
-        _refuse_without_models(config)
         return
-    from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings
+    for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
+        if config.getoption(option):
+            from pytest_upskill.session.settings import NO_MODELS
 
-    grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
-    config.pluginmanager.register(grouped, "upskill-grouped-warnings")
-    config.pluginmanager.register(NamedFiles(), "upskill-named-files")
+            raise pytest.UsageError(f"{option}: {NO_MODELS}")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -123,31 +118,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
             parent.config.stash[_NOT_COLLECTED] = True
         return None
+    from pytest_upskill.session.selection import collector_of
+
+    if is_argument:
+        return collector_of(file_path, parent)
     from pytest_upskill.session.case_files import discovery_of
 
     discovery = discovery_of(parent.config)
     if lint and file_path.name == "SKILL.md" and not discovery.skill_has_cases(file_path.parent):
-        return _collector(file_path, parent, lint=True)
-    if is_argument or discovery.is_case_file(file_path):
-        return _collector(file_path, parent, lint=lint)
-    return None
-
-
-def _collector(file: Path, parent: pytest.Collector, *, lint: bool) -> pytest.Collector:
-    """Return the collector of a file with cases, which runs or lints them."""
-    from pytest_upskill.project.messages import safe_line
-    from pytest_upskill.session.items import SkillFile, UnsafeFile
-
-    kind: type[pytest.File] = SkillFile
-    if lint:
-        from pytest_upskill.session.lint_items import LintFile
-
-        kind = LintFile
-    collector = kind.from_parent(parent, path=file)
-    nodeid = safe_line(collector.nodeid)
-    if nodeid == collector.nodeid and "::" not in nodeid:
-        return collector
-    return UnsafeFile.from_parent(parent, path=file, name=safe_line(file.name), nodeid=nodeid)
+        return collector_of(file_path, parent)
+    return collector_of(file_path, parent) if discovery.is_case_file(file_path) else None
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -161,24 +141,6 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     return StrangersFolder.from_parent(parent, path=path)
 
 
-class NamedFiles:
-    """Plugin that collects files from the command line that no other plugin collects.
-
-    They have cases, or an error that is clearer than pytest's "not found".
-    """
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collect_file(
-        self, file_path: Path, parent: pytest.Collector
-    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-        """Collect a file if it is named on the command line and has no other collector."""
-        collectors = yield
-        if collectors or not parent.session.isinitpath(file_path):
-            return collectors
-        lint = parent.config.getoption("upskill_lint") and file_path.name != "SKILL.md"
-        return [_collector(file_path, parent, lint=lint)]
-
-
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
@@ -189,20 +151,6 @@ def pytest_terminal_summary(
     if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
         how = "--upskill-models offline runs them"
         terminalreporter.line(f"upskill: no models chosen for case files: {how}", yellow=True)
-
-
-def _refuse_without_models(config: pytest.Config) -> None:
-    """Raise pytest.UsageError for command-line options that have no effect without models."""
-    for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
-        if config.getoption(option):
-            from pytest_upskill.session.settings import NO_MODELS
-
-            raise pytest.UsageError(f"{option}: {NO_MODELS}")
-
-
-def _only_prints(config: pytest.Config) -> bool:
-    """Return whether pytest only prints help or markers, which a wrong option must not prevent."""
-    return any(config.getoption(option, default=False) for option in ("help", "markers"))
 
 
 def _models_chosen(config: pytest.Config) -> bool:

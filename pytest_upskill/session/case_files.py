@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.cases.catalogue import Catalogues
+from pytest_upskill.cases.catalogue import CatalogueError, Catalogues, read_catalogue
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import CATALOGUE, project_folder
+from pytest_upskill.session.options import path
 
 _DISCOVERY = pytest.StashKey[CaseDiscovery]()
 _CATALOGUES = pytest.StashKey[Catalogues]()
@@ -50,26 +48,9 @@ def path_from(root: Path, path: Path) -> str:
         return path.as_posix()
 
 
-def node_id_names(skills: Sequence[Skill], root: Path) -> list[str]:
-    """Return what the node ids of a file's skills contain: the names of their folders.
-
-    Of folders with the same name it is the path.
-
-    Args:
-        skills: All skills of one case file, each in a folder of its own.
-        root: Folder that paths are relative to.
-    """
-    count = Counter(skill.folder.name for skill in skills)
-    folders = [skill.folder for skill in skills]
-    return [each.name if count[each.name] == 1 else path_from(root, each) for each in folders]
-
-
 def catalogue_file(config: pytest.Config) -> Path:
     """Return the path of the catalogue file, which may not exist."""
-    named = config.getini("upskill_catalogue")
-    if named:
-        return Path(config.rootpath, named)
-    return project_folder(config.rootpath) / STATE / CATALOGUE
+    return path(config, "catalogue") or project_folder(config.rootpath) / STATE / CATALOGUE
 
 
 def catalogues_of(config: pytest.Config) -> Catalogues:
@@ -79,22 +60,15 @@ def catalogues_of(config: pytest.Config) -> Catalogues:
         pytest.UsageError: The file is missing though it is named, or cannot be used.
     """
     if _CATALOGUES not in config.stash:
-        config.stash[_CATALOGUES] = _read_catalogues(config)
-    return config.stash[_CATALOGUES]
-
-
-def _read_catalogues(config: pytest.Config) -> Catalogues:
-    file = catalogue_file(config)
-    if not file.exists():
-        if config.getini("upskill_catalogue"):
+        file, committed = catalogue_file(config), None
+        if file.exists():
+            try:
+                committed = read_catalogue(file)
+            except CatalogueError as error:
+                raise pytest.UsageError(str(error)) from None
+        elif config.getini("upskill_catalogue"):
             raise pytest.UsageError(
                 f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"
             )
-        return Catalogues(root=config.rootpath)
-    # Imported here: most projects have no such file.
-    from pytest_upskill.cases.catalogue import CatalogueError, read_catalogue
-
-    try:
-        return Catalogues(committed=read_catalogue(file), root=config.rootpath)
-    except CatalogueError as error:
-        raise pytest.UsageError(str(error)) from None
+        config.stash[_CATALOGUES] = Catalogues(committed=committed, root=config.rootpath)
+    return config.stash[_CATALOGUES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,40 +40,38 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
     Raises:
         pytest.UsageError: There is no model, a name cannot be parsed, or a parameter is invalid.
     """
-    models, judge, entries = models_of(config), _judge_of(config), value_of(config, "params")
+    names, judge_name, entries = (value_of(config, key) for key in ("models", "judge", "params"))
+    try:
+        models = parse_models(names, **_name_settings(config))
+    except ModelError as error:
+        raise pytest.UsageError(f"--upskill-models: {error}") from None
+    # An empty entry is probably an unset variable of a script, whose models would not be measured.
+    if not models or any(not name.strip(", ") for name in names):
+        raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
     headers = _headers(config)
     models = tuple(replace(each, headers=headers.get(each.label, ())) for each in models)
-    if judge is not None:
+    judge = None
+    if judge_name:
+        judge = read_model(config, judge_name, "--upskill-judge")
+        if not judge.is_language_model:
+            raise pytest.UsageError(
+                "--upskill-judge: offline is not a language model and cannot judge: choose another"
+            )
         judge = replace(judge, headers=headers.get(_JUDGE, ()))
     refuse_secrets(entries, Redactor(secrets((*models, judge) if judge else models, os.environ)))
     return with_parameters(models, judge, entries)
 
 
-def models_of(config: pytest.Config) -> tuple[Model, ...]:
-    """Return the chosen models, without parameters.
-
-    Raises:
-        pytest.UsageError: There is none, one of several options is empty, or a name cannot be
-            parsed.
-    """
-    entries = value_of(config, "models")
-    try:
-        models = parse_models(entries, **_name_settings(config))
-    except ModelError as error:
-        raise pytest.UsageError(f"--upskill-models: {error}") from None
-    # An empty entry is probably an unset variable of a script, whose models would not be measured.
-    if not models or any(not entry.strip(", ") for entry in entries):
-        raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
-    return models
-
-
-def read_model(config: pytest.Config, name: str) -> Model:
+def read_model(config: pytest.Config, name: str, option: str) -> Model:
     """Return a model by its name, with the aliases and the base URL of the settings.
 
     Raises:
-        ModelError: The name cannot be read.
+        pytest.UsageError: The name, the value of ``option``, cannot be read.
     """
-    return parse_model(name, **_name_settings(config))
+    try:
+        return parse_model(name, **_name_settings(config))
+    except ModelError as error:
+        raise pytest.UsageError(f"{option}: {error}") from None
 
 
 def with_parameters(
@@ -94,36 +92,34 @@ def with_parameters(
     """
     try:
         given = read_parameters(entries)
+        _check_labels(given, [*(model.label for model in models), *([_JUDGE] if judge else [])])
+        configured = tuple(_model_with_parameters(model, given) for model in models)
     except ParameterError as error:
         raise pytest.UsageError(f"--upskill-param: {error}") from None
-    labels = [model.label for model in models]
-    if judge is not None:
-        labels.append(_JUDGE)
+    return configured, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
+
+
+def _check_labels(given: Iterable[str], labels: Sequence[str]) -> None:
     for label in given:
         if label and label not in labels:
-            suggestion = did_you_mean(label, labels)
-            raise pytest.UsageError(
-                f"--upskill-param: no model has the label {label!r}{suggestion}: write one of "
+            raise ParameterError(
+                f"no model has the label {label!r}{did_you_mean(label, labels)}: write one of "
                 f"{', '.join(labels)}, or no label for all models"
             )
-    configured = tuple(_model_with_parameters(model, given) for model in models)
-    return configured, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
 
 
 def _model_with_parameters(model: Model, given: dict[str, Parameters]) -> Model:
     """Return a model of the trials with its parameters."""
     if not model.is_language_model:
         if model.label in given:
-            raise pytest.UsageError(
-                f"--upskill-param: {model.label} is not a language model and takes no parameters"
-            )
+            raise ParameterError(f"{model.label} is not a language model and takes no parameters")
         return model
     for_all_models = given.get("", Parameters())
     parameters = given.get(model.label, Parameters()).with_defaults(for_all_models)
     if model.runs_program and replace(parameters, max_tokens=None):
-        raise pytest.UsageError(
-            f"--upskill-param: {model.agent} chooses its parameters itself: remove them for "
-            f"{model.label}, or write loop: for an agent that sends them"
+        raise ParameterError(
+            f"{model.agent} chooses its parameters itself: remove them for {model.label}, or write "
+            "loop: for an agent that sends them"
         )
     return replace(model, parameters=parameters)
 
@@ -201,21 +197,6 @@ def own_prices(config: pytest.Config) -> dict[str, OwnPrice]:
             )
         prices[match["label"]] = price
     return prices
-
-
-def _judge_of(config: pytest.Config) -> Model | None:
-    given = value_of(config, "judge")
-    if not given:
-        return None
-    try:
-        judge = read_model(config, given)
-    except ModelError as error:
-        raise pytest.UsageError(f"--upskill-judge: {error}") from None
-    if not judge.is_language_model:
-        raise pytest.UsageError(
-            "--upskill-judge: offline is not a language model and cannot judge: choose another"
-        )
-    return judge
 
 
 def _name_settings(config: pytest.Config) -> dict[str, Any]:

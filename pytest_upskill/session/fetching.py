@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
 from pytest_upskill.answers.estimate import CostForecast, forecast
-from pytest_upskill.answers.prices import Prices
-from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.answers.resources import Host
 from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.models import Model
@@ -22,13 +21,13 @@ from pytest_upskill.session.hosts import (
     agent_problems,
     hosts,
     installed_versions,
-    model_problems,
+    request_problems,
     runs_ahead,
 )
 from pytest_upskill.session.items import TrialItem, needing_answers
 from pytest_upskill.session.progress import Progress, interruptible
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
+from pytest_upskill.session.settings import SETTINGS, runs_tests
 from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
@@ -56,37 +55,6 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
 def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> str | None:
     """Return why no further round is needed, None if one is."""
     return early_verdict(cases, done, planned, look_alpha(look))
-
-
-def _request_problems(
-    cost_forecast: CostForecast, host_of: Mapping[Model, Host], settings: Settings, prices: Prices
-) -> list[str]:
-    """Return why requests cannot be sent, one line for each reason."""
-    if settings.cache_mode == "replay":
-        return []
-    models = [estimate.model for estimate in cost_forecast.all_models]
-    problems = []
-    for model in models:
-        if not host_of[model].from_plugin:
-            problems += model_problems(model)
-    if settings.max_cost is not None:
-        problems += [
-            f"--upskill-max-cost: {prices.problem(model)}" for model in cost_forecast.unpriced
-        ]
-    return problems
-
-
-def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
-    """Return why checks cannot run in the sandbox, if any check needs it."""
-    if not any(sandboxed_of(trial.case) for trial in trials):
-        return []
-    from pytest_upskill.sandbox.run import SandboxError
-
-    try:
-        _ = resources.compilers().level
-    except SandboxError as error:
-        return [f"--upskill-sandbox: {error}"]
-    return []
 
 
 def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
@@ -125,18 +93,27 @@ class Fetching:
         self._forecast = forecast(
             trials.values(), self._hosts, resources, judge=judge, concurrency=settings.concurrency
         )
-        if not settings.dry_run:
-            problems = [
-                *_request_problems(self._forecast, self._hosts, settings, resources.prices),
-                *_sandbox_problems(trials.values(), resources),
-                *agent_problems(self._forecast, self._hosts, resources),
-            ]
-            if problems:
-                raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+        if not settings.dry_run and (problems := dict.fromkeys(self._problems(self._forecast))):
+            raise pytest.UsageError("\n".join(problems))
 
-    def lines(self, needs: Sequence[str]) -> list[str]:
-        """Return the lines before the first test: what the cases need, and the forecast."""
-        return lines_before_the_run(self._config, needs, self._forecast)
+    def _problems(self, cost_forecast: CostForecast) -> Iterator[str]:
+        """Yield why the trials cannot be answered and checked, one line for each reason."""
+        settings, resources = self._settings, self._resources
+        if settings.cache_mode != "replay":
+            models = [estimate.model for estimate in cost_forecast.all_models]
+            yield from request_problems({model: self._hosts[model] for model in models})
+            if settings.max_cost is not None:
+                for model in cost_forecast.unpriced:
+                    yield f"--upskill-max-cost: {resources.prices.problem(model)}"
+            agents = [model for model in models if model.agent]
+            yield from agent_problems(agents, self._hosts, resources)
+        if any(sandboxed_of(trial.case) for trial in self._trials.values()):
+            from pytest_upskill.sandbox.run import SandboxError
+
+            try:
+                _ = resources.compilers().level
+            except SandboxError as error:
+                yield f"--upskill-sandbox: {error}"
 
     def start(self) -> tuple[Service, Progress]:
         """Start to fetch the answers to the trials, in the order of the items."""
@@ -179,20 +156,18 @@ class Fetching:
 class FetchedAnswers(Fetching):
     """Plugin that fetches answers in the process that runs the items."""
 
-    _needs: Sequence[str] = ()
     _progress: Progress | None = None
 
     # First: pytest's reporter prints the forecast in the same hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check, before the first test, that every trial can be answered."""
-        self._needs = needs_lines(session.items)
         if runs_tests(self._config):
             self.prepare({item.key: item.trial for item in needing_answers(session.items)})
 
-    def pytest_report_collectionfinish(self) -> list[str]:
+    def pytest_report_collectionfinish(self, items: list[pytest.Item]) -> list[str]:
         """Return what the cases need, and the forecast of the requests."""
-        return self.lines(self._needs)
+        return lines_before_the_run(self._config, needs_lines(items), self._forecast)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
@@ -201,8 +176,7 @@ class FetchedAnswers(Fetching):
 
     def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
-        if self._service is None or self._progress is None:
+        if self._progress is None:
             # Not before the first trial: a session that stops earlier must cost nothing.
-            self._service, self._progress = self.start()
-        self._service.prioritize(item.key)
+            _, self._progress = self.start()
         return self._progress.wait(item.key)

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,20 +15,13 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.answers.batches import has_batches
-from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.models import Client, Model, ProviderError
 from pytest_upskill.models.clients import PluginClient, make_client, missing_sdk
 from pytest_upskill.models.errors import refused_parameter
 from pytest_upskill.models.hosts import BY_PREFIX, HOSTS
-from pytest_upskill.models.keys import (
-    Endpoint,
-    KeyProblem,
-    endpoints,
-    is_custom,
-    missing_key,
-)
+from pytest_upskill.models.keys import Endpoint, KeyProblem, endpoints, is_custom, missing_key
 from pytest_upskill.models.model import AGENTS
 from pytest_upskill.models.served_models import served_models
 from pytest_upskill.project.messages import did_you_mean
@@ -117,37 +110,53 @@ def _hosts_without_plugin(
     host_of: dict[Model, Host] = {}
     shared: dict[Endpoint, Host] = {}
     for model, endpoint in endpoint_of.items():
+        is_program = model.runs_program
+        open_client: Callable[[], Client] = partial(_open, model, endpoint)
+        if is_program:
+            # Imported here: most runs have no agents.
+            from pytest_upskill.agents.program_client import make_program_client
+
+            open_client = partial(
+                make_program_client,
+                *(model, endpoint, resources, slots),
+                timeout=settings.timeout,
+                max_in_flight=settings.concurrency,
+            )
         host = Host(
             name=model.address,
             url=endpoint.url,
-            open=partial(_open, model, endpoint),
+            open=open_client,
             records_answers=model.is_language_model,
             accepts_tools=model.is_language_model,
-            timeout=settings.timeout,
+            timeout=math.inf if is_program else settings.timeout,
+            runs_agents=is_program,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             has_batches=has_batches(model),
-            caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
+            caches_prompts=endpoint.wire == "anthropic" and not (model.base_url or is_program),
         )
-        if not model.runs_program:
-            host_of[model] = shared.setdefault(endpoint, host)
-            continue
-        open_client = partial(_open_program, settings, resources, slots, model, endpoint)
-        host_of[model] = replace(
-            host, open=open_client, runs_agents=True, timeout=math.inf, caches_prompts=False
-        )
+        host_of[model] = host if is_program else shared.setdefault(endpoint, host)
     return host_of
 
 
 def _open(model: Model, endpoint: Endpoint) -> Client:
     # The session started in spite of a problem because all answers seemed to be recorded, but a
     # recording is unreadable.
-    for problem in model_problems(model):
+    for problem in _model_problems(model):
         raise ProviderError(problem, fatal=True)
     return make_client(endpoint)
 
 
-def model_problems(model: Model) -> list[str]:
-    """Return why requests to a model cannot be sent, one line for each reason."""
+def request_problems(hosts: Mapping[Model, Host]) -> list[str]:
+    """Return why requests to models cannot be sent, one line for each reason."""
+    return [
+        problem
+        for model, host in hosts.items()
+        if not host.from_plugin
+        for problem in _model_problems(model)
+    ]
+
+
+def _model_problems(model: Model) -> list[str]:
     if model.is_language_model and model.provider not in BY_PREFIX:
         suggestion = did_you_mean(
             f"{model.provider}:", [f"{each}:" for each in (*BY_PREFIX, *AGENTS)]
@@ -170,11 +179,10 @@ _PROGRAM_MEMORY = 400 << 20
 
 
 def agent_problems(
-    forecast: CostForecast, hosts: Mapping[Model, Host], resources: Resources
+    agents: Sequence[Model], hosts: Mapping[Model, Host], resources: Resources
 ) -> Iterator[str]:
-    """Yield why agents cannot run, one line for each reason."""
-    agents = [estimate.model for estimate in forecast.models if estimate.model.agent]
-    if not agents or resources.cache.mode == "replay":
+    """Yield why the agents of models cannot run, one line for each reason."""
+    if not agents:
         return
     for model in agents:
         if not hosts[model].accepts_tools:
@@ -202,25 +210,6 @@ def agent_problems(
     yield from filter(None, map(program_problem, programs))
 
 
-def _open_program(
-    settings: Settings,
-    resources: Resources,
-    slots: asyncio.Semaphore,
-    model: Model,
-    endpoint: Endpoint,
-) -> Client:
-    from pytest_upskill.agents.program_client import make_program_client
-
-    return make_program_client(
-        model,
-        endpoint,
-        resources,
-        slots,
-        timeout=settings.timeout,
-        max_in_flight=settings.concurrency,
-    )
-
-
 def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     """Return the versions of the agents of models, by prefix, as far as they are installed."""
     agents = {model.agent for model in models if model.agent}
@@ -241,12 +230,11 @@ def runs_ahead(models: Iterable[Model], settings: Settings) -> int:
 
     With agents, whose runs are long and expensive, no more start than can run at once.
     """
-    agents = [model for model in models if model.agent]
-    if not agents:
+    models = [*models]
+    if not any(model.agent for model in models):
         return 2 * settings.concurrency
-    if any(model.runs_program for model in agents):
-        return min(_program_slots(), settings.concurrency)
-    return settings.concurrency
+    slots = [_program_slots() for model in models if model.runs_program]
+    return min([settings.concurrency, *slots])
 
 
 def _program_slots() -> int:

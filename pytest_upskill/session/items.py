@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 # pytest has no public access to whether it will skip an item.
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
-from pytest_upskill.cases.catalogue import same_name
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.skill_files import with_files, with_history
@@ -24,13 +22,7 @@ from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.project.git import GitError
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.report.junit import trial_properties
-from pytest_upskill.session.case_files import (
-    catalogues_of,
-    discovery_of,
-    node_id_names,
-    path_from,
-    shown,
-)
+from pytest_upskill.session.case_files import catalogues_of, discovery_of, path_from, shown
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
@@ -42,12 +34,9 @@ from pytest_upskill.trials.trial import Trial, has_new_description, plan
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers
 
-_NAMED = pytest.StashKey[dict[tuple[Path, str], Path]]()
-"""The first skill of a name, by the folder that it is in and its name."""
 
-
-class CaseFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
-    """Too few runs of a trial passed; the message is the failure report."""
+class ItemFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
+    """Too few runs of a trial passed, or lint has findings; the message is the failure report."""
 
 
 class ItemOutsidePackages(HooksOfParent, pytest.Item):
@@ -59,6 +48,13 @@ class ItemOutsidePackages(HooksOfParent, pytest.Item):
     def listchain(self) -> list[Any]:
         """Return this node and those above it, except Python packages."""
         return [node for node in super().listchain() if not isinstance(node, pytest.Package)]
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the report of a failed case or the findings, without a traceback."""
+        # With -W error a warning is an exception.
+        if isinstance(excinfo.value, ItemFailed | pytest.UsageError | pytest.PytestWarning):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
 
 
 class TrialItem(ItemOutsidePackages):
@@ -108,6 +104,14 @@ class TrialItem(ItemOutsidePackages):
         """What tells the trial from all others of the session, in each of its processes."""
         return f"{self.case_path}::{self.trial.name}"
 
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it needs no answer."""
+        runs_xfail = self.config.getoption("runxfail", False)
+        xfail = None if runs_xfail else evaluate_xfail_marks(self)
+        does_not_run = xfail is not None and not xfail.run
+        return bool(self.why_not_runnable or does_not_run or evaluate_skip_marks(self))
+
     def setup(self) -> None:
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
         if self.why_not_runnable:
@@ -135,17 +139,11 @@ class TrialItem(ItemOutsidePackages):
         """Fail if too few runs passed; arms to compare with never fail."""
         assert self.result is not None
         if self.result.failed:
-            raise CaseFailed(failure(self.result))
+            raise ItemFailed(failure(self.result))
         if self.result.decides and self.result.left_open:
             passes, runs = self.result.passes, counted(len(self.result.runs), "run")
             why = f"{passes} of {runs} passed, and --upskill-early-stop requested no more"
             raise pytest.skip.Exception(why, _use_item_location=True)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the report of a failed case, without a traceback."""
-        if isinstance(excinfo.value, CaseFailed):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the case's file, line (pytest counts from 0) and title."""
@@ -182,13 +180,7 @@ class TrialItem(ItemOutsidePackages):
 
 def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:
     """Return the items that need answers: trials that are not skipped."""
-    return [item for item in items if isinstance(item, TrialItem) and not _is_skipped(item)]
-
-
-def _is_skipped(item: TrialItem) -> bool:
-    xfail = None if item.config.getoption("runxfail", False) else evaluate_xfail_marks(item)
-    does_not_run = xfail is not None and not xfail.run
-    return bool(item.why_not_runnable or does_not_run or evaluate_skip_marks(item))
+    return [item for item in items if isinstance(item, TrialItem) and not item.is_skipped]
 
 
 class SkillFile(HooksOfParent, pytest.File):
@@ -203,46 +195,44 @@ class SkillFile(HooksOfParent, pytest.File):
             )
         if SETTINGS not in self.config.stash:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
-        extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].languages)
         try:
             skills = load_skills(
                 self.path,
                 shown=shown(self.path, self.config),
-                extensions=extensions,
+                extensions=extensions_of(self.ihook, self.config.stash[RESOURCES].languages),
                 discovery=discovery_of(self.config),
             )
-        except NoSkillError as error:
+        except SkillError as error:
             # Probably another tool's file: an error only if it was named on the command line.
-            if not self.session.isinitpath(self.path):
+            if isinstance(error, NoSkillError) and not self.session.isinitpath(self.path):
                 self._warn([str(error)])
                 return
             raise self.CollectError(str(error)) from None
-        except SkillError as error:
-            raise self.CollectError(str(error)) from None
-        names = node_id_names(skills, self.config.rootpath)
-        for skill, folder in zip(skills, names, strict=True):
+        folders = Counter(skill.folder.name for skill in skills)
+        for skill in skills:
             self._warn([*skill.warnings, *skill.hints])
             self._check_name(skill)
             if skill.shares_file:
-                yield SkillCases.from_parent(self, name=folder, skill=skill)
+                # Of folders with the same name it is the path.
+                name = skill.folder.name
+                if folders[name] > 1:
+                    name = path_from(self.config.rootpath, skill.folder)
+                yield SkillCases.from_parent(self, name=name, skill=skill)
             else:
                 self.extra_keyword_matches.add(skill.name)
                 yield from items_of(self, skill)
 
     def _check_name(self, skill: Skill) -> None:
-        """Warn if another skill of the run, beside this one, has its name.
+        """Warn if another skill beside this one has its name.
 
         Raises:
             CollectError: A model is to choose between this skill and one of its name.
         """
-        place, folder = shown(skill.folder / "SKILL.md", self.config), skill.folder.absolute()
-        if any(case.trigger for case in skill.cases):
-            if ambiguous := catalogues_of(self.config).why_ambiguous(skill):
-                raise self.CollectError(f"{place}: name: {ambiguous}")
-            return
-        named = self.config.stash.setdefault(_NAMED, {})
-        if named.setdefault((folder.parent, skill.name), folder) != folder:
-            self._warn([f"{place}: name: {same_name(skill)}"])
+        if ambiguous := catalogues_of(self.config).why_ambiguous(skill):
+            line = f"{shown(skill.folder / 'SKILL.md', self.config)}: name: {ambiguous}"
+            if any(case.trigger for case in skill.cases):
+                raise self.CollectError(line)
+            self._warn([line])
 
     def _warn(self, warnings: Iterable[str]) -> None:
         """Add warnings; raise a collect error if the user's filters turn some into errors."""

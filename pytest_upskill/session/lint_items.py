@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,23 +13,12 @@ from pytest_upskill.cases.lint import description_findings, findings
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.messages import safe_line
-from pytest_upskill.session.case_files import (
-    catalogue_file,
-    catalogues_of,
-    discovery_of,
-    shown,
-)
-from pytest_upskill.session.chosen_models import models_of
-from pytest_upskill.session.items import ItemOutsidePackages
+from pytest_upskill.session.case_files import catalogue_file, catalogues_of, discovery_of, shown
+from pytest_upskill.session.items import ItemFailed, ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
-from pytest_upskill.session.options import value_of
 from pytest_upskill.session.resources import extensions_of, languages_of
 from pytest_upskill.session.strangers import HooksOfParent
 from pytest_upskill.trials.trial import why_unlisted
-
-
-class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code
-    """A file has findings; the message lists them, one per line."""
 
 
 class LintFile(HooksOfParent, pytest.File):
@@ -48,7 +36,7 @@ class LintItem(ItemOutsidePackages):
         """Fail with all findings.
 
         Raises:
-            LintFailed: There are findings, or the file cannot be read.
+            ItemFailed: There are findings, or the file cannot be read.
         """
         path = shown(self.path, self.config)
         extensions = extensions_of(self.ihook, languages_of(self.config))
@@ -57,7 +45,7 @@ class LintItem(ItemOutsidePackages):
                 self.path, shown=path, extensions=extensions, discovery=discovery_of(self.config)
             )
         except SkillError as error:
-            raise LintFailed(str(error)) from None
+            raise ItemFailed(str(error)) from None
         grouped = self.config.stash[GROUPED_WARNINGS]
         lines: list[str] = []
         for skill in skills:
@@ -77,18 +65,13 @@ class LintItem(ItemOutsidePackages):
                 *(each.at(path) for each in found if not each.is_hint),
             ]
         if lines:
-            raise LintFailed("\n".join(lines))
+            raise ItemFailed("\n".join(lines))
 
     def _cases_not_run(self, skill: Skill) -> Iterator[tuple[str, str, str]]:
         """Yield place, case id and reason for each case that will not run: this may be intended."""
         if self.path.name == "SKILL.md":
             yield "1", "", f"no cases: write them into {CASE_FILE} beside it"
         yield from ((case.place, case.id, case.skip) for case in skill.cases if case.skip)
-        if value_of(self.config, "models"):
-            labels = [model.label for model in models_of(self.config)]
-            for case in skill.cases:
-                if foreign := case.why_not_for(labels):
-                    yield case.place, case.id, foreign
 
     def _catalogue_findings(self, skill: Skill) -> Iterator[str]:
         """Warn of a description that agents may not see or choose; yield what decides choices."""
@@ -114,13 +97,6 @@ class LintItem(ItemOutsidePackages):
                 "with another description or not at all: write it again with "
                 "--upskill-catalogue-update"
             )
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the findings, without a traceback."""
-        # With -W error a warning is an exception.
-        if isinstance(excinfo.value, LintFailed | pytest.UsageError | pytest.PytestWarning):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the file and a title; each finding has its own line number."""

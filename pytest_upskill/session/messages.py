@@ -6,7 +6,6 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import pytest
 
@@ -32,6 +31,14 @@ def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
         reporter.line(line, **markup)
 
 
+def begin_line(reporter: pytest.TerminalReporter) -> None:
+    """Begin a line, whatever pytest has written last."""
+    reporter.ensure_newline()
+    writer = reporter.config.get_terminal_writer()
+    if writer.width_of_current_line:  # with pytest-xdist, letters have no path before them
+        writer.line()
+
+
 def lines_of(text: str, config: pytest.Config) -> list[str]:
     """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
     text = safe_line(text)
@@ -39,16 +46,6 @@ def lines_of(text: str, config: pytest.Config) -> list[str]:
     if reporter is None or not reporter.isatty:
         return [text]
     return wrap(text, config.get_terminal_writer().fullwidth)
-
-
-class _Warning(NamedTuple):
-    place: str
-    path: str
-    line: int
-    """Line number from 1; also 1 if the warning is about the whole file."""
-    text: str
-    message: str
-    """Text of the single warning; pytest prints path and line before it."""
 
 
 class GroupedWarnings:
@@ -59,8 +56,9 @@ class GroupedWarnings:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._by_cause: defaultdict[str, list[_Warning]] = defaultdict(list)
-        """Collected warnings by cause."""
+        self._by_cause: defaultdict[str, list[tuple[str, str, warnings.WarningMessage]]]
+        self._by_cause = defaultdict(list)
+        """Places, texts and the single warnings, by cause."""
 
     def note(self, place: str, text: str, *, case: str = "") -> None:
         """Add a warning.
@@ -79,12 +77,13 @@ class GroupedWarnings:
         match = _PLACE.fullmatch(place)
         assert match is not None  # the path may be any text
         path, line = match["path"], int(match["line"] or 1)
+        # pytest prints path and line before the message.
         about = case or ("" if place == f"{path}:{line}" else place)
         message = f"{about}: {text}" if about else text
         with warnings.catch_warnings(record=True) as recorded:
             warnings.warn_explicit(pytest.PytestWarning(message), None, path, line)
-        if recorded:
-            self._by_cause[_QUOTED.sub("", text)].append(_Warning(place, path, line, text, message))
+        for warning in recorded:
+            self._by_cause[_QUOTED.sub("", text)].append((place, text, warning))
 
     def note_lines(self, lines: Iterable[str]) -> list[str]:
         """Add warnings of the form ``place: text``; return those that filters turn into errors."""
@@ -113,13 +112,16 @@ class GroupedWarnings:
     def _issue(self) -> None:
         most = None if self._config.get_verbosity() > 0 else _SHOWN_PLACES
         for similar in self._by_cause.values():
-            first = similar[0]
-            message = pytest.PytestWarning(_message(similar, most))
+            _, text, warning = similar[0]
+            warning.line = ""  # a line of the file says no more
+            if len(similar) > 1:
+                places = [*dict.fromkeys(place for place, _, _ in similar)]
+                alike = " and the like" if any(other != text for _, other, _ in similar) else ""
+                text += f"{alike} ({len(similar)} times: {listed(places, most)})"
+                warning.message = pytest.PytestWarning(text)
             self._config.hook.pytest_warning_recorded.call_historic(
                 kwargs={
-                    "warning_message": warnings.WarningMessage(
-                        message, pytest.PytestWarning, first.path, first.line, line=""
-                    ),
+                    "warning_message": warning,
                     "nodeid": "",
                     "when": "collect",
                     "location": None,
@@ -128,13 +130,3 @@ class GroupedWarnings:
 
 
 GROUPED_WARNINGS = pytest.StashKey[GroupedWarnings]()
-
-
-def _message(similar: list[_Warning], most: int | None) -> str:
-    """Return one message for warnings of one cause: ``... (5 times: a:1, b:1, c:1 and 2 more)``."""
-    first = similar[0]
-    if len(similar) == 1:
-        return first.message
-    places = list(dict.fromkeys(warning.place for warning in similar))
-    alike = " and the like" if any(warning.text != first.text for warning in similar) else ""
-    return f"{first.text}{alike} ({len(similar)} times: {listed(places, most)})"

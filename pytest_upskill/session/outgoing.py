@@ -160,16 +160,15 @@ def redacted_logs(redactor: Redactor) -> Iterator[None]:
 
     def make_record(name: str, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = original_factory(name, *args, **kwargs)
-        is_from_sdk = name.partition(".")[0] in _SDKS
         message = _message(record)
         text = redactor.redact(message)
-        if is_from_sdk:
+        if name.partition(".")[0] in _SDKS:
             text = safe(text)
+            if record.exc_info:
+                trace = logging.Formatter().formatException(record.exc_info)
+                record.exc_text = safe(redactor.redact(trace))
         if text != message:
             record.msg, record.args = text, None
-        if record.exc_info and is_from_sdk:
-            trace = logging.Formatter().formatException(record.exc_info)
-            record.exc_text = safe(redactor.redact(trace))
         return record
 
     logging.setLogRecordFactory(make_record)

@@ -15,6 +15,7 @@ from pytest_upskill.answers.service import Service
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.project.messages import safe
+from pytest_upskill.session.messages import begin_line
 from pytest_upskill.session.resources import RESOURCES
 
 FIRST_S = 10.0
@@ -31,6 +32,9 @@ _BACK = "\x1b8"
 class Progress:
     """Waiting for answers, with progress output.
 
+    It is in a row of a terminal that is finally cleared. In a log there is a line now and then, so
+    that a long wait does not look like a hang.
+
     Args:
         config: Config of this process.
         service: Service that runs the trials.
@@ -38,10 +42,14 @@ class Progress:
     """
 
     def __init__(self, config: pytest.Config, service: Service, keys: Iterable[str]) -> None:
-        reporter = config.pluginmanager.get_plugin("terminalreporter")
-        self._output: Output | None = None
-        if reporter is not None and config.get_verbosity() >= 0:
-            self._output = Output(config, reporter)
+        self._config = config
+        self._reporter: pytest.TerminalReporter | None = None
+        if config.get_verbosity() >= 0:
+            self._reporter = config.pluginmanager.get_plugin("terminalreporter")
+        is_tty = self._reporter is not None and self._reporter.isatty
+        self._is_log = not is_tty or os.environ.get("TERM", "dumb") == "dumb"
+        self._row_is_shown = False
+        self._due = time.monotonic() + FIRST_S
         self._service = service
         self._resources = config.stash[RESOURCES]
         runs = [run for key in keys for run in service.run_results(key)]
@@ -49,8 +57,9 @@ class Progress:
 
     def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""
+        self._service.prioritize(key)
         answers = self._service.result(key)
-        if self._output is not None and self._output.is_log:
+        if self._is_log:
             # It may be due although answers come so quickly that no test waits.
             self.update()
         try:
@@ -66,47 +75,66 @@ class Progress:
     def update(self) -> None:
         """Print the progress if answers are still missing."""
         self._tally.count()
-        if self._output is not None and self._tally.done < self._tally.total:
+        if self._reporter is not None and self._tally.done < self._tally.total:
             resources = self._resources
-            self._output.show(list(parts(self._tally, resources.activity, resources.bill.all)))
+            self.show([*parts(self._tally, resources.activity, resources.bill.all)])
+
+    def show(self, parts: Sequence[str]) -> None:
+        """Print the parts that fit in the row, most important first, or a line if one is due."""
+        if not self._is_log:
+            width = self._config.get_terminal_writer().fullwidth
+            self._write_row(fit_parts(parts, width - 1))
+            self._row_is_shown = True
+        elif time.monotonic() >= self._due and self._reporter is not None:
+            with _uncaptured(self._config):
+                # pytest prints the test's name, or its file, again before its result.
+                begin_line(self._reporter)
+                self._reporter.line(safe(", ".join(parts)))
+                self._reporter.flush()
+            self._due = time.monotonic() + AGAIN_S
 
     def clear(self) -> None:
-        """Clear the progress line before pytest prints."""
-        if self._output is not None:
-            self._output.clear()
+        """Clear the row before pytest prints; the lines of a log stay."""
+        if self._row_is_shown:
+            self._write_row("")
+            self._row_is_shown = False
+
+    def _write_row(self, text: str) -> None:
+        with _uncaptured(self._config):
+            self._config.get_terminal_writer().write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
+
+
+def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
 
 class Heartbeat:
     """Plugin that prints progress from a thread, never at the same time as pytest prints."""
 
     def __init__(self) -> None:
-        self._progress: Progress | None = None
+        self.progress: Progress | None = None
+        """What to print from the first test on; before that pytest-xdist prints."""
         self._thread: threading.Thread | None = None
         self._print_lock = threading.RLock()
         self._ended = threading.Event()
 
-    def watch(self, progress: Progress) -> None:
-        """Set the progress to print from the first test on; before that pytest-xdist prints."""
-        self._progress = progress
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
-        """Clear the line while the name of a test is printed; start the thread at the first."""
-        if self._progress is not None and self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, args=(self._progress,), name="upskill-progress", daemon=True
-            )
-            self._thread.start()
-        with self._cleared():
-            return (yield)
-
     @pytest.hookimpl(wrapper=True, tryfirst=True, optionalhook=True)
     def _print(self) -> Generator[None, object, object]:
-        """Clear the line while a result, the percentage, or a crash of a worker is printed."""
+        """Clear the line while a name, a result, the percentage, or a worker's crash is printed."""
         with self._cleared():
             return (yield)
 
     pytest_runtest_logreport = pytest_runtest_logfinish = pytest_testnodedown = _print
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
+        """Start the thread at the first test."""
+        if self.progress is not None and self._thread is None:
+            self._thread = threading.Thread(target=self._run, args=(self.progress,), daemon=True)
+            self._thread.start()
+        with self._cleared():
+            return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
@@ -121,8 +149,8 @@ class Heartbeat:
     @contextmanager
     def _cleared(self) -> Iterator[None]:
         with self._print_lock:
-            if self._progress is not None:
-                self._progress.clear()
+            if self.progress is not None:
+                self.progress.clear()
             yield
 
     def _run(self, progress: Progress) -> None:
@@ -149,49 +177,3 @@ def interruptible() -> Iterator[None]:
                 raise cause from None
             cause = cause.__context__
         raise
-
-
-class Output:
-    """Where progress is printed: in a row of a terminal that is finally cleared, or in a log.
-
-    In a log there is a line now and then, so that a long wait does not look like a hang.
-    """
-
-    def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
-        self._config = config
-        self._reporter = reporter
-        self.is_log = not reporter.isatty or os.environ.get("TERM", "dumb") == "dumb"
-        self._row_is_shown = False
-        self._due = time.monotonic() + FIRST_S
-
-    def show(self, parts: Sequence[str]) -> None:
-        """Print the parts that fit in the row, most important first, or a line if one is due."""
-        writer = self._config.get_terminal_writer()
-        if not self.is_log:
-            self._write_row(fit_parts(parts, writer.fullwidth - 1))
-            self._row_is_shown = True
-        elif time.monotonic() >= self._due:
-            with _uncaptured(self._config):
-                if self._config.get_verbosity() > 0:
-                    # pytest prints the test's name again before its result.
-                    self._reporter.ensure_newline()
-                elif writer.width_of_current_line:
-                    writer.line()
-                writer.line(safe(", ".join(parts)))
-                writer.flush()
-            self._due = time.monotonic() + AGAIN_S
-
-    def clear(self) -> None:
-        """Clear the row; the lines of a log stay."""
-        if self._row_is_shown:
-            self._write_row("")
-            self._row_is_shown = False
-
-    def _write_row(self, text: str) -> None:
-        with _uncaptured(self._config):
-            self._reporter.write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
-
-
-def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
-    capture = config.pluginmanager.get_plugin("capturemanager")
-    return nullcontext() if capture is None else capture.global_and_fixture_disabled()

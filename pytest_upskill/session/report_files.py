@@ -6,7 +6,6 @@ import json
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,20 +16,16 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.answers.cache import changed_recordings
-from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import Compile, Run
-from pytest_upskill.figures.figure import figures
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import quoted_lines
-from pytest_upskill.models import ToolCall
 from pytest_upskill.project.git import revision
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, runs_of
 from pytest_upskill.report.files.write import in_github_actions, write, write_for_github
-from pytest_upskill.report.junit import figure_properties
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.trials.result import RunResult
 
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
@@ -62,13 +57,19 @@ class Files:
         if not (wanted or in_github_actions(os.environ)) or exitstatus in _RUN_REFUSED:
             return True
         report = self._presentable(report)
-        for name, file in settings.reports.items():
-            self._write(file, partial(write, report, name, file))
+        writers = {
+            file: partial(write, report, name, file) for name, file in settings.reports.items()
+        }
         if (folder := settings.runs_dir) and report.gates:
             # Imported here: most runs are in no history.
             from pytest_upskill.report.history.runs import log_run
 
-            self._write(folder, partial(log_run, report, folder))
+            writers[folder] = partial(log_run, report, folder)
+        for path, write_path in writers.items():
+            try:
+                self._written.append(write_path())
+            except OSError as error:
+                self._problems.append(f"cannot write {path}: {error.strerror}")
         is_written = not self._problems
         self._problems += write_for_github(report, os.environ)
         return is_written
@@ -84,78 +85,54 @@ class Files:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))
 
-    def _write(self, path: Path, write: Callable[[], Path]) -> None:
-        try:
-            self._written.append(write())
-        except OSError as error:
-            self._problems.append(f"cannot write {path}: {error.strerror}")
-
     def _presentable(self, report: Report) -> Report:
         """Return the report with what only files show, from which all formats are written."""
-        root = self._config.rootpath
-        gates = tuple(presentable(gate, str(root)) for gate in report.gates)
-        built = any(
-            check.name in {Compile.name, Run.name} for run in runs_of(gates) for check in run.checks
+        gates = tuple(_presentable(gate, f"{self._config.rootpath}/") for gate in report.gates)
+        checks = {check.name for run in runs_of(gates) for check in run.checks}
+        built = not checks.isdisjoint({Compile.name, Run.name})
+        folders = {(self._config.rootpath / gate.cell.path).parent for gate in report.gates}
+        session = replace(
+            report.sessions[0],
+            sandbox=self._config.stash[RESOURCES].compilers().level if built else None,
+            recordings=tuple(self._recordings),
+            revision=revision(self._settings.project, folders),
         )
-        folders = {(root / gate.cell.path).parent for gate in report.gates}
-        (session,) = report.sessions
-        return Report(
-            sessions=(
-                replace(
-                    session,
-                    sandbox=self._config.stash[RESOURCES].compilers().level if built else None,
-                    recordings=tuple(self._recordings),
-                    revision=revision(self._settings.project, folders),
-                ),
-            ),
-            gates=gates,
+        return Report(sessions=(session,), gates=gates)
+
+
+def _presentable(gate: Gate, root: str) -> Gate:
+    """Return a gate without the ends of long answers, and errors with paths from the rootdir."""
+    below = re.compile(rf"(?<!:){re.escape(root)}")  # "//" of a URL is no path
+    trials = (
+        replace(
+            trial,
+            runs=tuple(map(_shorter_run, trial.runs)),
+            # Some name the folder of recordings; no other machine has that of this one.
+            errors=tuple(below.sub("", error) for error in trial.errors),
         )
+        for trial in gate.cell.trials
+    )
+    return replace(gate, cell=replace(gate.cell, trials=tuple(trials)))
 
 
-def presentable(gate: Gate, root: str) -> Gate:
-    """Return a gate with long answers cut and paths relative to the rootdir.
-
-    Args:
-        gate: The gate.
-        root: Absolute path of the rootdir.
-    """
-    below = re.compile(rf"{re.escape(root)}(?:(/)|(?![\w.-]))")
-
-    def relative(text: str) -> str:
-        return below.sub(lambda match: "" if match[1] else ".", text) if root != "/" else text
-
-    def check(result: CheckResult) -> CheckResult:
-        return replace(result, message=relative(result.message), detail=relative(result.detail))
-
-    def run(result: RunResult) -> RunResult:
-        text = result.completion.text
-        return replace(
-            result,
-            completion=replace(
-                result.completion,
-                text=text[:ANSWER_LIMIT],
-                reasoning=result.completion.reasoning[:ANSWER_LIMIT],
-                tool_calls=tuple(map(_shorter_call, result.completion.tool_calls)),
-            ),
-            checks=tuple(map(check, result.checks)),
-            left_out=result.left_out + max(0, len(text) - ANSWER_LIMIT),
+def _shorter_run(run: RunResult) -> RunResult:
+    completion = run.completion
+    calls = (
+        replace(
+            call,
+            arguments=call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {},
+            malformed=call.malformed[:ANSWER_LIMIT],
         )
-
-    def trial(result: TrialResult) -> TrialResult:
-        return replace(
-            result,
-            runs=tuple(map(run, result.runs)),
-            errors=tuple(map(relative, result.errors)),
-        )
-
-    cell = replace(gate.cell, trials=tuple(map(trial, gate.cell.trials)))
-    return replace(gate, cell=cell)
-
-
-def _shorter_call(call: ToolCall) -> ToolCall:
-    """Return a tool call of bounded size: without long arguments."""
-    arguments = call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {}
-    return replace(call, arguments=arguments, malformed=call.malformed[:ANSWER_LIMIT])
+        for call in completion.tool_calls
+    )
+    shorter = replace(
+        completion,
+        text=completion.text[:ANSWER_LIMIT],
+        reasoning=completion.reasoning[:ANSWER_LIMIT],
+        tool_calls=tuple(calls),
+    )
+    left_out = run.left_out + max(0, len(completion.text) - ANSWER_LIMIT)
+    return replace(run, completion=shorter, left_out=left_out)
 
 
 _LONGEST_MESSAGE = 1000
@@ -190,14 +167,6 @@ class JUnit:
                 element = ET.Element("system-out")
                 element.text = bin_xml_escape(redact(quoted_lines(text)))
                 reporter.append(element)
-
-    def add_figures(self, gates: Iterable[Gate]) -> None:
-        """Write the figures of every cell as suite properties."""
-        if self._xml is not None:
-            for gate in gates:
-                place = f"{gate.cell.title}-{gate.cell.model}"
-                for name, value in figure_properties(figures(gate)):
-                    self._xml.add_global_property(f"{name}[{place}]", value)
 
 
 def _shorter_message(element: ET.Element) -> None:

@@ -40,7 +40,10 @@ RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""
 
 _MAX_COST_WITH_AGENTS = 5.0
-"""Dollars that a run with agents may cost if ``--upskill-max-cost`` sets no other limit."""
+"""Dollars that a run with agents may cost if ``--upskill-max-cost`` sets no other limit.
+
+There is none where the price of a model is unknown.
+"""
 
 
 def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
@@ -54,7 +57,8 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     languages = languages_of(config)
     prices = Prices(settings.prices)
     limit = settings.max_cost
-    if limit is None and _has_paid_agents(settings, prices):
+    has_agents = any(model.agent for model in settings.models)
+    if limit is None and has_agents and all(map(prices.has_price, settings.requested_models)):
         limit = _MAX_COST_WITH_AGENTS
     batches = BatchNotes(
         settings.project / STATE / "batches",
@@ -76,12 +80,6 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         redactor=redactor,
     )
     return settings, resources
-
-
-def _has_paid_agents(settings: Settings, prices: Prices) -> bool:
-    """Return whether agents are used and the prices of all models are known."""
-    uses_agents = any(model.agent for model in settings.models)
-    return uses_agents and all(map(prices.has_price, settings.requested_models))
 
 
 def _agent_sandbox(level: Level) -> Sandbox:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import posixpath
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -37,10 +38,8 @@ class Records:
 
     trials: dict[TrialKey, TrialRecord] = field(default_factory=dict)
     """If a trial is rerun, the last attempt counts."""
-    skipped: defaultdict[CellKey, dict[str, str]] = field(
-        default_factory=lambda: defaultdict[CellKey, dict[str, str]](dict)
-    )
-    """The reason by the id of the case, for each cell."""
+    skipped: dict[tuple[CellKey, str], str] = field(default_factory=dict)
+    """The reason by cell and id of the case."""
     failures: int = 0
     """Number of failed reports of trials and gates."""
     other_tests: int = 0
@@ -53,13 +52,9 @@ class Records:
 
     def skip_reasons(self) -> Iterable[str]:
         """Return why cases were skipped, on every model for which they were to run."""
-        skipped = (
-            ((key.path, case, key.chooses), reason)
-            for key, cases in self.skipped.items()
-            for case, reason in cases.items()
-        )
+        cells = ((key, case, reason) for (key, case), reason in self.skipped.items())
         return skip_reasons(
-            skipped,
+            (((key.path, case, key.chooses), reason) for key, case, reason in cells),
             {(each.path, each.result.case, each.cell_key.chooses) for each in self.measured},
         )
 
@@ -67,7 +62,7 @@ class Records:
         """Record what a report says of a trial."""
         if skipped := getattr(report, "upskill_skipped", None):
             cell_fields, case = skipped
-            self.skipped[CellKey(*cell_fields)][case] = _reason(report)
+            self.skipped[CellKey(*cell_fields), case] = _reason(report)
         if not hasattr(report, "upskill"):
             self.other_tests += report.when == "call"
             return
@@ -109,7 +104,7 @@ def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
         first = trials[0]
         cell = Cell(
             path=first.path,
-            case_file=settings.in_project(first.path),
+            case_file=posixpath.normpath(posixpath.join(settings.rootdir, first.path)),
             skill=first.result.skill,
             model=first.result.model,
             resolved=first.result.resolved,
@@ -118,7 +113,7 @@ def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
             ref=first.ref,
             history=first.history,
             past_unknown=first.past_unknown,
-            skipped=tuple(sorted(records.skipped.get(key, ()))),
+            skipped=tuple(sorted(case for each, case in records.skipped if each == key)),
             trials=tuple(record.result for record in trials),
             at_k=settings.at_k,
             judge="" if key.chooses or settings.judge is None else judge_name(settings.judge),
@@ -129,18 +124,12 @@ def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
 
 def unmeasured_skills(records: Records) -> list[Unmeasured]:
     """Return the skills on models of which every trial was skipped, so that there is no cell."""
-    measured = {record.cell_key for record in records.measured}
+    cases: defaultdict[CellKey, list[SkippedCase]] = defaultdict(list)
+    for (key, case), reason in records.skipped.items():
+        cases[key].append(SkippedCase(case=case, reason=reason))
     return sorted(
-        Unmeasured(
-            path=key.path,
-            skill=key.skill,
-            model=key.model,
-            cases=tuple(
-                SkippedCase(case=case, reason=reason)
-                for case, reason in records.skipped[key].items()
-            ),
-        )
-        for key in records.skipped.keys() - measured
+        Unmeasured(path=key.path, skill=key.skill, model=key.model, cases=tuple(cases[key]))
+        for key in cases.keys() - {record.cell_key for record in records.measured}
     )
 
 

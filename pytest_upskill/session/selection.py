@@ -78,12 +78,16 @@ class Selection:
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> Generator[None, list[Any], list[Any]]:
-        """Record the folder of a ``SKILL.md``, and files that nobody collects."""
+        """Record the folder of a ``SKILL.md``, and files that nobody collects.
+
+        Those that the command line names have cases, or an error that is clearer than pytest's.
+        """
         collectors = yield
-        is_read = collectors or parent.session.isinitpath(file_path)
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
-        elif not is_read and file_path.suffix in CASE_SUFFIXES:
+        if not collectors and parent.session.isinitpath(file_path):
+            return [collector_of(file_path, parent)]
+        if not collectors and file_path.name != "SKILL.md" and file_path.suffix in CASE_SUFFIXES:
             skill, name = skill_and_name_meant(file_path)
             if name:
                 path = shown(file_path, self._config)
@@ -242,6 +246,23 @@ class Selection:
             if skill.parent.resolve() not in visited
         }
         return sorted(safe_line(shown(folder, self._config)) for folder in unvisited)
+
+
+def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:
+    """Return the collector of a file with cases, or under lint of a skill without any."""
+    kind: type[pytest.File] = SkillFile
+    discovery, is_skill = discovery_of(parent.config), file.name == "SKILL.md"
+    is_linted = parent.config.getoption("upskill_lint")
+    if is_linted and not (is_skill and discovery.skill_has_cases(file.parent)):
+        # Imported here: most sessions lint nothing.
+        from pytest_upskill.session.lint_items import LintFile
+
+        kind = LintFile
+    collector = kind.from_parent(parent, path=file)
+    nodeid = safe_line(collector.nodeid)
+    if nodeid == collector.nodeid and "::" not in nodeid:
+        return collector
+    return UnsafeFile.from_parent(parent, path=file, name=safe_line(file.name), nodeid=nodeid)
 
 
 _NAMES_OF_CASES = re.compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -20,12 +19,10 @@ from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import RUNS, leads_out, project_folder
 from pytest_upskill.project.git import GitError, merge_base
-from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
 from pytest_upskill.session.options import option_of, path, value_of
-from pytest_upskill.trials.trial import runs_of
 
 NO_MODELS = (
     "no models chosen: write --upskill-models, such as --upskill-models offline, "
@@ -108,15 +105,6 @@ class Settings(BaseModel, frozen=True, allow_inf_nan=False):
         return self.models if self.judge is None else (*self.models, self.judge)
 
     @property
-    def single_runs(self) -> tuple[Model, ...]:
-        """The models of which further runs would repeat the first, if there are any."""
-        return tuple(model for model in self.models if runs_of(model, self.runs) < self.runs)
-
-    def in_project(self, path: str) -> str:
-        """Return a path from the rootdir relative to the project's folder."""
-        return posixpath.normpath(posixpath.join(self.rootdir, path))
-
-    @property
     def ref(self) -> str | None:
         """Git ref that cells are compared with; None for a baseline or no comparison."""
         return None if self.compare == "baseline" else self.compare
@@ -136,11 +124,12 @@ def read_settings(config: pytest.Config) -> Settings:
         "prices": own_prices(config),
         "project": project,
         "rootdir": config.rootpath.relative_to(project).as_posix(),
-        "compare": _ref(config, "compare", project, or_word="baseline"),
+        "compare": _ref(config, "compare", project),
         "changed_since": _ref(config, "changed_since", project),
         "cache_dir": _cache_dir(config, project),
         "reports": _reports(config),
-        "runs_dir": _runs_dir(config, project),
+        "runs_dir": path(config, "runs_dir")
+        or (project / STATE / RUNS if value_of(config, "log_runs") else None),
     }
     others = {field.alias or name for name, field in Settings.model_fields.items()} - {*values}
     given = {name: value_of(config, name) for name in sorted(others)}
@@ -172,42 +161,32 @@ def runs_tests(config: pytest.Config) -> bool:
     return not (config.option.collectonly or config.getoption("setuponly", False))
 
 
-def _ref(
-    config: pytest.Config, name: str, project: Path, *, or_word: str | None = None
-) -> str | None:
-    """Return a git ref, or the word ``or_word``; None if the option is not set.
+def _ref(config: pytest.Config, name: str, project: Path) -> str | None:
+    """Return a git ref, or the word ``baseline``; None if the option is not set.
 
     Raises:
         pytest.UsageError: git cannot resolve the ref, or it has no common commit with HEAD.
     """
     ref = value_of(config, name) or None
-    try:
-        # A bad ref in the ini file must not stop runs without skills: skills report it when they
-        # are collected. In a worker of pytest-xdist that would be an internal error.
-        check_now = config.getoption(f"upskill_{name}") or config.getoption("numprocesses", None)
-        if ref not in {None, or_word} and check_now:
+    # A bad ref in the ini file must not stop runs without skills: skills report it when they are
+    # collected. In a worker of pytest-xdist that would be an internal error.
+    check_now = config.getoption(f"upskill_{name}") or config.getoption("numprocesses", None)
+    if ref not in {None, "baseline"} and check_now:
+        try:
             merge_base(project, ref)
-    except GitError as error:
-        meant = did_you_mean(ref, [or_word]) if ref and or_word else ""
-        raise pytest.UsageError(f"{option_of(name)}: {error}{meant}") from None
+        except GitError as error:
+            raise pytest.UsageError(f"{option_of(name)}: {error}") from None
     return ref
 
 
 def _reports(config: pytest.Config) -> Mapping[str, Path]:
-    found = {name: path(config, name.replace("-", "_")) for name in REPORTS}
+    found = {name: file for name in REPORTS if (file := path(config, name)) is not None}
     for name, file in found.items():
-        if file is not None and file.is_dir():
+        if file.is_dir():
             raise pytest.UsageError(
                 f"--upskill-{name}: {file} is a folder: write the name of a file"
             )
-    return {name: file for name, file in found.items() if file is not None}
-
-
-def _runs_dir(config: pytest.Config, project: Path) -> Path | None:
-    folder = value_of(config, "runs_dir")
-    if folder:
-        return Path(config.rootpath, folder)
-    return project / STATE / RUNS if value_of(config, "log_runs") else None
+    return found
 
 
 def _cache_dir(config: pytest.Config, project: Path) -> Path:

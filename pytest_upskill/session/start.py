@@ -19,17 +19,11 @@ import pytest
 from pytest_upskill import STATE
 from pytest_upskill.figures.baseline import BaselineError, Update, read_baselines, update_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
+from pytest_upskill.report import outcome
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.outcome import (
-    EXIT_CODES,
-    missing_comparisons,
-    outcome,
-    uncompared_base,
-    why_undecided,
-)
 from pytest_upskill.session.case_files import catalogues_of
 from pytest_upskill.session.fetching import FetchedAnswers
-from pytest_upskill.session.messages import write
+from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
 from pytest_upskill.session.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, JUnit
@@ -56,9 +50,14 @@ def start(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
+    plugins = config.pluginmanager
+    grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
+    plugins.register(grouped, "upskill-grouped-warnings")
+    if config.getoption("upskill_lint"):
+        plugins.register(Selection(config), "upskill-selection")
+        return
     settings, resources = set_up(config)
     catalogues_of(config)  # a bad file ends the run before it begins
-    plugins = config.pluginmanager
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")
     logs = ExitStack()
     logs.enter_context(redacted_logs(resources.redactor))
@@ -74,7 +73,7 @@ def start(config: pytest.Config) -> None:
     if settings.prune:
         from pytest_upskill.session.without_tests import Prune
 
-        plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
+        plugins.register(Prune(config), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         answers = FetchedAnswers(config)
     else:
@@ -113,6 +112,7 @@ class Reporting:
         """The session as a value; None before its end, and where no test was to run."""
         self._collection_failed = self._was_interrupted = False
         self._terminal = Terminal(config)
+        config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._junit = JUnit(config)
         self._files = Files(config)
         self._baselines = self._settings.project / STATE / "baselines"
@@ -124,18 +124,9 @@ class Reporting:
             except BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
-    def pytest_report_header(self) -> list[str]:
-        """Return the models and the number of runs."""
-        return self._terminal.header()
-
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record that a file could not be collected."""
         self._collection_failed |= report.failed
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> object:
-        """Return letters and words of our own for baselines and repeated errors."""
-        return self._terminal.status(report)
 
     # First: pytest's writer of JUnit XML drops a test after its teardown report.
     @pytest.hookimpl(tryfirst=True)
@@ -163,7 +154,8 @@ class Reporting:
         # Baselines that are only to be updated decide nothing.
         old = self._old if settings.compare == "baseline" else None
         self._gates = decide_gates(cells, settings.thresholds, old)
-        gates = self._gates_that_are_tests
+        # What ``offline`` chose by words is no test.
+        gates = [gate for gate in self._gates if not gate.cell.is_by_words]
         session.testscollected += len(gates)
         if gates:
             self._terminal.announce_gates()
@@ -174,23 +166,17 @@ class Reporting:
                 Update(text="no baseline written: nothing was measured")
             ]
 
-    @property
-    def _gates_that_are_tests(self) -> list[Gate]:
-        """All gates but those of what ``offline`` chose by words."""
-        return [gate for gate in self._gates if not gate.cell.is_by_words]
-
     # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Complete JUnit XML, set the exit status, and write the report files."""
-        self._junit.add_figures(self._gates_that_are_tests)
+        """Set the exit status, and write the report files."""
         is_written = not any(update.refused for update in self._updates)
         settings = self._settings
         if runs_tests(self._config) and not (settings.dry_run or settings.prune):
             self._was_interrupted = exitstatus not in _RAN_TO_THE_END
             self._report = self._make_report(session)
             if not self._was_interrupted:
-                session.exitstatus = EXIT_CODES[outcome(self._report)]
+                session.exitstatus = outcome.EXIT_CODES[outcome.outcome(self._report)]
             is_written &= self._files.write(self._report, exitstatus)
         if not is_written:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
@@ -227,15 +213,15 @@ class Reporting:
         """Return why nothing or not everything was measured, and what was not compared."""
         if self._report is None or self._was_interrupted:
             return []  # pytest says why
-        code = f"exit code {NOT_MEASURED}: " if outcome(self._report) == "undecided" else ""
+        code = f"exit code {NOT_MEASURED}: " if outcome.outcome(self._report) == "undecided" else ""
         # pytest prints the errors, with -qq too.
         names_error = self._config.getoption("tbstyle", "auto") == "no"
-        lines = why_undecided(self._report, names_error=names_error, in_its_run=True)
+        lines = outcome.why_undecided(self._report, names_error=names_error, in_its_run=True)
         reasons = [f"{code}{each}" for each in lines]
         if code and not reasons:
             reasons = [f"{code}not everything ran, as other lines say"]
         # With -q no notes about the cells are printed, and a missing comparison must not look like
         # one that found no regression.
-        if self._config.get_verbosity() < 0 and uncompared_base(self._report) is None:
-            reasons += missing_comparisons(self._report)
+        if self._config.get_verbosity() < 0 and outcome.uncompared_base(self._report) is None:
+            reasons += outcome.missing_comparisons(self._report)
         return reasons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
@@ -16,22 +16,18 @@ from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import runs_of
-from pytest_upskill.report.notes import (
-    about_offline,
-    notes,
-    short_notes,
-    statements_not_graded,
-)
+from pytest_upskill.report.notes import about_offline, notes, short_notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
-from pytest_upskill.session.messages import QUIETEST, lines_of, write
+from pytest_upskill.session.messages import QUIETEST, begin_line, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
+from pytest_upskill.trials.trial import runs_of as runs_of_model
 
 
 class Terminal:
-    """What is printed through pytest's reporter, with respect to -q, -v and --color."""
+    """Plugin that has what is printed, with respect to -q, -v and --color."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -40,17 +36,19 @@ class Terminal:
         self._first_with_error: dict[str, str] = {}
         """The first node id with an error, by the error without numbers."""
 
-    def header(self) -> list[str]:
+    def pytest_report_header(self) -> list[str]:
         """Return the models and the number of runs."""
-        models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
-        single = ", ".join(model.label for model in self._settings.single_runs)
-        why = f"; 1 for {single}, as further runs would be copies"
-        baseline = self._settings.baseline_runs
-        without = f", {baseline} without the skill" if baseline else ""
-        runs = f"{self._settings.runs}{without}{why if single else ''}"
-        return lines_of(f"upskill: {models}; runs: {runs}", self._config)
+        models, runs = self._settings.models, self._settings.runs
+        names = ", ".join(f"{model.label} ({model.resolved})" for model in models)
+        line = f"upskill: {names}; runs: {runs}"
+        if baseline := self._settings.baseline_runs:
+            line += f", {baseline} without the skill"
+        if single := [model.label for model in models if runs_of_model(model, runs) < runs]:
+            line += f"; 1 for {', '.join(single)}, as further runs would be copies"
+        return lines_of(line, self._config)
 
-    def status(self, report: pytest.TestReport) -> object:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> object:
         """Return letters and words of our own for baselines and repeated errors."""
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return _baseline_status(report)
@@ -64,12 +62,8 @@ class Terminal:
         """Print what the tests are that follow: only -v prints their names."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and self._config.get_verbosity() == 0:
-            reporter.ensure_newline()
-            writer = self._config.get_terminal_writer()
-            # With pytest-xdist, letters have no path before them.
-            if writer.width_of_current_line:
-                writer.line()
-            writer.write("gates:" if reporter.showfspath else "gates: ")
+            begin_line(reporter)
+            reporter.write("gates:" if reporter.showfspath else "gates: ")
 
     def print_results(
         self,
@@ -86,15 +80,23 @@ class Terminal:
             skipped: Why cases were skipped, one reason for each.
             reasons: Why nothing or not everything was measured.
         """
+        verbosity = self._config.get_verbosity()
+        lifts = [gate for gate in gates if not gate.cell.chooses]
+        choices = [gate for gate in gates if gate.cell.chooses and not gate.cell.is_by_words]
         # As with pytest-cov: -q keeps the tables, -qq drops them.
-        if self._config.get_verbosity() > QUIETEST:
-            self._lifts(reporter, [gate for gate in gates if not gate.cell.chooses], reasons)
-            if gates and self._config.get_verbosity() >= 0:
-                for line in skip_lines(skipped):
-                    write(reporter, f"skipped: {line}", yellow=True)
-                for line in about_offline(gates):
-                    write(reporter, line)
-            self._triggers(reporter, [gate for gate in gates if gate.cell.chooses], reasons)
+        if verbosity > QUIETEST:
+            three = any("old_skill" in gate.cell.lift.arms for gate in lifts)
+            arms = "without -> old -> with" if three else "without -> with"
+            self._print_table(reporter, f"skills: {arms}", lifts, LEGEND)
+            all_notes = notes(lifts, verbose=verbosity > 0, said=reasons)
+            for note in all_notes if verbosity >= 0 else short_notes(lifts):
+                write(reporter, note)
+            self._print_table(reporter, "triggers: is the skill chosen?", choices, TRIGGER_LEGEND)
+        if verbosity >= 0 and gates:
+            for note in (*notes(choices, verbose=False, said=reasons), *about_offline(gates)):
+                write(reporter, note)
+            for line in skip_lines(skipped):
+                write(reporter, f"skipped: {line}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
             write(reporter, line, yellow=True)
@@ -118,44 +120,23 @@ class Terminal:
         for problem in (*cache.problems, *cache.replacement_lines):
             write(reporter, f"cache: {problem}", yellow=True)
 
-    def _lifts(
-        self, reporter: pytest.TerminalReporter, gates: Sequence[Gate], reasons: Sequence[str]
+    def _print_table(
+        self, reporter: pytest.TerminalReporter, title: str, gates: Sequence[Gate], legend: str
     ) -> None:
-        if gates:
-            three = any("old_skill" in gate.cell.lift.arms for gate in gates)
-            arms = "without -> old -> with" if three else "without -> with"
-            self._table(reporter, f"skills: {arms}", gates)
-        if self._config.get_verbosity() < 0:
-            lines = [*short_notes(gates)]
-        else:
-            verbose = self._config.get_verbosity() > 0
-            lines = [LEGEND] if gates else []
-            lines += notes(gates, verbose=verbose, said=reasons)
-        for line in lines:
-            write(reporter, line)
-
-    def _triggers(
-        self, reporter: pytest.TerminalReporter, gates: Sequence[Gate], reasons: Sequence[str]
-    ) -> None:
-        """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
-        measured = [gate for gate in gates if not gate.cell.is_by_words]
-        if measured:
-            self._table(reporter, "triggers: is the skill chosen?", measured)
-        if self._config.get_verbosity() >= 0:
-            lines = [TRIGGER_LEGEND] if measured else []
-            lines += notes(measured, verbose=False, said=reasons)
-            for line in lines:
-                write(reporter, line)
-
-    def _table(self, reporter: pytest.TerminalReporter, title: str, gates: Sequence[Gate]) -> None:
+        """Print a row for each cell; -v adds the cases, -q leaves the legend out."""
+        if not gates:
+            return
+        verbosity = self._config.get_verbosity()
         reporter.section(title, "=", bold=True)
         width = self._config.get_terminal_writer().fullwidth
-        for line, gate in table(gates, width, cases=self._config.get_verbosity() > 0):
+        for line, gate in table(gates, width, cases=verbosity > 0):
             red = gate is not None and gate.is_red
             verdict = None if gate is None or red or gate.cell.chooses else gate.verdict
             reporter.line(
                 safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
+        if verbosity >= 0:
+            write(reporter, legend)
 
     def _costs(self, reporter: pytest.TerminalReporter, gates: Sequence[Gate]) -> None:
         runs = list(runs_of(gates))
@@ -202,28 +183,30 @@ def _baseline_status(
 
 def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
     """Return how the collected cases can be measured, and what those need that are skipped."""
-    trials = [item for item in items if isinstance(item, TrialItem)]
-    if not trials:
+    cases, skipped, measured = {}, [], set()
+    read: dict[str, None] = {}
+    for item in items:
+        if isinstance(item, TrialItem):
+            path, case = item.case_path, item.trial.case
+            key = path, case.id, item.trial.chooses
+            cases[path, case.id] = case
+            if read_as := item.trial.skill.read_as:
+                read[f"{path} (as {read_as})"] = None
+            if item.why_skipped:
+                skipped.append((key, item.why_skipped))
+            else:
+                measured.add(key)
+    if not cases:
         return []
-    keys = [(item.case_path, item.trial.case.id, item.trial.chooses) for item in trials]
-    cases = {key[:2]: item.trial.case for key, item in zip(keys, trials, strict=True)}
-    reasons = [item.why_skipped for item in trials]
-    skipped = [(key, reason) for key, reason in zip(keys, reasons, strict=True) if reason]
-    measured = {key for key, reason in zip(keys, reasons, strict=True) if not reason}
     ways = measured_by(cases.values()) or "none can be measured"
-    skills = {item.case_path: item.trial.skill for item in trials}
-    read = [f"{path} (as {skill.read_as})" for path, skill in skills.items() if skill.read_as]
-    return [
-        *([f"upskill: read by their shape: {listed(read)}"] if read else []),
-        f"upskill: {counted(len(cases), 'case')}: {ways}",
-        *(f"upskill: {line}" for line in skip_lines(skip_reasons(skipped, measured), len(cases))),
-    ]
+    lines = [f"read by their shape: {listed([*read])}"] if read else []
+    lines.append(f"{counted(len(cases), 'case')}: {ways}")
+    lines += skip_lines(skip_reasons(skipped, measured), len(cases))
+    return [f"upskill: {line}" for line in lines]
 
 
 def lines_before_the_run(
-    config: pytest.Config,
-    needs: Sequence[str],
-    forecast: CostForecast | None,
+    config: pytest.Config, needs: Iterable[str], forecast: CostForecast | None
 ) -> list[str]:
     """Return the lines before the first test.
 
@@ -232,36 +215,57 @@ def lines_before_the_run(
         needs: Lines about how the cases can be measured.
         forecast: The forecast of their requests; None if no test runs.
     """
+    settings = config.stash[SETTINGS]
     # Unlike the header, pytest prints these lines with -q too.
-    if config.get_verbosity() < 0 and not config.stash[SETTINGS].dry_run:
+    if config.get_verbosity() < 0 and not settings.dry_run:
         return []
     lines = [*needs]
     if forecast is not None and forecast.trials:
-        lines += _forecast_lines(config, forecast)
+        lines += _plan(forecast, settings, config.stash[RESOURCES])
     return [wrapped for line in lines for wrapped in lines_of(line, config)]
 
 
-def _forecast_lines(config: pytest.Config, forecast: CostForecast) -> list[str]:
-    settings = config.stash[SETTINGS]
-    replay = settings.cache_mode == "replay"
-    lines = _request_lines(forecast, replay=replay, by_model=settings.dry_run)
-    if config.stash[RESOURCES].batches.enabled and forecast.to_send:
-        lines[0] += (
-            ", in batches, but for agents, triggers and hosts without them: minutes, at most a day"
-        )
-    if settings.dry_run and not replay:
-        prices = config.stash[RESOURCES].prices
-        lines += [f"upskill: {prices.problem(model)}" for model in forecast.unpriced]
-        at_most = _sum_if_known(each.max_usd for each in forecast.all_models)
-        if at_most is not None and settings.max_cost is not None and at_most > settings.max_cost:
-            stop = f"at its maximum the run would stop at {money(settings.max_cost)}"
-            lines.append(f"upskill: --upskill-max-cost: {stop}: {LOWER_COST}")
-    if not replay and (limit := _default_limit(settings, config.stash[RESOURCES])):
-        lines.append(
+def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> Iterator[str]:
+    """Yield the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
+    trials, answers = counted(forecast.trials, "trial"), counted(forecast.runs, "answer")
+    line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, "
+    if settings.cache_mode == "replay":
+        yield f"{line}{forecast.to_send} missing, $0"
+        return
+    paid = [each for each in forecast.models if each.model.is_language_model]
+    line += f"{forecast.to_send} to request{_costs_of(paid)}"
+    if judged := forecast.judgements:
+        line += f"; up to {judged.answers} to judge{_costs_of([judged])}"
+    if forecast.likely_seconds:
+        line += f", in about {duration(forecast.likely_seconds)}"
+    if resources.batches.enabled and forecast.to_send:
+        line += ", in batches, but for agents, triggers and hosts without them: minutes, at most "
+        line += "a day"
+    yield line
+    if settings.dry_run:
+        yield from _plan_in_detail(forecast, paid, settings, resources)
+    if limit := _default_limit(settings, resources):
+        yield (
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
             "another limit"
         )
-    return lines
+
+
+def _plan_in_detail(
+    forecast: CostForecast,
+    paid: Sequence[ModelEstimate],
+    settings: Settings,
+    resources: Resources,
+) -> Iterator[str]:
+    """Yield what only a dry run says: the share of each model, and what stops the run."""
+    for each in paid if len(paid) > 1 else ():
+        yield f"  {each.model.label}: {each.answers} to request{_costs_of([each])}"
+    for model in forecast.unpriced:
+        yield f"upskill: {resources.prices.problem(model)}"
+    at_most = _sum_if_known([each.max_usd for each in forecast.all_models])
+    if at_most is not None and settings.max_cost is not None and at_most > settings.max_cost:
+        stop = f"at its maximum the run would stop at {money(settings.max_cost)}"
+        yield f"upskill: --upskill-max-cost: {stop}: {LOWER_COST}"
 
 
 def _default_limit(settings: Settings, resources: Resources) -> str:
@@ -270,57 +274,32 @@ def _default_limit(settings: Settings, resources: Resources) -> str:
     return money(limit) if limit is not None and settings.max_cost is None else ""
 
 
-def _request_lines(forecast: CostForecast, *, replay: bool, by_model: bool) -> list[str]:
-    """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
-    trials, answers = counted(forecast.trials, "trial"), counted(forecast.runs, "answer")
-    line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, "
-    if replay:
-        return [f"{line}{forecast.to_send} missing, $0"]
-    paid = [each for each in forecast.models if each.model.is_language_model]
-    line += f"{forecast.to_send} to request{_costs_of(paid)}"
-    if forecast.judgements:
-        line += f"; up to {forecast.judgements.answers} to judge{_costs_of([forecast.judgements])}"
-    if forecast.likely_seconds:
-        line += f", in about {duration(forecast.likely_seconds)}"
-    if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
-        return [line]
-    return [
-        line,
-        *(f"  {each.model.label}: {each.answers} to request{_costs_of([each])}" for each in paid),
-    ]
-
-
-def _costs_of(estimates: Iterable[ModelEstimate]) -> str:
+def _costs_of(estimates: Sequence[ModelEstimate]) -> str:
     """Return the maximum and the likely cost of requests to models."""
-    estimates = list(estimates)
     if not estimates:
         return ""
-    max_usd = _sum_if_known(each.max_usd for each in estimates)
-    likely_usd = _sum_if_known(each.likely_usd for each in estimates)
+    max_usd = _sum_if_known([each.max_usd for each in estimates])
+    likely_usd = _sum_if_known([each.likely_usd for each in estimates])
     if max_usd is None or likely_usd is None:
         return f", {money(None)}"
     return f", at most {money(max_usd, at_most=True)}, likely {money(likely_usd)}"
 
 
-def _sum_if_known(costs: Iterable[float | None]) -> float | None:
+def _sum_if_known(costs: Sequence[float | None]) -> float | None:
     """Return the sum of costs; None if one of them is unknown."""
-    known = [*costs]
-    return None if None in known else sum(cost for cost in known if cost is not None)
+    return None if None in costs else sum(filter(None, costs))
 
 
 def _cost_summary(requested: Sequence[Completion], completions: Iterable[Completion]) -> str:
     """Return what this session's requests cost, and what the replayed answers had cost."""
-    replayed = [each for each in completions if each.replayed]
-    retried = sum(each.attempts > 1 for each in requested)
     parts = []
     if requested:
         parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
-    if replayed:
-        answers = counted(len(replayed), "answer")
+    if replayed := [each for each in completions if each.replayed]:
         known = any(each.cost_usd is not None for each in replayed)
         cost = f"{_cost(replayed)} when recorded" if known else original_cost(None)
-        parts.append(f"replayed {answers}: {cost}")
-    if retried:
+        parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost}")
+    if retried := sum(each.attempts > 1 for each in requested):
         parts.append(f"{counted(retried, 'request')} {'was' if retried == 1 else 'were'} retried")
     return "; ".join(parts)
 
@@ -328,5 +307,7 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
 def _cost(completions: Iterable[Completion]) -> str:
     costs = [each.cost_usd for each in completions]
     known = [cost for cost in costs if cost is not None]
-    unknown = len(costs) - len(known) if known else 0
-    return money(sum(known) if known else None) + (f" and n/a for {unknown}" if unknown else "")
+    unknown = len(costs) - len(known)
+    if not known or not unknown:
+        return money(sum(known) if known else None)
+    return f"{money(sum(known))} and n/a for {unknown}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,12 @@ from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.cases.discovery import skill_folders, title_of
-from pytest_upskill.models import Model, ModelError, Request
+from pytest_upskill.models import Model, Request
 from pytest_upskill.project.files import ANSWERS, DRAFTS, read_state
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.session.case_files import catalogue_file, catalogues_of
+from pytest_upskill.session.case_files import arguments_of, catalogue_file, catalogues_of, shown
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
-from pytest_upskill.session.hosts import hosts, model_problems
+from pytest_upskill.session.hosts import hosts, request_problems
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import write
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of, set_up
@@ -33,9 +34,9 @@ from pytest_upskill.trials.trigger_trial import probe
 class Prune:
     """Plugin that deletes unused recordings, in a dry run lists them, and runs no test."""
 
-    def __init__(self, config: pytest.Config, *, dry_run: bool) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._dry_run = dry_run
+        self._dry_run = config.stash[SETTINGS].dry_run
         self._deselected = False
 
     def pytest_deselected(self) -> None:
@@ -111,43 +112,31 @@ def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Reques
     yield from (sent for sent, _ in steps)
 
 
-_USAGE_ERROR = 4
-"""Exit code of a usage error."""
-
-
 def update_catalogue(config: pytest.Config) -> int:
-    """Write the skills in and next to the named folders; return the exit code."""
-    catalogues = Catalogues(root=config.rootpath)
-    folders = [catalogues.folder(folder) for folder in _folders(config)]
-    skills = [skill for folder in folders for skill in folder.catalogue.skills]
-    catalogue = Catalogue.of(skills)
-    file = catalogue_file(config)
+    """Write the skills in and next to the named folders; return the exit code.
+
+    Raises:
+        pytest.UsageError: There is no skill, or the file cannot be written.
+    """
+    catalogues, file = Catalogues(root=config.rootpath), catalogue_file(config)
+    tops = [path if path.is_dir() else path.parent for path in arguments_of(config)]
+    homes = {folder.parent for top in tops for folder in skill_folders(top)}
+    folders = [catalogues.folder(home) for home in sorted(homes)]
+    catalogue = Catalogue.of(skill for folder in folders for skill in folder.catalogue.skills)
     if not catalogue.skills:
-        _print(f"ERROR: --upskill-catalogue-update: no skill in {', '.join(config.args)}: name one")
-        return _USAGE_ERROR
+        where = ", ".join(config.args)
+        raise pytest.UsageError(f"--upskill-catalogue-update: no skill in {where}: name one")
     try:
         written = write_catalogue(file, catalogue)
     except OSError as error:
-        _print(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
-        return _USAGE_ERROR
-    for reason in (reason for folder in folders for reason in folder.left_out):
-        _print(f"upskill: not listed: {reason}")
+        problem = f"--upskill-catalogue-update: {file}: {error.strerror}"
+        raise pytest.UsageError(problem) from None
+    lines = [f"not listed: {reason}" for folder in folders for reason in folder.left_out]
     state = "written, commit it" if written else "is up to date"
-    shown = os.path.relpath(file, config.invocation_params.dir)
-    _print(f"upskill: catalogue of {counted(len(catalogue.skills), 'skill')}: {shown} {state}")
+    skills = counted(len(catalogue.skills), "skill")
+    lines.append(f"catalogue of {skills}: {shown(file, config)} {state}")
+    sys.stdout.writelines(f"upskill: {safe_line(line)}\n" for line in lines)
     return 0
-
-
-def _folders(config: pytest.Config) -> list[Path]:
-    """Return the folders that hold folders of skills, in and around the arguments."""
-    start = config.invocation_params.dir
-    named = [Path(start, argument.partition("::")[0]).absolute() for argument in config.args]
-    tops = [path if path.is_dir() else path.parent for path in named]
-    return sorted({folder.parent for top in tops for folder in skill_folders(top)})
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{safe_line(line)}\n")
 
 
 Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
@@ -169,73 +158,61 @@ def run_in_session(
     Returns:
         The exit code; 4 if pytest refuses its settings.
     """
-    # Capturing would prevent the user from typing answers at the terminal. As this package is
-    # imported already, pytest would warn that it cannot rewrite its assertions.
-    options = [*arguments, "--capture=no", "--assert=plain"]
     start = place if place.exists() else Path()
-    return int(pytest.main([*options, str(start)], plugins=[_Work(work, teacher, parameters)]))
+    return _with_config(start, partial(_work, work, teacher, parameters), arguments)
 
 
 def settings_at(place: Path) -> tuple[Path, Path | None, list[str]]:
     """Return pytest's rootdir and ini file for a place, and the models that the ini file names."""
-    reader = _Reader()
-    pytest.main(["--capture=no", "--assert=plain", str(place)], plugins=[reader])
-    config = reader.config
-    if config is None:
-        return place, None, []
-    return config.rootpath, config.inipath, config.getini("upskill_models")
+    found: list[tuple[Path, Path | None, list[str]]] = []
 
-
-class _Reader:
-    """Plugin that keeps the config of a session, which does nothing else."""
-
-    config: pytest.Config | None = None
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_cmdline_main(self, config: pytest.Config) -> int:
-        """Keep the config, and do nothing."""
-        self.config = config
+    def note(config: pytest.Config) -> int:
+        found.append((config.rootpath, config.inipath, config.getini("upskill_models")))
         return 0
 
+    _with_config(place, note)
+    return found[0] if found else (place, None, [])
 
-class _Work:
-    """Plugin that does the work where pytest would start to collect tests."""
 
-    def __init__(self, work: Work, teacher: str, parameters: Sequence[str]) -> None:
-        self._work = work
-        self._teacher = teacher
-        self._parameters = parameters
+def _with_config(
+    place: Path, do: Callable[[pytest.Config], int], arguments: Sequence[str] = ()
+) -> int:
+    """Do something with pytest's config for a place, where it would start to collect tests."""
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_cmdline_main(self, config: pytest.Config) -> int:
-        """Do the work; raise UsageError for what the user can fix."""
-        settings, resources = set_up(config)
-        try:
-            teacher = read_model(config, self._teacher)
-        except ModelError as error:
-            raise pytest.UsageError(f"--model: {error}") from None
-        resources.redactor.learn(*teacher.userinfo.split(":"))
-        refuse_secrets(self._parameters, resources.redactor)
-        (teacher,), _ = with_parameters((teacher,), None, self._parameters)
-        workplace = Workplace(
-            resources=resources,
-            hosts=lambda models: hosts(config, models),
-            concurrency=settings.concurrency,
-            judge=settings.judge,
-            max_tokens=settings.max_tokens,
-            extensions=extensions_of(config.hook, resources.languages),
-            decide=lambda case: decider(config.hook, case),
-            catalogues=lambda: catalogues_of(config),
-        )
-        problems: list[str] = []
-        for model, host in hosts(config, dict.fromkeys((teacher, *settings.models))).items():
-            if not host.from_plugin:
-                problems += model_problems(model)
-        if problems and settings.cache_mode != "replay" and not settings.dry_run:
-            raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
-        try:
-            return self._work(workplace, settings.models, teacher, settings.project / ".upskill")
-        except WorkError as error:
-            raise pytest.UsageError(str(error)) from None
-        except OSError as error:
-            raise pytest.UsageError(f"{error.filename}: {error.strerror}") from None
+    class Plugin:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_cmdline_main(self, config: pytest.Config) -> int:
+            return do(config)
+
+    # Capturing would prevent the user from typing answers at the terminal. As this package is
+    # imported already, pytest would warn that it cannot rewrite its assertions.
+    options = [*arguments, "--capture=no", "--assert=plain", str(place)]
+    return int(pytest.main(options, plugins=[Plugin()]))
+
+
+def _work(work: Work, name: str, parameters: Sequence[str], config: pytest.Config) -> int:
+    """Do the work; raise UsageError for what the user can fix."""
+    settings, resources = set_up(config)
+    teacher = read_model(config, name, "--model")
+    resources.redactor.learn(*teacher.userinfo.split(":"))
+    refuse_secrets(parameters, resources.redactor)
+    (teacher,), _ = with_parameters((teacher,), None, parameters)
+    workplace = Workplace(
+        resources=resources,
+        hosts=partial(hosts, config),
+        concurrency=settings.concurrency,
+        judge=settings.judge,
+        max_tokens=settings.max_tokens,
+        extensions=extensions_of(config.hook, resources.languages),
+        decide=partial(decider, config.hook),
+        catalogues=partial(catalogues_of, config),
+    )
+    problems = request_problems(hosts(config, dict.fromkeys((teacher, *settings.models))))
+    if problems and settings.cache_mode != "replay" and not settings.dry_run:
+        raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+    try:
+        return work(workplace, settings.models, teacher, settings.project / STATE)
+    except WorkError as error:
+        raise pytest.UsageError(str(error)) from None
+    except OSError as error:
+        raise pytest.UsageError(f"{error.filename}: {error.strerror}") from None

@@ -34,7 +34,7 @@ from pytest_upskill.session.fetching import Fetching
 from pytest_upskill.session.items import TrialItem, needing_answers
 from pytest_upskill.session.progress import Heartbeat
 from pytest_upskill.session.settings import runs_tests
-from pytest_upskill.session.terminal import needs_lines
+from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.trials.trial import Trial
 
 _POLL_S = 0.01
@@ -44,17 +44,11 @@ _ANSWERS = TypeAdapter(list[Answer])
 class Collected(NamedTuple):
     """What a worker collected."""
 
-    trials: dict[str, CollectedTrial]
-    """The trials that need answers, by key."""
+    keys: dict[str, str]
+    """The keys of the trials that need answers, by the node ids of their items."""
+    trials: dict[str, Trial]
     needs: list[str]
     """Lines about how the cases can be measured."""
-
-
-class CollectedTrial(NamedTuple):
-    """A trial that needs answers, and the node id of its item."""
-
-    nodeid: str
-    trial: Trial
 
 
 class Controller(Fetching):
@@ -65,18 +59,13 @@ class Controller(Fetching):
 
     def __init__(self, config: pytest.Config) -> None:
         super().__init__(config)
-        self._session: pytest.Session | None = None
         self._handover = Handover(Path(tempfile.mkdtemp(prefix="pytest-upskill-")))
-        self._handover.mark_open()
-        self._keys_by_nodeid: dict[str, list[str]] = {}
-        """Keys of the trials by node id; trials outside the rootdir may share a node id."""
+        self._handover.open_marker.touch()
+        self._keys: dict[str, str] = {}
+        """Keys of the trials by node id; outside the rootdir, several may share one."""
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
         config.add_cleanup(self._handover.remove)
-
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remember the session, which knows whether the run should stop."""
-        self._session = session
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -88,15 +77,12 @@ class Controller(Fetching):
         """Start fetching when the first worker has collected; all collect the same trials."""
         if self._service is not None or not runs_tests(self._config):
             return
-        settings = self._settings
-        collected, needs = self._handover.read_collected(settings.models, settings.judge)
-        for key, (nodeid, _) in collected.items():
-            self._keys_by_nodeid.setdefault(nodeid, []).append(key)
-        self.prepare({key: trial for key, (_, trial) in collected.items()})
-        self._print_forecast(needs)
-        service, progress = self.start()
-        self._heartbeat.watch(progress)
-        for key in collected:
+        collected = self._handover.read_collected(self._settings.models, self._settings.judge)
+        self._keys = collected.keys
+        self.prepare(collected.trials)
+        self._print_forecast(collected.needs)
+        service, self._heartbeat.progress = self.start()
+        for key in collected.trials:
             service.result(key).add_done_callback(partial(self._write_answers, key))
 
     def stop(self) -> None:
@@ -106,13 +92,13 @@ class Controller(Fetching):
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Move the requests of a trial that starts to the front of the queue."""
-        if self._service is not None:
-            for key in self._keys_by_nodeid.get(nodeid, ()):
-                self._service.prioritize(key)
+        if self._service is not None and nodeid in self._keys:
+            self._service.prioritize(self._keys[nodeid])
 
     def pytest_runtest_logreport(self) -> None:
         """Stop the workers' waiting once -x or --maxfail ends the run."""
-        if self._session is not None and self._session.shouldfail:
+        session: Any = self._config.pluginmanager.get_plugin("session")
+        if session.shouldfail:
             self._handover.mark_closed()
 
     def _print_forecast(self, needs: Sequence[str]) -> None:
@@ -120,7 +106,7 @@ class Controller(Fetching):
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
-        for line in self.lines(needs):
+        for line in lines_before_the_run(self._config, needs, self._forecast):
             if reporter.isatty:
                 # Overwrite pytest-xdist's line about its workers: it has no line break.
                 reporter.rewrite(line, erase=True)
@@ -150,21 +136,18 @@ class HandedAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
-        trials = {
-            item.key: CollectedTrial(item.nodeid, _without_passwords(item.trial))
-            for item in needing_answers(session.items)
-        }
-        self._handover.write_collected(Collected(trials, needs_lines(session.items)))
+        items = needing_answers(session.items)
+        self._handover.write_collected(
+            Collected(
+                keys={item.nodeid: item.key for item in items},
+                trials={item.key: item.trial for item in items},
+                needs=needs_lines(session.items),
+            )
+        )
 
     def wait_for_answers(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
-        answers = self._handover.wait_for_answers(item.key)
-        if answers is None:
-            pytest.fail(
-                "the run was stopped, or the disk is full, before this trial had its answers",
-                pytrace=False,
-            )
-        return answers
+        return self._handover.wait_for_answers(item.key)
 
 
 class Handover:
@@ -179,16 +162,21 @@ class Handover:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._open_marker = folder / "open"
+        self.open_marker = folder / "open"
+        """As long as it exists, answers may come, for which workers wait."""
         self._trials_file = folder / "trials"
-
-    def mark_open(self) -> None:
-        """Mark that answers will come, for which workers wait."""
-        self._open_marker.touch()
 
     def write_collected(self, collected: Collected) -> None:
         """Write what a worker collected, without passwords."""
-        write_file(self._trials_file, pickle.dumps(collected))
+        trials = {
+            key: replace(
+                trial,
+                model=replace(trial.model, userinfo=""),
+                judge=trial.judge and replace(trial.judge, userinfo=""),
+            )
+            for key, trial in collected.trials.items()
+        }
+        write_file(self._trials_file, pickle.dumps(collected._replace(trials=trials)))
 
     def read_collected(self, models: Iterable[Model], judge: Model | None) -> Collected:
         """Return what a worker collected.
@@ -201,11 +189,8 @@ class Handover:
         collected: Collected = pickle.loads(self._trials_file.read_bytes())  # noqa: S301
         by_label = {model.label: model for model in models}
         trials = {
-            key: CollectedTrial(
-                nodeid,
-                replace(trial, model=by_label[trial.model.label], judge=trial.judge and judge),
-            )
-            for key, (nodeid, trial) in collected.trials.items()
+            key: replace(trial, model=by_label[trial.model.label], judge=trial.judge and judge)
+            for key, trial in collected.trials.items()
         }
         return collected._replace(trials=trials)
 
@@ -218,19 +203,22 @@ class Handover:
         """
         write_file(self._answers_file(key), _ANSWERS.dump_json([*answers]))
 
-    def wait_for_answers(self, key: str) -> list[Answer] | None:
-        """Wait for a trial's answers and return them; None if they will not come."""
+    def wait_for_answers(self, key: str) -> list[Answer]:
+        """Wait for a trial's answers and return them; fail the test if they will not come."""
         file = self._answers_file(key)
         while not file.exists():
-            if not self._open_marker.exists():
-                return None
+            if not self.open_marker.exists():
+                pytest.fail(
+                    "the run was stopped, or the disk is full, before this trial had its answers",
+                    pytrace=False,
+                )
             time.sleep(_POLL_S)
         return _ANSWERS.validate_json(file.read_bytes())
 
     def mark_closed(self) -> None:
         """Remove the mark that answers will come, so that workers stop waiting."""
         # Deleting a file works on a full disk too.
-        self._open_marker.unlink(missing_ok=True)
+        self.open_marker.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Delete the folder; workers stop waiting."""
@@ -240,8 +228,3 @@ class Handover:
 
     def _answers_file(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
-
-
-def _without_passwords(trial: Trial) -> Trial:
-    judge = trial.judge and replace(trial.judge, userinfo="")
-    return replace(trial, model=replace(trial.model, userinfo=""), judge=judge)

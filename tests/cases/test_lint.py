@@ -144,23 +144,6 @@ def test_an_evals_file_anywhere_is_looked_at(run_once: Run, write_skill: WriteSk
     result.stdout.fnmatch_lines(["evals/evals.json::lint PASSED*"])
 
 
-@pytest.mark.parametrize(
-    ("chosen", "warnings"),
-    [([], 0), (["--upskill-models=haiku"], 0), (["--upskill-models=offline"], 1)],
-)
-def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
-    run_once: Run, write_skill: WriteSkill, chosen: list[str], warnings: int
-) -> None:
-    write_skill(case() | {"models": ["haiku", "opus"]}, case("b", f"{QUESTION}?"))
-
-    result = run_once(*LINT, *chosen, "-W", "default")
-
-    result.assert_outcomes(passed=1, warnings=warnings)
-    said = "a: it is only for haiku or opus, and this run is on offline: choose another"
-    told = [line for line in result.outlines if said in line]
-    assert len(told) == warnings
-
-
 def test_a_case_that_will_be_skipped_is_a_warning(run_once: Run, write_skill: WriteSkill) -> None:
     entry = {"assertions": [{"type": "contains", "value": "37"}]}
     folder = write_skill()
@@ -207,18 +190,6 @@ def test_with_warnings_as_errors_each_warning_is_one_failure_of_one_line(
     start = next(place for place, line in enumerate(result.outlines) if line.startswith("___"))
     assert result.outlines[start + 1].startswith("no cases: write them into ")
     assert result.outlines[start + 2].startswith("===")
-
-
-def test_models_that_cannot_be_read_are_refused_in_one_line(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
-    result = run_once(*LINT, "--upskill-models", "mystery")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["--upskill-models: cannot tell the host of model 'mystery'*"])
-    result.stdout.no_fnmatch_line("*Traceback*")
 
 
 def test_each_file_that_cannot_be_read_or_tells_nothing_is_one_red_item(

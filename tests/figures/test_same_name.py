@@ -100,4 +100,5 @@ def test_two_skills_of_one_name_beside_each_other_are_named(
     result = run_once("--upskill-models=offline", "-W", "default", "skills")
 
     what = "another skill beside it is called 'billing' too, and an agent cannot tell them apart"
-    result.stdout.fnmatch_lines([f"*skills/other/SKILL.md*name: {what}: rename one*"])
+    places = "(2 times: skills/billing/SKILL.md, skills/other/SKILL.md)"
+    result.stdout.fnmatch_lines([f"*name: {what}: rename one {places}"])

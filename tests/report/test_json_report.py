@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files import json as json_report
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json, write_json
-from pytest_upskill.session.report_files import presentable
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 from tests.reporting import cell, counted, report, run, trial
@@ -120,17 +119,6 @@ def test_a_report_holds_no_secret_and_no_folder_of_the_machine(
     assert "no recording in recordings" in text
     assert "sk-very-secret" not in text
     assert str(pytester.path) not in text
-
-
-@pytest.mark.parametrize(
-    ("root", "said"), [("/work", "a.c in . or /workshop"), ("/", "/work/a.c in /work or /workshop")]
-)
-def test_paths_below_the_rootdir_are_written_from_there(root: str, said: str) -> None:
-    whole = cell(trial("a", "with_skill", [], errors=("/work/a.c in /work or /workshop",)))
-
-    (one,) = presentable(report(whole).gates[0], root).cell.trials
-
-    assert one.errors == (said,)
 
 
 def test_a_long_answer_is_cut_and_the_report_says_by_how_much(

@@ -82,9 +82,7 @@ def test_suite_and_gate_carry_the_figures_of_a_cell(
         "tokens.ratio": "2.1525",
         "missing": "0",
     }
-    of_suite = properties(suite(xml))
     of_gate = properties(cases_of(xml)["gate[offline]"])
-    assert {name: of_suite[f"upskill.{name}[billing-offline]"] for name in figures} == figures
     assert {name: of_gate[f"upskill.{name}"] for name in figures} == figures
     assert of_gate["upskill.skill"] == "billing"
     assert of_gate["upskill.model.resolved"] == "offline:offline"
@@ -124,7 +122,7 @@ def test_missing_answers_are_errors_and_counted(
     assert trial.find("error") is not None
     assert trial.find("failure") is None
     assert properties(trial)["upskill.runs.missing"] == "1"
-    assert properties(suite(xml))["upskill.missing[billing-m]"] == "2"
+    assert properties(cases_of(xml)["gate[m]"])["upskill.missing"] == "2"
 
 
 def test_hostile_answers_are_inert_in_junit_xml(

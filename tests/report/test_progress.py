@@ -41,9 +41,9 @@ def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -
     """Answer once something was said about it."""
     del impatient
     said = threading.Event()
-    show = progress.Output.show
+    show = progress.Progress.show
 
-    def show_and_note(line: progress.Output, parts: Sequence[str]) -> None:
+    def show_and_note(line: progress.Progress, parts: Sequence[str]) -> None:
         show(line, parts)
         said.set()
 
@@ -51,7 +51,7 @@ def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -
         assert said.wait(PATIENCE_S)
         return Reply(text="37")
 
-    monkeypatch.setattr(progress.Output, "show", show_and_note)
+    monkeypatch.setattr(progress.Progress, "show", show_and_note)
     loopback.answer = answer
     return loopback
 
