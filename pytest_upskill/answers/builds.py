@@ -12,8 +12,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.files import Left
-from pytest_upskill.grading.grade import Answer
-from pytest_upskill.grading.workspace import left_by
+from pytest_upskill.grading.grade import Answer, left_by
 from pytest_upskill.models import Completion
 from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.trials.trial import Trial

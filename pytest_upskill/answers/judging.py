@@ -7,9 +7,8 @@ from dataclasses import replace
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, cause_of
-from pytest_upskill.grading.grade import Answer
+from pytest_upskill.grading.grade import Answer, with_changes
 from pytest_upskill.grading.judge import judge_request, read_judgement
-from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.trials.trial import Trial, request
 

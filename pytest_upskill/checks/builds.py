@@ -9,7 +9,12 @@ from typing import ClassVar, Literal
 
 from pytest_upskill.checks.blocks import canonical, relative_path
 from pytest_upskill.checks.files import RunsCommand
-from pytest_upskill.checks.result import Key
+from pytest_upskill.checks.result import CheckError, Key
+
+
+class CannotCompile(CheckError):  # noqa: N818 - not an error of the answer or the case
+    """A check that this machine cannot decide; the message says why in one line."""
+
 
 C_FAMILY = frozenset({"c", "cpp", "cuda"})
 """Languages that include headers."""

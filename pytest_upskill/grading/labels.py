@@ -15,7 +15,7 @@ from pytest_upskill.cases.judge_labels import (
     StatementLabel,
 )
 from pytest_upskill.checks.judge import PROMPT_DIGEST
-from pytest_upskill.grading.workspace import with_changes
+from pytest_upskill.grading.grade import with_changes
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 
 _AGAIN = "draw again with pytest-upskill judge draw"

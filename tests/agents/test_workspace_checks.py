@@ -19,8 +19,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.files import FileExists, GitState, Left, Setup, WorkspaceFile, placed
-from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
-from pytest_upskill.grading.workspace import left_by, with_changes
+from pytest_upskill.grading.grade import Answer, grade, left_by, sandboxed_of, with_changes
 from pytest_upskill.models import AgentRun, AgentTurn, Completion, parse_model
 from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult

@@ -155,7 +155,7 @@ def test_a_limit_that_is_reached_fails_the_answer(
 ) -> None:
     compilers = Compilers("limits")
     assert build(compilers, "cpp", "int x;").passed
-    monkeypatch.setattr("pytest_upskill.checks.compile.command.LIMITS", limits)
+    monkeypatch.setattr("pytest_upskill.checks.compile.toolchain.LIMITS", limits)
 
     result = build(compilers, "cpp", code)
 

@@ -1,7 +1,7 @@
 """Build and run the code of answers in a sandbox."""
 
-from pytest_upskill.checks.compile.command import Command, Compiler, Language
+from pytest_upskill.checks.builds import CannotCompile
 from pytest_upskill.checks.compile.compilers import Compilers
-from pytest_upskill.checks.compile.toolchain import CannotCompile, Runner
+from pytest_upskill.checks.compile.toolchain import Command, Compiler, Language, Runner
 
 __all__ = ["CannotCompile", "Command", "Compiler", "Compilers", "Language", "Runner"]

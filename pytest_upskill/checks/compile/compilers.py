@@ -14,16 +14,11 @@ from pytest_upskill.checks.blocks import (
     of_file,
     relative_path,
 )
-from pytest_upskill.checks.builds import C_FAMILY, Compile, OfCode, Run, Sandboxed
-from pytest_upskill.checks.compile.command import Compiler, Language
+from pytest_upskill.checks.builds import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.nvcc import Cuda
 from pytest_upskill.checks.compile.python import Python, PythonRunner
-from pytest_upskill.checks.compile.toolchain import (
-    Built,
-    CannotCompile,
-    Sources,
-)
+from pytest_upskill.checks.compile.toolchain import Built, Compiler, Language, Sources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Left, RunsCommand, WorkspaceFile
 from pytest_upskill.checks.result import failed

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_upskill.checks.builds import Compile
-from pytest_upskill.checks.compile.command import Command, Compiler
-from pytest_upskill.checks.compile.toolchain import Built, Sources, homes_of, run_trusted
+from pytest_upskill.checks.compile.toolchain import (
+    Built,
+    Command,
+    Compiler,
+    Sources,
+    homes_of,
+    run_trusted,
+)
 from pytest_upskill.sandbox.run import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}

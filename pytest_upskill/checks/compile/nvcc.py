@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import AtMost, Compile, Instruction
-from pytest_upskill.checks.compile.command import Command, Compiler
+from pytest_upskill.checks.builds import AtMost, CannotCompile, Compile, Instruction
 from pytest_upskill.checks.compile.gnu import find_host_compiler
 from pytest_upskill.checks.compile.toolchain import (
     Built,
-    CannotCompile,
+    Command,
+    Compiler,
     Sources,
     homes_of,
     run_trusted,
