@@ -24,6 +24,10 @@ _LONGEST_TRANSFER_S = 1.0
 _IN_MEMORY = ("/memfd:", "/SYSV", "/dev/zero", "/[aio]")
 """Beginnings of the names of deleted files that are not on a disk."""
 
+_File = tuple[int, int]
+"""Device and number of a file."""
+_SENT: _File = (-1, -1)
+
 
 class Usage:
     """The disk usage of a program, measured more often the closer it is to its limits.
@@ -65,12 +69,13 @@ class Usage:
                     left_files = -1
             if left_bytes < 0 or left_files < 0:
                 return True
-        unlinked = _UnlinkedFiles()
+        unlinked: dict[_File, int] = {}
         for process in descendants(self._starter) if sys.platform == "linux" else ():
-            unlinked.note(process)
-        left_bytes -= sum(unlinked.sizes.values())
+            for file, size in _unlinked(process):
+                unlinked[file] = max(unlinked.get(file, 0), size)
+        left_bytes -= sum(unlinked.values())
         # What is sent to nobody cannot be measured: count it as over the limit if it stays there.
-        self._sent_since = min(self._sent_since, start) if unlinked.are_sent else math.inf
+        self._sent_since = min(self._sent_since, start) if _SENT in unlinked else math.inf
         if left_bytes < 0 or start - self._sent_since > _LONGEST_TRANSFER_S:
             return True
         # Pause as long as this took, so that measuring takes at most half of a core.
@@ -85,60 +90,52 @@ def _pause(left_bytes: int, left_files: int) -> float:
     return min(max(soonest, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
 
-class _UnlinkedFiles:
-    """The files that processes have open or mapped, and that are in no folder any more.
+def _unlinked(process: int) -> Iterator[tuple[_File, int]]:
+    """Yield the files in no folder that a process has open or mapped, with their bytes on disk.
 
-    Attributes:
-        sizes: Bytes on disk by device and number.
-        are_sent: Whether open files are on their way through a socket, where nobody sees them.
+    `_SENT` stands for open files on their way through a socket, where nobody sees them.
     """
-
-    def __init__(self) -> None:
-        self.sizes: dict[tuple[int, int], int] = {}
-        self.are_sent = False
-
-    def note(self, process: int) -> None:
-        """Add the files of a process."""
-        for thread in _listed(f"/proc/{process}/task"):
-            task = f"/proc/{process}/task/{thread}"
-            # All threads have the same files, and those that have ended show none.
-            if files := _listed(f"{task}/fd"):
-                for file in files:
-                    with contextlib.suppress(OSError):
-                        self._note_open(task, file)
+    for thread in _listed(f"/proc/{process}/task"):
+        task = f"/proc/{process}/task/{thread}"
+        # All threads have the same files, and those that have ended show none.
+        if files := _listed(f"{task}/fd"):
+            for file in files:
                 with contextlib.suppress(OSError):
-                    self._note_mapped(process, Path(task, "maps").read_bytes())
-                return
+                    yield from _open_file(task, file)
+            with contextlib.suppress(OSError):
+                yield from _mapped_files(process, Path(task, "maps").read_bytes())
+            return
 
-    def _note_open(self, task: str, file: str) -> None:
-        path = f"{task}/fd/{file}"
-        status = os.stat(path)  # noqa: PTH116  as below
-        if stat.S_ISSOCK(status.st_mode):
-            details = Path(task, "fdinfo", file).read_bytes().split()
-            if b"scm_fds:" in details:
-                self.are_sent |= details[details.index(b"scm_fds:") + 1] != b"0"
-        elif not status.st_nlink and not os.readlink(path).startswith(_IN_MEMORY):  # noqa: PTH115
-            self._add(status)
 
-    def _note_mapped(self, process: int, maps: bytes) -> None:
-        for line in maps.decode("utf-8", "replace").splitlines():
-            if not line.endswith(" (deleted)"):
-                continue
-            addresses, _, offset, device, number, name = line.split(maxsplit=5)
-            if name.startswith(_IN_MEMORY):
-                continue
-            start, end = (int(address, 16) for address in addresses.split("-"))
-            try:
-                self._add(os.stat(f"/proc/{process}/map_files/{start:x}-{end:x}"))  # noqa: PTH116
-            except OSError:  # only root may ask: at least what is mapped exists
-                major, minor = (int(part, 16) for part in device.split(":"))
-                key = os.makedev(major, minor), int(number)
-                mapped = int(offset, 16) + end - start
-                self.sizes[key] = max(self.sizes.get(key, 0), mapped)
+def _open_file(task: str, file: str) -> Iterator[tuple[_File, int]]:
+    path = f"{task}/fd/{file}"
+    status = os.stat(path)  # noqa: PTH116  as below
+    if stat.S_ISSOCK(status.st_mode):
+        details = Path(task, "fdinfo", file).read_bytes().split()
+        if b"scm_fds:" in details and details[details.index(b"scm_fds:") + 1] != b"0":
+            yield _SENT, 0
+    elif not status.st_nlink and not os.readlink(path).startswith(_IN_MEMORY):  # noqa: PTH115
+        yield from _regular(status)
 
-    def _add(self, status: os.stat_result) -> None:
-        if stat.S_ISREG(status.st_mode):
-            self.sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+
+def _mapped_files(process: int, maps: bytes) -> Iterator[tuple[_File, int]]:
+    for line in maps.decode("utf-8", "replace").splitlines():
+        if not line.endswith(" (deleted)"):
+            continue
+        addresses, _, offset, device, number, name = line.split(maxsplit=5)
+        if name.startswith(_IN_MEMORY):
+            continue
+        start, end = (int(address, 16) for address in addresses.split("-"))
+        try:
+            yield from _regular(os.stat(f"/proc/{process}/map_files/{start:x}-{end:x}"))  # noqa: PTH116
+        except OSError:  # only root may ask: at least what is mapped exists
+            major, minor = (int(part, 16) for part in device.split(":"))
+            yield (os.makedev(major, minor), int(number)), int(offset, 16) + end - start
+
+
+def _regular(status: os.stat_result) -> Iterator[tuple[_File, int]]:
+    if stat.S_ISREG(status.st_mode):
+        yield (status.st_dev, status.st_ino), status.st_blocks * 512
 
 
 def _listed(folder: str) -> list[str]:

@@ -90,8 +90,8 @@ def _confine(capabilities: int, writable: str, readable: Sequence[str]) -> None:
     calls = seccomp.build_allowlist(
         os.uname().machine,
         files_confined=False,
-        signals_confined=privileges.denies_signals(version),
-        truncation_confined=privileges.denies_truncation(version),
+        signals_confined=version >= privileges.SCOPES_SINCE,
+        truncation_confined=version >= privileges.TRUNCATES_SINCE,
     )
     privileges.filter_calls(calls)
 

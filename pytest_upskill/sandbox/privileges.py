@@ -23,7 +23,8 @@ _FIRST_RIGHTS = (1 << 13) - 1
 _LATER_RIGHTS = ((2, 1 << 13), (3, _TRUNCATE), (5, 1 << 15))
 # Character devices, sockets, named pipes, block devices.
 _MAKE_SPECIAL_FILES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11
-_TRUNCATES_SINCE, _TCP_SINCE, _SCOPES_SINCE = 3, 4, 6
+TRUNCATES_SINCE, _TCP_SINCE, SCOPES_SINCE = 3, 4, 6
+"""Versions of Landlock that deny truncation, TCP, and signals to processes outside."""
 
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 24, 36, 38
 _PR_CAP_AMBIENT, _CLEAR_ALL = 47, 4
@@ -93,16 +94,6 @@ def landlock_version() -> int:
     return _system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
 
 
-def denies_signals(version: int) -> bool:
-    """Return whether this version denies signals to processes outside the sandbox."""
-    return version >= _SCOPES_SINCE
-
-
-def denies_truncation(version: int) -> bool:
-    """Return whether this version denies truncating files that are not writable."""
-    return version >= _TRUNCATES_SINCE
-
-
 def restrict_files(version: int, writable: str, readable: Iterable[str]) -> None:
     """Hide all files except those under the given paths; deny TCP and signals if supported.
 
@@ -116,8 +107,8 @@ def restrict_files(version: int, writable: str, readable: Iterable[str]) -> None
     """
     rights = _FIRST_RIGHTS | sum(bit for since, bit in _LATER_RIGHTS if version >= since)
     network = 3 if version >= _TCP_SINCE else 0
-    scopes = 3 if version >= _SCOPES_SINCE else 0
-    fields = 1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE)
+    scopes = 3 if version >= SCOPES_SINCE else 0
+    fields = 1 + (version >= _TCP_SINCE) + (version >= SCOPES_SINCE)
     attributes = (ctypes.c_uint64 * 3)(rights, network, scopes)
     size = ctypes.c_size_t(8 * fields)
     ruleset = _system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
