@@ -153,7 +153,8 @@ def _block(token: Token, lines: list[str]) -> Block:
     start, end = token.map or (0, 0)
     label, name = _read_info(token.info.strip())
     above = next((line for line in reversed(lines[max(0, start - 2) : start]) if line.strip()), "")
-    name = name or _lone_path(above) or _path_in_comment(token.content.partition("\n")[0])
+    comment = _COMMENT.fullmatch(token.content.partition("\n")[0].strip())
+    name = name or _lone_path(above) or (_lone_path(comment[1]) if comment else None)
     language = of_label(label) or (of_file(name) if name else None) or ""
     if language in {"c", "cpp", ""} and _KERNEL.search(token.content):
         language = "cuda"
@@ -175,11 +176,6 @@ def _read_info(info: str) -> tuple[str, str | None]:
     candidates = [attribute[1] if attribute else "", tail, label, *words[1:]]
     name = next((path for word in candidates if (path := _file_name(word))), None)
     return ("" if name == label else label), name
-
-
-def _path_in_comment(line: str) -> str | None:
-    comment = _COMMENT.fullmatch(line.strip())
-    return _lone_path(comment[1]) if comment else None
 
 
 def _lone_path(line: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import ClassVar
@@ -132,7 +132,10 @@ class ToolOrder(OfCalls):
 
     def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
         """See `OfCalls.check_calls`."""
-        firsts = [next(_places(each, calls), None) for each in self.calls]
+        firsts = [
+            next((place for place, call in enumerate(calls) if each.matches(call)), None)
+            for each in self.calls
+        ]
         order = ", ".join(map(str, self.calls))
         for each, first, before in zip(self.calls, firsts, (-1, *firsts), strict=False):
             if first is None:
@@ -140,7 +143,3 @@ class ToolOrder(OfCalls):
             if before is not None and first <= before:
                 return failed(self.name, f" {order}: {each} was called too early")
         return passed(self.name, f" {order}")
-
-
-def _places(meant: CallOf, calls: Sequence[ToolUse]) -> Iterator[int]:
-    return (place for place, call in enumerate(calls) if meant.matches(call))

@@ -206,17 +206,15 @@ class InFile(OfWorkspace):
         found = _matching(self.file, left.files)
         if not found:
             return failed(self.name, f" {self.file}: not in the workspace ({_summary(left)})")
-        results = []
         for name in found:
-            results.append(self._check_file(left.files[name]))
-            if results[-1].passed:
+            file = left.files[name]
+            if file.binary:
+                result = failed(self.name, f" {name}: is not text")
+            else:
+                result = about(self.check.check(file.text), f"{self.name} {name}", "the file")
+            if result.passed:
                 break
-        return results[-1]
-
-    def _check_file(self, file: WorkspaceFile) -> CheckResult:
-        if file.binary:
-            return failed(self.name, f" {file.name}: is not text")
-        return about(self.check.check(file.text), f"{self.name} {file.name}", "the file")
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

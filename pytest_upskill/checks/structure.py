@@ -73,7 +73,10 @@ def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
             value = _item(value, step, walked)
         else:
             value = _entry(value, step, walked, as_key)
-        walked = _join_step(walked, step)
+        before = "" if walked == "the top level" else walked
+        walked = (
+            f"{before}[{step}]" if isinstance(step, int) else f"{before}.{step}".removeprefix(".")
+        )
     return value
 
 
@@ -135,13 +138,6 @@ def _entry(value: Any, key: str, walked: str, as_key: Callable[[str], Any]) -> A
             return value[candidate]
     keys = ", ".join(map(str, list(value)[:_MAX_ITEMS])) + ", …" * (len(value) > _MAX_ITEMS)
     raise NowhereError(f"no {key!r} in {walked}, which has {keys or 'no keys'}")
-
-
-def _join_step(walked: str, step: Step) -> str:
-    before = "" if walked == "the top level" else walked
-    if isinstance(step, int):
-        return f"{before}[{step}]"
-    return f"{before}.{step}".removeprefix(".")
 
 
 def _json(value: Any) -> str:

@@ -196,7 +196,11 @@ def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
     if broken := _broken_reason(answer):
         return broken
     try:
-        checks = tuple(_check(trial, answer, answer.completion, decide))
+        checks = (
+            tuple(_check(trial, answer, answer.completion, decide))
+            if answer.choice is None
+            else (_check_choice(trial, answer.choice),)
+        )
     except CheckError as error:
         return str(error)
     return RunResult(
@@ -219,9 +223,6 @@ def _check(
     trial: Trial, answer: Answer, completion: Completion, decide: Decide
 ) -> Iterator[CheckResult]:
     """Yield the result of each check in the order of the case; use results that already exist."""
-    if answer.choice is not None:
-        yield _check_choice(trial, answer.choice)
-        return
     text = completion.text
     # The results that exist already, each in the order of the case's checks of that kind.
     sandboxed, judged = iter(answer.sandboxed), iter(answer.judged or ())
@@ -233,8 +234,10 @@ def _check(
             yield from next(sandboxed)
         elif isinstance(check, Custom):
             yield decide(check, text)
-        elif isinstance(check, (OfWorkspace, OfCalls)):
-            yield _check_run(check, trial.case, completion)
+        elif isinstance(check, OfWorkspace):
+            yield check.check_left(left_by(trial.case, completion))
+        elif isinstance(check, OfCalls):
+            yield check.check_calls(completion.agent_run.calls if completion.agent_run else ())
         elif not isinstance(check, Judge):
             yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails
@@ -242,17 +245,6 @@ def _check(
             if isinstance(decision, str):
                 raise CheckError(f"judge: {check.statement!r} cannot be decided: {decision}")
             yield decision
-
-
-def _check_run(check: OfWorkspace | OfCalls, case: Case, completion: Completion) -> CheckResult:
-    """Check what an agent left, or what it called.
-
-    Raises:
-        CheckError: The check cannot be decided.
-    """
-    if isinstance(check, OfWorkspace):
-        return check.check_left(left_by(case, completion))
-    return check.check_calls(completion.agent_run.calls if completion.agent_run else ())
 
 
 def _check_choice(trial: Trial, choice: Choice) -> CheckResult:

@@ -98,30 +98,27 @@ def skip_lines(reasons: Iterable[str], total: int = 0) -> list[str]:
     for reason in reasons:
         alike[_DIFFERING.sub("", reason)].append(reason)
     groups = sorted(alike.values(), key=len, reverse=True)
-    of_all = f" of {total}" if total else ""
-    lines = [_reason_with_count(group, of_all) for group in groups[:_MOST_REASONS]]
+    lines = [f"{_cases(len(group), total)}{_said(group)}" for group in groups[:_MOST_REASONS]]
     if rest := sum(map(len, groups[_MOST_REASONS:])):
-        lines.append(f"{_cases(rest, of_all)} for other reasons; -rs lists them")
+        lines.append(f"{_cases(rest, total)} for other reasons; -rs lists them")
     return lines
 
 
-def _reason_with_count(reasons: Sequence[str], of_all: str) -> str:
-    """Return the first of several similar reasons, after the number of cases."""
-    cases, first = _cases(len(reasons), of_all), reasons[0]
+def _said(reasons: Sequence[str]) -> str:
+    """Return what is said of the cases with several similar reasons: the first of these."""
+    first = reasons[0]
     if len(set(reasons)) > 1:
         plain = re.sub(r" \('[^']*'\)", "", first)
         first = plain if plain != first else f"{first} and the like"
     if not first.startswith(tuple(_PLURAL)):
-        return f"{cases}: {first}"
+        return f": {first}"
     lack, colon, cure = first.partition(":")
-    if len(reasons) > 1:
-        lack = " ".join(_PLURAL.get(word, word) for word in lack.split(" "))
-    return f"{cases} {lack}{colon}{cure}"
+    words = lack.split(" ") if len(reasons) == 1 else [_PLURAL.get(w, w) for w in lack.split(" ")]
+    return f" {' '.join(words)}{colon}{cure}"
 
 
-def _cases(count: int, of_all: str) -> str:
-    number, _, noun = counted(count, "case").partition(" ")
-    return f"{number}{of_all} {'cases' if of_all else noun}"
+def _cases(count: int, total: int) -> str:
+    return f"{count} of {total} cases" if total else counted(count, "case")
 
 
 def unmeasured_lines(skills: Sequence[Unmeasured]) -> Iterator[str]:

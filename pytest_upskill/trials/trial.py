@@ -113,7 +113,9 @@ def plan(
     models = tuple(models)
     # A judge's verdict may be clear where the corrected one is not.
     early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
-    skill_blocks = _skill_blocks(skill)
+    skill_blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
+    if skill.before is not None:
+        skill_blocks["old_skill"] = block_of(skill.before)
     catalogues_of_arms: dict[Arm, tuple[Catalogue, ListedSkill]] = {}
     if catalogues is not None and any(case.trigger for case in skill.cases):
         catalogues_of_arms = _trigger_catalogues(skill, catalogues)
@@ -178,14 +180,6 @@ def _comparable(skill: Skill, case: Case) -> Case:
     checks = tuple(check for check in case.checks if check not in needing)
     skip = case.skip or (None if checks else _NEEDS_SKILL.format(needing[0].name))
     return replace(case, checks=checks, process=(*case.process, *needing), skip=skip)
-
-
-def _skill_blocks(skill: Skill) -> dict[Arm, str]:
-    """Return the text that each arm with an answer adds to the system prompt."""
-    blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
-    if skill.before is not None:
-        blocks["old_skill"] = block_of(skill.before)
-    return blocks
 
 
 def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
