@@ -117,7 +117,8 @@ class LoopClient:
         work = partial(self._converse, first, tally)
         async with self._slots:
             return await run_agent(
-                *(tally, work),
+                tally,
+                work,
                 name=request.model.label,
                 version=VERSION,
                 sandbox=self.sandbox,

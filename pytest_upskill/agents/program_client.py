@@ -162,7 +162,8 @@ class CliClient:
         started = time.perf_counter()
         proxy = Proxy(request, self.cli, upstream, reserve, self.limits)
         completion = await run_agent(
-            *(proxy.tally, partial(self._run_program, request, proxy)),
+            proxy.tally,
+            partial(self._run_program, request, proxy),
             name=self.cli.name,
             version=self.installed.version,
             sandbox=self.sandbox,
