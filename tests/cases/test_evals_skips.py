@@ -12,8 +12,6 @@ from tests.evals import read, read_one
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"expected_script": {"name": "a"}}, "expected_script: a single answer runs no scripts"),
-        ({"expected_files": ["/a.csv"]}, "expected_files: a single answer leaves no files"),
         ({"deterministic_assertions": [{"cmd": ["a"]}]},
          "deterministic_assertions: its commands are not run"),
         ({"cmd": "python a.py"}, "cmd: a model is not given it"),

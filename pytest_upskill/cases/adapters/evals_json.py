@@ -232,7 +232,7 @@ ADAPTER = Adapter(
         ),
         "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
         "reject_tools": keys.REJECTED_TOOLS,
-        "tools|cmd|environment": keys.unmeasured("a model is not given it", Weight.LACKS),
+        "tools|cmd|environment": keys.lacks("a model is not given it"),
         "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.FURTHER_TURNS,
     },
     skill=_skill_at_top,

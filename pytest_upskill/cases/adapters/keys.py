@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
+from typing import Literal
 
+from pytest_upskill.cases.adapters import make
 from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.choice import Choice, meaning_of, names_in
 from pytest_upskill.cases.adapters.draft import (
@@ -18,8 +20,7 @@ from pytest_upskill.cases.adapters.draft import (
     merged,
 )
 from pytest_upskill.cases.source.document import shown
-from pytest_upskill.checks.calls import CallOf, ToolCalled
-from pytest_upskill.checks.files import FileExists, ProcessCheck, WorkspaceFile, is_safe_name
+from pytest_upskill.checks.files import ProcessCheck, WorkspaceFile, is_safe_name
 
 _TURNS = range(1, 201)
 
@@ -128,36 +129,10 @@ def _setup(value: object) -> Draft:
 _SETUP = frozenset({"commands", "copy_test_files", "files", "git", "run"})
 
 
-def _paths(value: object, why: str) -> tuple[str, ...]:
-    """Return the names of files in a text or a list."""
-    names = [each.get("path") if isinstance(each, dict) else each for each in as_list(value)]
-    plain = tuple(name.removeprefix("./") for name in names if isinstance(name, str))
-    if len(plain) < len(names) or not all(map(is_safe_name, plain)):
-        raise Flaw(why, Weight.SKIPPED)
-    return plain
-
-
-def _left(value: object) -> list[FileExists]:
-    return [FileExists(file=file) for file in _paths(value, "a single answer leaves no files")]
-
-
-def _ran(value: object) -> Draft:
-    files = _paths(value, "a single answer runs no scripts")
-    return Draft(process=tuple(ProcessCheck(name="ran_script", file=file) for file in files))
-
-
-def _opened(value: object) -> Draft:
-    files = _paths(value, "a single answer opens no files")
-    return Draft(process=tuple(ProcessCheck(name="read_file", file=file) for file in files))
-
-
-def _tools(least: int, most: int | None) -> Callable[[object], list[ToolCalled]]:
-    def read(value: object) -> list[ToolCalled]:
-        names = as_list(value)
-        if not all(map(is_text, names)):
-            raise Flaw("a single answer calls no tools", Weight.SKIPPED)
-        calls = (CallOf(names=(name,)) for name in names)
-        return [ToolCalled(calls=(each,), least=least, most=most) for each in calls]
+def _process(name: Literal["read_file", "ran_script"]) -> Callable[[object], Draft]:
+    def read(files: object) -> Draft:
+        found = map(make.file_name, make.texts_in(files))
+        return Draft(process=tuple(ProcessCheck(name=name, file=file) for file in found))
 
     return read
 
@@ -167,6 +142,11 @@ def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
     done = "left out" if weight is Weight.LEFT_OUT else "skipped"
     note = Draft(notes=(Note(why, weight),))
     return Reader(f"{done}: {why}", lambda value: note if value else NOTHING)
+
+
+def lacks(why: str) -> Reader:
+    """Return how a key is read of what a model is not given: its case is skipped."""
+    return unmeasured(why, Weight.LACKS)
 
 
 PROMPT = Reader("the question", _prompt)
@@ -192,9 +172,15 @@ MAX_TURNS = Reader(
     "most turns of an agent",
     lambda turns: Draft(max_turns=turns) if type(turns) is int and turns in _TURNS else NOTHING,
 )
-LEFT_FILES = Reader("files that an agent should leave", _left)
-CALLED_TOOLS = Reader("tools that an agent should call", _tools(1, None))
-REJECTED_TOOLS = Reader("tools that an agent should not call", _tools(0, 0))
-RAN_SCRIPT = Reader("scripts it should run", _ran)
-OPENED_FILES = Reader("files it should read", _opened)
-FURTHER_TURNS = unmeasured("a single answer has no further turns", Weight.LACKS)
+LEFT_FILES = Reader("files that an agent should leave", make.file_exists)
+CALLED_TOOLS = Reader(
+    "tools that an agent should call",
+    lambda value: [make.called((name,)) for name in make.texts_in(value)],
+)
+REJECTED_TOOLS = Reader(
+    "tools that an agent should not call",
+    lambda value: [make.not_called((name,)) for name in make.texts_in(value)],
+)
+RAN_SCRIPT = Reader("scripts it should run", _process("ran_script"))
+OPENED_FILES = Reader("files it should read", _process("read_file"))
+FURTHER_TURNS = lacks("a single answer has no further turns")

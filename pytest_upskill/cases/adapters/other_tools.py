@@ -14,18 +14,9 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
-from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, an_object, as_list
+from pytest_upskill.cases.adapters.draft import Weight, an_object, as_list
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
-
-
-def _activates(value: object) -> Draft:
-    """Read the skills that should be taken; an empty list means none."""
-    names = as_list(value)
-    if not all(map(keys.is_text, names)):
-        raise Flaw("must be a list of names of skills")
-    return Draft(choice=Choice(expected=tuple(names)) if names else Choice(nothing=True))
 
 
 def _tasks(value: Any) -> list[Entry]:
@@ -52,7 +43,7 @@ CALIPER = Adapter(
         "skill": keys.SKILL,
         "expect": make.statements("a statement for a judge", "The answer fits this: "),
         "assert": keys.unmeasured("its Python code is not run", Weight.LEFT_OUT),
-        "activates": Reader("skills to choose; `[]` for none", _activates, reads_empty=True),
+        "activates": keys.EXPECTED_SKILL,
         "setup": Reader("commands before an agent starts", keys.commands_in),
         "history": keys.unmeasured("a single answer continues no session"),
     },

@@ -15,19 +15,9 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
 from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.draft import (
-    Copied,
-    Draft,
-    Flaw,
-    Weight,
-    an_object,
-    as_list,
-    left_out,
-)
-from pytest_upskill.cases.source.document import shown
+from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.calls import CallOf, ToolOrder
 
 _ABSENT = frozenset({"not_contains", "count:0"})
 
@@ -57,35 +47,18 @@ def _file_exists(grader: make.Given) -> Sequence[AnyCheck]:
 
 def _tool_used(grader: make.Given) -> Part:
     tool, pattern = str(grader.get("tool")), str(grader.get("input_match") or "")
-    least, most = (_count(grader.get(key)) for key in ("min", "max"))
-    if tool == "Skill":
-        return _skill_used(pattern, should=most != 0)
-    least = int(most != 0) if least is None else least
-    return [make.called((tool,), pattern, least=least, most=most)]
-
-
-def _skill_used(pattern: str, *, should: bool) -> Draft:
+    most = grader.get("max")
+    if tool != "Skill":
+        least = grader.get("min", int(most != 0))
+        if not isinstance(least, int) or not isinstance(most, int | None):
+            raise Flaw("'min' and 'max' must be whole numbers")
+        return [make.called((tool,), pattern, least=least, most=most)]
     names = _skills_called(pattern)
     if not names:
-        return Draft(choice=Choice(should=frozenset({should})))
-    if should:
+        return Draft(choice=Choice(should=frozenset({most != 0})))
+    if most != 0:
         return Draft(choice=Choice(expected=names))
     return Draft(skills=names[:1], choice=Choice(forbidden=names))
-
-
-def _count(value: object) -> int | None:
-    if value is None or isinstance(value, int):
-        return value
-    raise Flaw(f"'min' and 'max' must be whole numbers, got {shown(value)}")
-
-
-def _tool_order(grader: make.Given) -> Sequence[AnyCheck]:
-    return [ToolOrder(calls=(_call(grader.get("before")), _call(grader.get("after"))))]
-
-
-def _call(value: Any) -> CallOf:
-    given = value if isinstance(value, dict) else {"tool": value}
-    return make.call_of((str(given.get("tool")),), str(given.get("input_match") or ""))
 
 
 def _indicator(grader: make.Given) -> str:
@@ -95,14 +68,13 @@ def _indicator(grader: make.Given) -> str:
 
 
 _GRADERS = make.graders(
-    "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
+    "`regex`, `llm`, `file_exists`, `tool_used`; calls of `Skill` are triggers; "
     "left out: graders of one arm, of the trace, `baseline`, `count:N`",
     {
         "regex": _regex,
         "llm": _llm,
         "file_exists": _file_exists,
         "tool_used": _tool_used,
-        "tool_order": _tool_order,
     },
     unless=_indicator,
 )
@@ -120,16 +92,10 @@ def _skills_called(pattern: str) -> tuple[str, ...]:
     )
 
 
-def _context(value: object) -> Draft:
-    given = an_object(value)
-    if given.get("history_file"):
-        raise Flaw("a single answer continues no session", Weight.LACKS)
-    script = str(given.get("scaffold_script") or "")
-    return Draft(
-        files=keys.files_in(given.get("add_dirs")),
-        workspace=(Copied(script, script),) if script else (),
-        commands=(f"bash {quote(script)} && rm {quote(script)}",) if script else (),
-    )
+def _scaffold(script: object) -> Draft:
+    name = str(script)
+    command = f"bash {quote(name)} && rm {quote(name)}"
+    return Draft(workspace=(Copied(name, name),), commands=(command,))
 
 
 _BODIES = {"llm": "criteria", "baseline": "criteria", "regex": "pattern"}
@@ -164,7 +130,11 @@ ADAPTER = Adapter(
         "body": keys.PROMPT,
         "execution": {"prompt": keys.PROMPT, "max_turns": keys.MAX_TURNS},
         "max_turns": keys.MAX_TURNS,
-        "context": Reader("folders of input files", _context),
+        "context": {
+            "add_dirs": keys.FILES,
+            "scaffold_script": Reader("a script that makes the workspace", _scaffold),
+            "history_file": keys.lacks("a single answer continues no session"),
+        },
         "graders": _GRADERS,
         "tags": keys.TAGS,
     },

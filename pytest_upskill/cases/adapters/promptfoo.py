@@ -6,7 +6,6 @@ version 0.123), and configurations beside skills in public repositories.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,9 +20,7 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
-from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.structure import JsonSchema
 
 
 def _contains(grader: make.Given) -> Sequence[AnyCheck]:
@@ -35,23 +32,6 @@ def _contains(grader: make.Given) -> Sequence[AnyCheck]:
         value = [text.strip() for text in value.split(",")]
     is_any, ignore_case = which == "any", kind.startswith("i")
     return make.literals(value, ignore_case=ignore_case, negate=negate, any_of=is_any)
-
-
-def _matches(grader: make.Given) -> Sequence[AnyCheck]:
-    template, value = _TEMPLATES[grader["type"]], grader.get("value")
-    if not isinstance(value, str | int | float):
-        raise left_out(f"{shown(value)} is not a text")
-    return make.patterns(template.format(re.escape(str(value))), negate=grader["negate"])
-
-
-_TEMPLATES = {"equals": r"\A{}\z", "starts-with": r"\A{}", "ends-with": r"{}\z"}
-
-
-def _is_json(grader: make.Given) -> Sequence[AnyCheck]:
-    if grader["negate"]:
-        raise left_out("no check here can say that there is none")
-    value = grader.get("value")
-    return [JsonSchema(schema=value if isinstance(value, dict) else {})]
 
 
 def _judged(prefix: str, grader: make.Given) -> Sequence[AnyCheck]:
@@ -77,13 +57,11 @@ def _of_file(grader: make.Given) -> str:
 
 
 _ASSERTIONS = make.graders(
-    "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; `llm-rubric`, "
+    "assertions, and their `not-`: of texts, patterns and `skill-used`; `llm-rubric`, "
     "`g-eval` and `factuality` are for a judge; left out: all others, such as scripts and costs",
     {
         "contains icontains contains-any icontains-any contains-all icontains-all": _contains,
         "regex": lambda each: make.patterns(each.get("value"), negate=each["negate"]),
-        "equals starts-with ends-with": _matches,
-        "is-json contains-json": _is_json,
         "llm-rubric g-eval model-graded-closedqa": partial(_judged, make.RUBRIC),
         "factuality model-graded-factuality": partial(_judged, make.AGREES),
         "skill-used": _skill_used,

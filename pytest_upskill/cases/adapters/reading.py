@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry
 from pytest_upskill.cases.adapters.draft import Note
-from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
+from pytest_upskill.cases.source.document import Document, JsonPath, Problem
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
 """How keys of answers, and of files with answers, begin."""
@@ -58,24 +58,19 @@ class Reading:
         expected = [name for draft in drafts if draft.choice for name in draft.choice.expected]
         return list(dict.fromkeys([*named, *expected]))
 
+    def flaws(self, *entries: Entry) -> list[Problem]:
+        """Return the flaws of the document in some cases; those in none if none is given."""
+        cases = [each.path for each in entries or self.entries]
+        return [
+            problem
+            for path, problem in self.document.flaws
+            if any(path[: len(case)] == case for case in cases) == bool(entries)
+        ]
+
     def mistakes(self, entry: Entry) -> list[Problem]:
         """Return the mistakes in a case, with their places."""
-        at = entry.path
-        flaws = [problem for path, problem in self.document.flaws if path[: len(at)] == at]
-        return [*flaws, *(self._problem(at, e) for e in entry.draft.notes if e.is_mistake)]
-
-    def flaws_beside_cases(self) -> Iterator[Problem]:
-        """Yield the flaws of the document that are in no case.
-
-        Raises:
-            BadFile: One makes the list of cases ambiguous.
-        """
-        cases = [each.path for each in self.entries]
-        for path, problem in self.document.flaws:
-            if any(path == case[: len(path)] and path != case for case in cases):
-                raise BadFile([problem])
-            if not any(case == path[: len(case)] for case in cases):
-                yield problem
+        notes = (note for note in entry.draft.notes if note.is_mistake)
+        return [*self.flaws(entry), *(self._problem(entry.path, note) for note in notes)]
 
     def _problem(self, path: JsonPath, note: Note) -> Problem:
         for step in note.path:  # some are not in the document, such as keys of files beside it

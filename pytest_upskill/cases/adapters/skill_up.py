@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader
-from pytest_upskill.cases.adapters.draft import (
-    Copied,
-    Draft,
-    Weight,
-    an_object,
-    as_list,
-    left_out,
-    merged,
-)
+from pytest_upskill.cases.adapters.draft import Draft, Weight, an_object, as_list, left_out, merged
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks import AnyCheck
 
@@ -73,19 +64,6 @@ def _judge(value: object) -> Draft:
     return merged(success, failure, make.statements("").read(given.get("criteria")))
 
 
-def _context(value: object) -> Draft:
-    given = an_object(value)
-    git = an_object(given.get("git"))
-    folder, diff = given.get("repo_fixture"), git.get("apply_diff")
-    copies = [Copied("", str(folder))] if folder else []
-    commands = [f"git checkout -q -B {quote(str(git['checkout']))}"] if git.get("checkout") else []
-    if diff:
-        copies.append(Copied(".applied.patch", str(diff)))
-        commands.append("git apply .applied.patch && rm .applied.patch")
-    setup = Draft(workspace=tuple(copies), commands=tuple(commands), git=bool(git))
-    return merged(keys.WORKSPACE.read(given.get("files")), setup)
-
-
 def _find(value: Any) -> list[Entry]:
     is_case = isinstance(value, dict) and isinstance(value.get("input"), dict)
     return [Entry((), value)] if is_case else []
@@ -113,7 +91,10 @@ ADAPTER = Adapter(
         "expect": _EXPECT,
         "defaults": _EXPECT,
         "judge": Reader("rules, or criteria for a judge", _judge),
-        "context": Reader("files, a folder and git for an agent", _context),
+        "context": {
+            "files repo_fixture": keys.WORKSPACE,
+            "git": keys.lacks("its history is not made"),
+        },
         "constraints": {"max_turns": keys.MAX_TURNS},
     },
     beside=_beside,

@@ -14,7 +14,7 @@ from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelle
 from pytest_upskill.cases.adapters.reading import Reading
 from pytest_upskill.cases.skill import Case, Trigger, plain_name
 from pytest_upskill.cases.source.case_ids import case_ids
-from pytest_upskill.cases.source.document import BadFile, JsonPath, Problem
+from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
@@ -24,7 +24,6 @@ from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.result import Check
 from pytest_upskill.project.messages import counted
 
-_UNREADABLE = "cannot be read"
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
 _NO_PROMPT = "no prompt: add 'prompt'"
 
@@ -84,86 +83,84 @@ def read_cases(
     Raises:
         BadFile: No entry can be read; it lists all problems.
     """
-    return _Maker(reading, owner, find, names).cases()
-
-
-class _Maker:
-    """Maker of the cases of one file."""
-
-    def __init__(
-        self,
-        reading: Reading,
-        owner: Owner | None,
-        find: FindOwner,
-        names: Callable[[], Iterable[str]],
-    ) -> None:
-        self._reading = reading
-        self._document = reading.document
-        self._owner = owner
-        self._find = find
-        self._names = names
-
-    def cases(self) -> FileCases:
-        entries = self._reading.entries
-        warnings = [*self._reading.flaws_beside_cases()]
-        given = [
-            (each.draft.name, each.draft.prompt, each.value if isinstance(each.value, dict) else {})
-            for each in entries
+    if flaws := reading.flaws():
+        raise BadFile(flaws)
+    maker = _Maker(reading, owner, find, names)
+    entries = reading.entries
+    made = [maker.case(each) for each in entries]
+    mistakes = [problem for _, _, found in made for problem in found]
+    if mistakes and all(found for _, _, found in made):
+        raise BadFile(mistakes)
+    ids = case_ids(
+        [
+            (e.draft.name, e.draft.prompt, e.value if isinstance(e.value, dict) else {})
+            for e in entries
         ]
-        cases: list[Case] = []
-        owners: list[Owner | None] = []
-        problems: list[Problem] = []
-        for each, name in zip(entries, case_ids(given), strict=True):
-            case, owner, mistakes = self._case(each)
-            line, column = self._document.line_column(self._document.offsets[each.path].value)
-            cases.append(replace(case, id=name, line=line, column=column))
-            owners.append(owner)
-            problems += mistakes
-        if problems and all((case.skip or "").startswith(_UNREADABLE) for case in cases):
-            raise BadFile(problems)
-        warnings += (replace(each, what=f"{each.what} (the case is skipped)") for each in problems)
-        warnings += [*self._misspelled_keys(cases), *self._left_out(cases), *self._reading.unread()]
-        if not cases:
-            warnings.append(Problem(what="contains no cases"))
-        any_owner = next(filter(None, owners), None)
-        return FileCases(
-            cases=tuple(cases),
-            owners=tuple(each or any_owner for each in owners) if any_owner else (),
-            warnings=tuple(warnings),
-        )
+    )
+    cases = [replace(case, id=name) for (case, _, _), name in zip(made, ids, strict=True)]
+    any_owner = next((owner for _, owner, _ in made if owner), None)
+    return FileCases(
+        cases=tuple(cases),
+        owners=tuple(owner or any_owner for _, owner, _ in made) if any_owner else (),
+        warnings=(
+            *(replace(each, what=f"{each.what} (the case is skipped)") for each in mistakes),
+            *_misspelled_keys(reading, cases),
+            *_left_out(reading, cases),
+            *reading.unread(),
+            *([] if cases else [Problem(what="contains no cases")]),
+        ),
+    )
 
-    def _case(self, each: Entry) -> tuple[Case, Owner | None, list[Problem]]:
-        """Return a case without its id and line, its skill, and the mistakes in it."""
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Maker of the cases of one file; its fields are the arguments of `read_cases`."""
+
+    reading: Reading
+    owner: Owner | None
+    find: FindOwner
+    names: Callable[[], Iterable[str]]
+
+    def case(self, each: Entry) -> tuple[Case, Owner | None, list[Problem]]:
+        """Return a case without its id, its skill, and the mistakes in it."""
+        document = self.reading.document
+        line, column = document.line_column(document.offsets[each.path].value)
         owner, why_no_owner = self._owner_of(each.draft)
-        mistakes = self._reading.mistakes(each)
+        mistakes = self.reading.mistakes(each)
         if not mistakes:
             try:
-                return self._measured(each, owner, why_no_owner), owner, []
+                case = self._measured(each, owner, why_no_owner)
+                return replace(case, line=line, column=column), owner, []
             except ValueError as error:
                 marks = (*each.path, MARK_KEY)
-                path = marks if marks in self._document.offsets else each.path
-                mistakes = [self._document.problem(path, str(error))]
+                path = marks if marks in document.offsets else each.path
+                mistakes = [document.problem(path, str(error))]
         why = "; ".join(f"{problem.where}: {problem.what}" for problem in mistakes)
-        return Case(id="", input="", checks=(), skip=f"{_UNREADABLE}: {why}"), owner, mistakes
+        skip = f"cannot be read: {why}"
+        return (
+            Case(id="", input="", checks=(), skip=skip, line=line, column=column),
+            owner,
+            mistakes,
+        )
 
     def _owner_of(self, draft: Draft) -> tuple[Owner | None, str]:
         """Return the skill of a case, and why the case cannot run with it, "" if it can."""
         if (count := len(draft.skills)) > 1:
-            return self._owner, f"skill: it needs {count} skills at once, but each skill runs alone"
-        if self._owner and all(map(self._owner.is_called, draft.skills)):
-            return self._owner, ""
+            return self.owner, f"skill: it needs {count} skills at once, but each skill runs alone"
+        if self.owner and all(map(self.owner.is_called, draft.skills)):
+            return self.owner, ""
         if draft.skills:
-            owner = self._find(draft.skills[0])
-            return owner or self._owner, "" if owner else f"skill: {self._unknown(draft.skills[0])}"
+            owner = self.find(draft.skills[0])
+            return owner or self.owner, "" if owner else f"skill: {self._unknown(draft.skills[0])}"
         expected = draft.choice.expected if draft.choice else ()
-        found = next(filter(None, map(self._find, expected)), None)
+        found = next(filter(None, map(self.find, expected)), None)
         reason = self._unknown(expected[0]) if expected else "names no skill: add 'skill'"
         return found, "" if found else reason
 
     def _unknown(self, name: str) -> str:
         """Return that there is no skill of a name, with the one that may be meant."""
         plain = plain_name(name)
-        hint = misspelled(plain, self._names()) if len(plain) >= _LONG_NAME else ""
+        hint = misspelled(plain, self.names()) if len(plain) >= _LONG_NAME else ""
         return f"no skill near this file is called {name!r}{hint}"
 
     def _measured(self, each: Entry, owner: Owner | None, why_no_owner: str) -> Case:
@@ -220,7 +217,7 @@ class _Maker:
         """
 
         def is_skill(name: str) -> bool:
-            return (owner is not None and owner.is_called(name)) or self._find(name) is not None
+            return (owner is not None and owner.is_called(name)) or self.find(name) is not None
 
         kept: list[AnyCheck] = []
         stated = Choice()
@@ -234,36 +231,36 @@ class _Maker:
 
     def _trigger(self, choice: Choice, owner: Owner | None) -> Trigger | None:
         names = owner.names if owner else ()
-        trigger = trigger_of(choice, names, lambda name: self._find(name) is not None)
+        trigger = trigger_of(choice, names, lambda name: self.find(name) is not None)
         if owner is None and trigger == Trigger(should=False):
             # It names no skill because none should be chosen: it tests any skill of the file.
             return Trigger(should=False, nothing=True)
         return trigger
 
-    def _misspelled_keys(self, cases: Sequence[Case]) -> Iterator[Problem]:
-        """Yield a problem for each key that may be why a case lacks its question or its checks."""
-        known = self._reading.adapter.shape.known
-        for each, case in zip(self._reading.entries, cases, strict=True):
-            for key in each.value if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT) else ():
-                path = (*each.path, key)
-                is_known = key in known or path not in self._document.offsets
-                if not is_known and (hint := misspelled(key, known)):
-                    what = f"unknown key{hint} (the case is skipped)"
-                    yield self._document.problem(path, what, key=True)
 
-    def _left_out(self, cases: Sequence[Case]) -> Iterator[Problem]:
-        """Yield a hint for each reason why checks are left out, with the number of their cases."""
-        found: dict[str, list[Case]] = {}
-        paths: dict[str, JsonPath] = {}
-        for each, case in zip(self._reading.entries, cases, strict=True):
-            for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
-                found.setdefault(reason, []).append(case)
-                paths.setdefault(reason, each.path)
-        for reason, of_it in found.items():
-            skipped = sum(case.skip == reason for case in of_it)
-            which = f", {skipped} skipped" if skipped else ""
-            what = f"{reason} (left out of {counted(len(of_it), 'case')}{which})"
-            yield self._document.problem(paths[reason], what, is_hint=True)
+def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
+    """Yield a problem for each key that may be why a case lacks its question or its checks."""
+    known = reading.adapter.shape.known
+    for each, case in zip(reading.entries, cases, strict=True):
+        for key in each.value if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT) else ():
+            path = (*each.path, key)
+            is_known = key in known or path not in reading.document.offsets
+            if not is_known and (hint := misspelled(key, known)):
+                what = f"unknown key{hint} (the case is skipped)"
+                yield reading.document.problem(path, what, key=True)
+
+
+def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
+    """Yield a hint for each reason why checks are left out, with the number of their cases."""
+    found: dict[str, list[tuple[Entry, Case]]] = {}
+    for each, case in zip(reading.entries, cases, strict=True):
+        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
+            found.setdefault(reason, []).append((each, case))
+    for reason, of_it in found.items():
+        skipped = sum(case.skip == reason for _, case in of_it)
+        which = f", {skipped} skipped" if skipped else ""
+        what = f"{reason} (left out of {counted(len(of_it), 'case')}{which})"
+        yield reading.document.problem(of_it[0][0].path, what, is_hint=True)
 
 
 def _is_negative(check: AnyCheck) -> bool:

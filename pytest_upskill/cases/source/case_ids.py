@@ -6,10 +6,9 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import chain, count
-from typing import Any
 
 from pytest_upskill.project.messages import safe_line
 
@@ -39,7 +38,7 @@ def id_problem(name: str) -> str | None:
     return None
 
 
-def case_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+def case_ids(cases: Sequence[tuple[str, str, object]]) -> list[str]:
     """Return a unique id for every case: its given name, else a slug of its question.
 
     A given name that pytest cannot use becomes a slug too. A slug that is shortened, shared or
@@ -73,7 +72,7 @@ def _slug(text: str) -> str:
     return "-".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
 
 
-def _name(slug: str, case: Mapping[str, Any], *, unique: bool) -> str:
+def _name(slug: str, case: object, *, unique: bool) -> str:
     if unique and len(slug) <= MAX_SLUG:
         return slug
     start = slug[: MAX_SLUG + 1].rpartition("-")[0] if len(slug) > MAX_SLUG else slug

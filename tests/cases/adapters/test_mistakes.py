@@ -55,7 +55,7 @@ FILES = [
      f"schema_version: '1.1'\nexecution: {{prompt: '{QUESTION}'}}\ngraders: [{{type: tool_usde}}]",
      "did you mean 'tool_used'?"),
     ("csv.eval.yaml", f"skills: [.]\ntasks: [{{prompt: '{QUESTION}', activates: {{a: b}}}}]\n",
-     "activates: must be a list of names of skills"),
+     "activates: must be true, false or the name of a skill"),
     ("evals/trigger-routing.json", json.dumps([{"query": QUESTION, "should_trigger": {"a": 1}}]),
      "should_trigger: must be true, false or the name of a skill"),
 ]  # fmt: skip
