@@ -1,7 +1,8 @@
 """The forecast before a run: what it will request, what that costs at most, and what it may cost.
 
-The likely cost is the mean of the model's recordings in the same arm; without any, that of answers
-of typical lengths. The likely time is told from recordings only, as servers differ a hundredfold.
+The likely cost is the mean of the model's recordings of the same case in the same arm, else of the
+arm; without any, that of answers of typical lengths. The likely time is told from recordings only,
+as servers differ a hundredfold.
 """
 
 from __future__ import annotations
@@ -110,15 +111,17 @@ class Past:
         self, pairs: Iterable[tuple[Mapping[str, Any], Completion]], prices: Prices
     ) -> None:
         self.prices = prices
-        self._recorded: defaultdict[tuple[object, ...], list[Completion]] = defaultdict(list)
+        self._recorded: defaultdict[str, list[Completion]] = defaultdict(list)
         for fields, completion in pairs:
-            self._recorded[_kind(fields)].append(completion)
+            for kind in _kinds(fields):
+                self._recorded[kind].append(completion)
 
     def likely(
         self, request: Request, host: Host, output: int
     ) -> tuple[float | None, float | None]:
         """Return what a request is likely to cost, and its seconds; None for what is unknown."""
-        past = self._recorded.get(_kind(request_fields(request, host.url)), [])
+        kinds = _kinds(request_fields(request, host.url))
+        past = next((found for kind in kinds if (found := self._recorded.get(kind))), [])
         costs = (self.prices.cost(request.model, each) for each in past)
         known = [cost for cost in costs if cost is not None]
         # Answers of batches have no time.
@@ -134,10 +137,15 @@ class Past:
         return self.prices.cost(request.model, typical), fmean(times) if times else None
 
 
-def _kind(fields: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return what recorded answers of similar length have in common."""
+def _kinds(fields: Mapping[str, Any]) -> list[str]:
+    """Return what recorded answers of similar length have in common, the most similar first."""
     names = ("agent", "catalogue", "tools", "turns", "skill")
-    return (fields.get("model"), fields.get("frame"), *(bool(fields.get(name)) for name in names))
+    of_arm = (
+        fields.get("model"),
+        fields.get("frame"),
+        [name for name in names if fields.get(name)],
+    )
+    return [repr((*of_arm, fields.get("user"))), repr(of_arm)]
 
 
 def forecast(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -182,9 +183,18 @@ def max_input_tokens(request: Request) -> int:
     """
     if request.task is not None:
         return RunLimits().tokens
+    size = size_of(request)
+    if request.tools:
+        # A catalogue may have a hundred thousand bytes, but it is prose: at least half of the
+        # letters of its words begin no token.
+        letters = sum(len(word) for word in _WORD.findall(request.skill))
+        size -= letters // 2
     tool_results = sum(len(turn.results) for turn in request.turns)
     messages = 1 + len(request.tools) + len(request.turns) + tool_results
-    return size_of(request) + _TEMPLATE_TOKENS * messages
+    return size + _TEMPLATE_TOKENS * messages
+
+
+_WORD = re.compile(r" ?[a-zA-Z]+")
 
 
 def size_of(request: Request) -> int:

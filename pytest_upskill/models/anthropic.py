@@ -21,6 +21,7 @@ from pytest_upskill.models.content import (
     stop_reason,
     token_count,
 )
+from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
 
@@ -46,16 +47,28 @@ class AnthropicClient:
             sdk=partial(client, base_url=url),
             http=anthropic.DefaultAsyncHttpxClient,
         )
+        self._streaming: set[str] = set()
+        """Names of models that answer only in streams."""
 
     async def complete(self, request: Request) -> Completion:
-        """Send a request once, and return the completion.
+        """Send a request once, and return the completion; again if it must be streamed.
 
         Raises:
             ProviderError: There is no usable reply.
         """
+        streams = request.model.name in self._streaming
+        try:
+            return await self._send(request, streams=streams)
+        except ProviderError as error:
+            if streams or not wants_stream(error):
+                raise
+        self._streaming.add(request.model.name)
+        return await self._send(request, streams=True)
+
+    async def _send(self, request: Request, *, streams: bool) -> Completion:
+        body = messages_body(request) | ({"stream": True} if streams else {})
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
-        body = messages_body(request)
         sent = self._sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
         return await self._call(request).complete(sent, "messages", read_message)
 

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -38,6 +39,10 @@ from pytest_upskill.models.streams import Format
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
 _MAX_ADAPTATIONS = 4
 """Changes of the dialect during one request: one of each of its fields."""
+_OPENAIS = re.compile(r"gpt-(?!oss)|\bo\d|-pro\b|codex|deep-research|computer-use")
+"""Names of OpenAI's models, of which some have no chat."""
+_REFUSED_WITHIN_S = 1.0
+"""Seconds in which a host refuses the first request of a model that has no chat."""
 _AZURE_API_VERSION = "2024-10-21"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 _BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
@@ -63,6 +68,8 @@ class OpenAIClient:
             http=openai.DefaultAsyncHttpxClient,
         )
         self._dialects: dict[Model, Dialect] = {}
+        self._first_ended: dict[Model, asyncio.Event] = {}
+        """For each model, an event that is set once its first request has ended."""
 
     async def complete(self, request: Request) -> Completion:
         """Send a request once, and return the completion.
@@ -72,6 +79,20 @@ class OpenAIClient:
         Raises:
             ProviderError: There is no usable reply.
         """
+        first_ended = self._first_ended.get(request.model)
+        if first_ended is None:
+            first_ended = self._first_ended[request.model] = asyncio.Event()
+            try:
+                return await self._complete(request)
+            finally:
+                first_ended.set()
+        if not first_ended.is_set() and _may_lack_chat(request.model):
+            # If it is refused for that, no other is sent in vain; that takes no answer's time.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(first_ended.wait(), _REFUSED_WITHIN_S)
+        return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Completion:
         dialect = self._dialect(request.model)
         for _ in range(_MAX_ADAPTATIONS):
             try:
@@ -182,6 +203,11 @@ class OpenAIClient:
                 error.retryable = True
             return error
         return call.outcome(response["body"], _FORMATS[dialect.responses][2])
+
+
+def _may_lack_chat(model: Model) -> bool:
+    """Return whether a model may be one of OpenAI's: those on a user's own network have chat."""
+    return not model.is_on_own_network or _OPENAIS.search(model.name) is not None
 
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_upskill.answers.prices import max_input_tokens
+from pytest_upskill.models import Request, Tool, parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Reply
 
@@ -112,3 +116,16 @@ def test_the_likely_cost_is_that_of_recordings_of_the_case_and_of_the_model(
 
     of_case.stdout.fnmatch_lines(["*: 2 recorded, 4 to request*, likely $0.0800, in about 1 s"])
     of_model.stdout.fnmatch_lines(["*: 0 recorded, 2 to request*, likely $0.0400, in about 1 s"])
+
+
+def test_a_long_catalogue_counts_as_prose() -> None:
+    prose = "Read tables of comma separated values from disk. " * 100
+    tool = Tool.of_texts("skill", "Load", name="n")
+    request = Request(
+        model=parse_model("haiku"), frame="", skill=prose, user="", max_tokens=1, run=0
+    )
+
+    alone, chosen = (max_input_tokens(replace(request, tools=tools)) for tools in ((), (tool,)))
+
+    assert len(prose) < alone
+    assert chosen < 0.6 * len(prose) + 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 from pydantic import TypeAdapter
 
 from pytest_upskill.models import (
+    Client,
     Completion,
     ProviderError,
     Tool,
@@ -21,7 +23,7 @@ from pytest_upskill.models import (
 )
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
-from tests.sdk_requests import ask, every_sdk, model_at, request_to
+from tests.sdk_requests import ask, every_sdk, model_at, request_to, with_client
 
 NO_CHAT = "This model is only supported in v1/responses and not in v1/chat/completions."
 _BODY = TypeAdapter(ResponseCreateParamsNonStreaming)
@@ -58,8 +60,19 @@ def test_a_model_that_has_no_chat_is_found_by_one_request(
 
     assert result.ret == pytest.ExitCode.OK
     paths = Counter(received.path for received in loopback.requests)
-    assert paths["/v1/responses"] == 20
-    assert paths["/v1/chat/completions"] <= 20
+    assert paths == {"/v1/chat/completions": 1, "/v1/responses": 20}
+
+
+def test_a_slow_first_answer_holds_no_other_request_back_for_long(loopback: Loopback) -> None:
+    loopback.answer = lambda _: Reply(delay=1.5)
+    asked = request_to(model_at(loopback, "openai", "gpt-9"))
+
+    async def ask_thrice(client: Client) -> None:
+        await asyncio.gather(*(client.complete(replace(asked, run=run)) for run in range(3)))
+
+    asyncio.run(with_client(asked.model, ask_thrice))
+
+    assert loopback.peak == 3
 
 
 def test_the_answer_in_the_responses_format_is_read_with_its_reasoning(loopback: Loopback) -> None:
@@ -107,6 +120,7 @@ def read(answer: Completion) -> tuple[object, ...]:
     return answer.text, answer.input_tokens, answer.output_tokens, answer.stop_reason
 
 
+@every_sdk
 @pytest.mark.parametrize(
     "said",
     [
@@ -116,12 +130,14 @@ def read(answer: Completion) -> tuple[object, ...]:
         "streaming is required for this model",
     ],
 )
-def test_a_server_that_only_streams_is_asked_for_a_stream(loopback: Loopback, said: str) -> None:
+def test_a_server_that_only_streams_is_asked_for_a_stream(
+    loopback: Loopback, provider: str, said: str
+) -> None:
     loopback.answer = lambda received: (
-        stream("openai") if received.body.get("stream") else Reply(status=400, text=said)
+        stream(provider) if received.body.get("stream") else Reply(status=400, text=said)
     )
 
-    answer = ask(request_to(model_at(loopback, "openai")))
+    answer = ask(request_to(model_at(loopback, provider)))
 
     assert read(answer) == ("It is 37.", 3, 4, "end")
     assert len(loopback.requests) == 2
