@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from dataclasses import asdict
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,6 +17,8 @@ from pytest_upskill.models.keys import Endpoint, has_module
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import Client, ProviderError, Request
 from pytest_upskill.project.redaction import Redactor, without_userinfo
+
+T = TypeVar("T")
 
 
 def missing_sdk(model: Model) -> str:
@@ -98,16 +100,7 @@ class PluginClient:
                 "accepts_tools = True in the client once its complete() sends them",
                 billable=False,
             )
-        with self._reporting_defects("complete()"):
-            completion: object = await self._client.complete(request)
-        return self._valid_completion(completion)
-
-    def _valid_completion(self, completion: object) -> Completion:
-        """Return what the client returned, redacted and validated.
-
-        Raises:
-            ProviderError: It is not a valid completion.
-        """
+        completion: object = await self._call("complete()", self._client.complete(request))
         if not isinstance(completion, Completion):
             raise ProviderError(
                 f"{self._name}: its client's complete() returned {type(completion).__name__}: "
@@ -123,11 +116,22 @@ class PluginClient:
                 f"{problem['loc'][0]}={problem['input']!r}: {problem['msg']}"
             ) from None
 
-    @contextmanager
-    def _reporting_defects(self, method: str, note: str = "") -> Iterator[None]:
-        """Raise what a method of the plugin's client raises as a redacted ProviderError."""
+    async def aclose(self) -> None:
+        """Close the connections.
+
+        Raises:
+            ProviderError: The plugin's client raised an exception.
+        """
+        await self._call("aclose()", self._client.aclose(), ": no answer is lost")
+
+    async def _call(self, method: str, called: Awaitable[T], note: str = "") -> T:
+        """Return what a method of the plugin's client returns.
+
+        Raises:
+            ProviderError: What the method raises, redacted.
+        """
         try:
-            yield
+            return await called
         except ProviderError as error:
             error.args = (self._clean(str(error)),)
             raise
@@ -141,15 +145,6 @@ class PluginClient:
 
     def _clean(self, text: str) -> str:
         return self._redactor.redact(clean(text))
-
-    async def aclose(self) -> None:
-        """Close the connections.
-
-        Raises:
-            ProviderError: The plugin's client raised an exception.
-        """
-        with self._reporting_defects("aclose()", ": no answer is lost"):
-            await self._client.aclose()
 
 
 def is_cancellation(error: BaseException) -> bool:

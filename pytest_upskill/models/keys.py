@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_upskill.models.hosts import BY_PREFIX, HOSTS, PLATFORMS, WireFormat
+from pytest_upskill.models.hosts import BY_PREFIX, HOSTS, PLATFORMS
 from pytest_upskill.models.model import Model, server
 from pytest_upskill.project.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
@@ -151,23 +151,25 @@ def missing_key(model: Model, environ: Mapping[str, str]) -> str:
 def _endpoint(model: Model, environ: Mapping[str, str]) -> Endpoint:
     if model.provider not in BY_PREFIX:
         return Endpoint(wire=model.provider, url=model.base_url or "")
-    vendor = model.vendor
-    wire = BY_PREFIX[model.provider].wire
+    vendor, url = model.vendor, _url_of(model, environ)
+    endpoint = Endpoint(wire=BY_PREFIX[model.provider].wire, url=url)
+    if model.userinfo.strip(":"):
+        where, key = "the user and password in its URL", basic(model.userinfo)
+        return replace(endpoint, key_variable=where, scheme="Basic", key=key)
     variable = _upskill_variable(model, environ)
     if vendor is None or variable:
-        return _custom_endpoint(model, wire, variable, environ)
+        key = _read(variable, environ) if variable else NO_KEY
+        return replace(endpoint, key_variable=variable or _ANY_HOST, key=key)
     of_vendor = (*vendor.keys, vendor.sign_in)
     variable = next((name for name in of_vendor if _is_set(environ, name)), of_vendor[0])
     is_platform = vendor.prefix in PLATFORMS
     client = vendor.client if is_platform or model.base_url is None else ""
-    key = None if is_platform else _read(variable, environ)
-    return Endpoint(
-        wire=wire,
-        url=_url_of(model, environ),
+    return replace(
+        endpoint,
         client=client,
-        url_is_set=is_platform and _url_of(model, environ) != vendor.url,
+        url_is_set=is_platform and url != vendor.url,
         key_variable=vendor.sign_in or variable,
-        key=key or (None if client else NO_KEY),
+        key=(not is_platform and _read(variable, environ)) or (None if client else NO_KEY),
     )
 
 
@@ -182,18 +184,6 @@ def _url_of(model: Model, environ: Mapping[str, str]) -> str:
         return split_userinfo(server(url) if url else host.url)[0]
     except ValueError as error:
         raise KeyProblem(f"{variable} {error}: write it as https://host/path") from None
-
-
-def _custom_endpoint(
-    model: Model, wire: WireFormat, variable: str, environ: Mapping[str, str]
-) -> Endpoint:
-    """Return an endpoint with the credentials in its URL, or with the key in a variable of ours."""
-    url = _url_of(model, environ)
-    if model.userinfo.strip(":"):
-        where, key = "the user and password in its URL", basic(model.userinfo)
-        return Endpoint(wire=wire, url=url, key_variable=where, scheme="Basic", key=key)
-    key = _read(variable, environ) if variable else NO_KEY
-    return Endpoint(wire=wire, url=url, key_variable=variable or _ANY_HOST, key=key)
 
 
 def _upskill_variable(model: Model, environ: Mapping[str, str]) -> str:

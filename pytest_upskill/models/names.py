@@ -184,9 +184,9 @@ def _resolve(
         if prefix == "generic":
             # As in upskill, whose README calls Ollama's models so.
             return _served("openai", tail, base_url or default_base_url or _OLLAMA.url)
-        if prefix == "anthropic":
-            tail = _anthropic_name(tail, aliases)
-        host = BY_PREFIX[prefix]
+        host, alias = BY_PREFIX[prefix], aliases.get(tail.lower(), "")
+        if prefix == "anthropic" and alias.startswith("anthropic:"):
+            tail = alias.removeprefix("anthropic:")
         if (
             base_url
             and prefix in PLATFORMS
@@ -226,15 +226,6 @@ def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
     if head in _WIRE_FORMATS | PLATFORMS or (host is not None and (host.local or not with_url)):
         return head
     return None
-
-
-def _anthropic_name(tail: str, aliases: Mapping[str, str]) -> str:
-    """Return the name that Anthropic gives to ``tail``, which may be an alias of its model."""
-    if tail.lower() not in aliases:
-        return tail
-    target = parse_model(aliases[tail.lower()], aliases={})
-    is_anthropics = (target.provider, target.base_url) == ("anthropic", None)
-    return target.name if is_anthropics else tail
 
 
 def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) -> Model:

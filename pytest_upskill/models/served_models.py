@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_upskill.models.completion import clean
+from pytest_upskill.models.content import get_field
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 
 _TIMEOUT_S = 2.0
@@ -32,11 +33,10 @@ def served_models(endpoint: Endpoint, names: Iterable[str]) -> dict[str, str]:
         entries = _fetch_list(endpoint)
     except Exception:  # noqa: BLE001  a failing host is reported by the first request to it
         return {}
-    descriptions = {name: _describe(entries, name) for name in names}
     return {
         name: endpoint.redact(clean(text))[:_MAX_CHARS]
-        for name, text in descriptions.items()
-        if text
+        for name in names
+        if (text := _describe(entries, name))
     }
 
 
@@ -71,11 +71,7 @@ def _describe(entries: list[Mapping[str, Any]], name: str) -> str:
     entry = next((entry for entry in entries if entry.get("id") == name), only)
     if entry is None:
         return ""
-    meta = entry.get("meta")
-    names = [str(entry[key]) for key in _LASTING if isinstance(entry.get(key), str)]
-    figures = [
-        f"{key} {meta[key]}"
-        for key in _FIGURES
-        if isinstance(meta, Mapping) and isinstance(meta.get(key), (int, str))
-    ]
+    names = (entry[key] for key in _LASTING if isinstance(entry.get(key), str))
+    meta = ((key, get_field(entry.get("meta"), key)) for key in _FIGURES)
+    figures = (f"{key} {figure}" for key, figure in meta if isinstance(figure, (int, str)))
     return ", ".join([*map(repr, dict.fromkeys(names)), *figures])
