@@ -45,13 +45,11 @@ class Builds:
         content = repr((completion.text, sorted(left.all_files, key=lambda file: file.name)))
         digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
         key = str(trial.skill.case_file), trial.case.id, digest
-        task = self._tasks.get(key)
-        if task is None:
-            task = self._tasks[key] = asyncio.create_task(
-                self._decide(checks, completion.text, left)
-            )
+        if key not in self._tasks:
+            decided = self._decide(checks, completion.text, left)
+            self._tasks[key] = asyncio.create_task(decided)
         try:
-            return Answer(completion=completion, sandboxed=await task)
+            return Answer(completion=completion, sandboxed=await self._tasks[key])
         except CannotCompile as error:
             return Answer(completion=completion, error=str(error))
 

@@ -18,8 +18,8 @@ from pytest_upskill.trials.trial import Arm, Trial
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
 
-_Graded = Mapping[tuple[str, Arm], TrialResult | None]
-"""The result so far of each trial of a cell, None without an answer."""
+_Graded = Mapping[tuple[str, Arm], TrialResult]
+"""The result so far of each trial of a cell that has an answer."""
 
 WhyStop = Callable[[Sequence[CaseCounts], int, int, int], str | None]
 """Returns why a cell needs no further round, None if it does.
@@ -114,10 +114,10 @@ class _CellRounds:
         done = run + 1
         if self._pending[run] or done == self._planned:
             return
-        graded = {key: self._graded(*key) for key in self._trials}
+        graded = {key: self._graded(*key) for key in self._trials if self._answers[key]}
         # Copies show nothing more than one run. Whether the model only repeats itself, or seemed
         # to so far, the rounds to come decide.
-        if not are_copies(filter(None, graded.values())) and self._is_clear(graded, done):
+        if not are_copies(graded.values()) and self._is_clear(graded, done):
             self.rounds_to_run = done
             for event in self.round_decided[done:]:
                 event.set()
@@ -134,20 +134,19 @@ class _CellRounds:
 
     def _look(self) -> int:
         """Return the last look that an answer with the skill was requested for."""
-        answered = chain.from_iterable(
-            answers for (_, arm), answers in self._answers.items() if arm == "with_skill"
+        looks = (
+            answer.completion.look
+            for (_, arm), answers in self._answers.items()
+            for answer in answers
+            if arm == "with_skill" and answer.completion
         )
-        looks = [each.completion.look for each in answered if each.completion]
         return max((look.number for look in looks if look), default=1)
 
-    def _graded(self, case: str, arm: Arm) -> TrialResult | None:
-        """Return the result of a trial so far, None without an answer."""
-        answers = self._answers.get((case, arm))
-        if not answers:
-            return None
+    def _graded(self, case: str, arm: Arm) -> TrialResult:
+        """Return the result of a trial so far."""
         arms: tuple[Arm, Arm] = "with_skill", "without_skill"
         of_case = chain.from_iterable(self._answers.get((case, each), ()) for each in arms)
-        return grade(self._trials[case, arm], with_left_out(answers, of_case))
+        return grade(self._trials[case, arm], with_left_out(self._answers[case, arm], of_case))
 
 
 def _counts(cases: Sequence[str], graded: _Graded) -> Iterator[list[CaseCounts]]:
@@ -160,7 +159,7 @@ def _counts(cases: Sequence[str], graded: _Graded) -> Iterator[list[CaseCounts]]
         cut = result.cut_failures if arm == passing else 0
         return result.passes + cut, len(result.runs)
 
-    with_cuts = {arm for (_, arm), result in graded.items() if result and result.cut_failures}
+    with_cuts = {arm for (_, arm), result in graded.items() if result.cut_failures}
     for each in (None, *with_cuts):
         yield [
             CaseCounts(*tally(case, "with_skill", each), *tally(case, "without_skill", each))

@@ -57,14 +57,10 @@ class OwnPrice:
 
     def of(self, counts: TokenCounts) -> float:
         """Return the price of a completion in dollars."""
+        sent, received, read, written = counts
         cached_price = self.input if self.cached is None else self.cached
-        uncached_tokens = counts.input_tokens - counts.cache_read_tokens
-        micro_dollars = (
-            self.input * (uncached_tokens + _SURCHARGE * counts.cache_write_tokens)
-            + cached_price * counts.cache_read_tokens
-            + self.output * counts.output_tokens
-        )
-        return micro_dollars / 1e6
+        dollars = self.input * (sent - read + _SURCHARGE * written)
+        return (dollars + cached_price * read + self.output * received) / 1e6
 
 
 class Prices:
@@ -81,17 +77,11 @@ class Prices:
 
     def cost(self, model: Model, completion: Completion) -> float | None:
         """Return the price of a completion in dollars, with cached and tiered rates, or None."""
-        if completion.input_tokens is None or completion.output_tokens is None:
+        sent, received = completion.input_tokens, completion.output_tokens
+        read, written = completion.cache_read_tokens, completion.cache_write_tokens
+        if sent is None or received is None or read > sent:
             return None
-        if completion.cache_read_tokens > completion.input_tokens:
-            return None
-        counts = TokenCounts(
-            completion.input_tokens,
-            completion.output_tokens,
-            completion.cache_read_tokens,
-            completion.cache_write_tokens,
-        )
-        return self._price(model, counts)
+        return self._price(model, TokenCounts(sent, received, read, written))
 
     def max_cost(self, request: Request) -> float | None:
         """Return an upper bound on the price of a request in dollars, None if unknown.

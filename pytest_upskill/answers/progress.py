@@ -71,11 +71,8 @@ class InFlight:
     def pauses(self) -> dict[tuple[str, str], float]:
         """Return the seconds until the first wait ends for each host and reason."""
         now = self._clock()
-        soonest: dict[tuple[str, str], float] = {}
-        for end, host, why in sorted(self._pauses):
-            if end > now:
-                soonest.setdefault((host, why), end - now)
-        return soonest
+        latest_first = sorted(self._pauses, reverse=True)
+        return {(host, why): end - now for end, host, why in latest_first if end > now}
 
 
 REFRESH_S = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -100,7 +100,7 @@ class PluginClient:
                 "accepts_tools = True in the client once its complete() sends them",
                 billable=False,
             )
-        completion: object = await self._call("complete()", self._client.complete(request))
+        completion: object = await self._call("complete()", lambda: self._client.complete(request))
         if not isinstance(completion, Completion):
             raise ProviderError(
                 f"{self._name}: its client's complete() returned {type(completion).__name__}: "
@@ -122,16 +122,16 @@ class PluginClient:
         Raises:
             ProviderError: The plugin's client raised an exception.
         """
-        await self._call("aclose()", self._client.aclose(), ": no answer is lost")
+        await self._call("aclose()", self._client.aclose, ": no answer is lost")
 
-    async def _call(self, method: str, called: Awaitable[T], note: str = "") -> T:
+    async def _call(self, name: str, method: Callable[[], Awaitable[T]], note: str = "") -> T:
         """Return what a method of the plugin's client returns.
 
         Raises:
             ProviderError: What the method raises, redacted.
         """
         try:
-            return await called
+            return await method()
         except ProviderError as error:
             error.args = (self._clean(str(error)),)
             raise
@@ -139,9 +139,7 @@ class PluginClient:
             if is_cancellation(error):
                 raise
             text = self._clean(describe_exception(error))
-            raise ProviderError(
-                f"{self._name}: its client's {method} raised {text}{note}"
-            ) from None
+            raise ProviderError(f"{self._name}: its client's {name} raised {text}{note}") from None
 
     def _clean(self, text: str) -> str:
         return self._redactor.redact(clean(text))
