@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -27,18 +26,6 @@ _RESERVED_FIELDS = frozenset(
 )
 """Fields of a request that are measured or priced, or without which no reply could be read."""
 
-_VALUES: Mapping[str, Any] = MappingProxyType(
-    {
-        "temperature": Annotated[float, Field(ge=0, le=2)],
-        "top_p": Annotated[float, Field(gt=0, le=1)],
-        "seed": Annotated[int, Field(ge=0, le=_MAX_SEED)],
-        "stop": Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)],
-        "effort": Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"],
-        "max_tokens": Annotated[int, Field(ge=1, le=10**9)],
-    }
-)
-"""The type of each parameter's value."""
-
 
 class ParameterError(ValueError):
     """An invalid parameter; the message says how to write it."""
@@ -48,17 +35,17 @@ class ParameterError(ValueError):
 class Parameters:
     """The parameters of a model's requests; those that are None or empty are not set."""
 
-    temperature: float | None = None
-    """Randomness, from 0 to 2."""
-    top_p: float | None = None
-    """Share of the probability from which tokens are taken, above 0 up to 1."""
-    seed: int | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """Randomness."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of the probability from which tokens are taken."""
+    seed: Annotated[int, Field(ge=0, le=_MAX_SEED)] | None = None
     """Seed of the first run; run r, counted from 0, sends ``seed + r``."""
-    stop: tuple[str, ...] = ()
+    stop: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] = ()
     """Texts that end an answer."""
-    effort: str | None = None
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How much to reason; each vendor knows some of the words."""
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=10**9)] | None = None
     """Maximum of output tokens, instead of ``--upskill-max-tokens``."""
     body: tuple[tuple[str, str], ...] = ()
     """Further fields of the request by name, each with its JSON."""
@@ -74,7 +61,11 @@ class Parameters:
     @property
     def entries(self) -> tuple[str, ...]:
         """The parameters that are set, as ``key=value``, in a fixed order and spelling."""
-        return tuple(self._entries())
+        spelled = (
+            f"{key}={json.dumps(value) if key == 'stop' else _plain(value)}"
+            for key, value in self._values().items()
+        )
+        return (*spelled, *(f"body.{name}={value}" for name, value in self.body))
 
     @property
     def one_run_is_enough(self) -> bool:
@@ -99,18 +90,17 @@ class Parameters:
 
     def with_defaults(self, defaults: Parameters) -> Parameters:
         """Return these parameters; those that are not set are taken from ``defaults``."""
-        own = {name: getattr(self, name) for name in _VALUES}
-        values = {name: value for name, value in own.items() if value not in (None, ())}
         body = {**dict(defaults.body), **dict(self.body)}
-        return replace(defaults, **values, body=tuple(sorted(body.items())))
+        return replace(defaults, **self._values(), body=tuple(sorted(body.items())))
 
-    def _entries(self) -> Iterator[str]:
-        for key in _VALUES:
-            value = getattr(self, key)
-            if value is None or value == ():
-                continue
-            yield f"{key}={json.dumps(value) if key == 'stop' else _plain(value)}"
-        yield from (f"body.{name}={value}" for name, value in self.body)
+    def _values(self) -> dict[str, Any]:
+        """Return the values that are set, by key."""
+        values = {key: getattr(self, key) for key in KEYS}
+        return {key: value for key, value in values.items() if value not in (None, ())}
+
+
+KEYS = tuple(field.name for field in fields(Parameters) if field.name != "body")
+"""The keys of parameters that have a name of their own."""
 
 
 def read_parameters(entries: Iterable[str]) -> dict[str, Parameters]:
@@ -149,12 +139,12 @@ def _read(key: str, text: str) -> object:
     """Return the value of a parameter; raise ParameterError if the key or the value is invalid."""
     if key.startswith("body."):
         return _field(key.removeprefix("body."), text)
-    if key not in _VALUES:
+    if key not in KEYS:
         raise ParameterError(
-            f"no parameter {key!r}{did_you_mean(key, _VALUES)}: write {', '.join(_VALUES)}, or "
+            f"no parameter {key!r}{did_you_mean(key, KEYS)}: write {', '.join(KEYS)}, or "
             f"body.{key}=JSON for a field that only one server knows"
         )
-    value = TypeAdapter[Any](_VALUES[key])
+    value = TypeAdapter[Any](get_type_hints(Parameters, include_extras=True)[key])
     try:
         if key == "stop":
             return value.validate_json(text if text.startswith("[") else json.dumps([text]))
@@ -166,7 +156,7 @@ def _read(key: str, text: str) -> object:
 
 def _field(name: str, text: str) -> str:
     """Return the JSON of a further field, in a fixed spelling."""
-    if name in _RESERVED_FIELDS or name in _VALUES:
+    if name in _RESERVED_FIELDS or name in KEYS:
         raise ParameterError(f"{name!r} cannot be set: it is measured, or has its own parameter")
     try:
         return json.dumps(json.loads(text, parse_constant=_refuse_constant), sort_keys=True)

@@ -35,56 +35,36 @@ class ReplyReader:
 
     def __init__(self, wire: Format) -> None:
         self._add_event = _ADD_EVENT[wire]
-        self._size = 0
-        self._is_stream: bool | None = None
-        """Whether the reply is a stream of events; None until its first bytes show that."""
-        self._unstreamed = bytearray()
-        """All bytes, until they show that they are a stream."""
-        self._incomplete_line = b""
-        self._body: _Body = {}
-        """The part of the reply that the events so far contain."""
+        self._data = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Read the next bytes.
+        """Take the next bytes.
 
         Raises:
-            ValueError: The reply is malformed or larger than `MAX_REPLY`.
+            ValueError: The reply is larger than `MAX_REPLY`.
         """
-        self._size += len(data)
-        if self._size > MAX_REPLY:
+        self._data += data
+        if len(self._data) > MAX_REPLY:
             raise ValueError(f"the reply is larger than {MAX_REPLY >> 20} MiB")
-        if not self._is_stream:
-            self._unstreamed += data
-        if self._is_stream is None:
-            start = self._unstreamed.lstrip()[: len(b"event:")]
-            if len(start) < len(b"event:"):
-                return
-            self._is_stream = not start.startswith((b"{", b"["))
-            data = bytes(self._unstreamed)
-        if self._is_stream:
-            *lines, self._incomplete_line = (self._incomplete_line + data).split(b"\n")
-            self._add_events(lines)
 
     def body(self) -> Mapping[str, Any]:
         """Return the whole reply, after its last bytes.
 
         Raises:
-            ValueError: It is not a JSON object.
+            LookupError, ValueError: It is malformed, or not a JSON object.
         """
-        if not self._is_stream:
-            body = json.loads(bytes(self._unstreamed) or b"null")
+        if not self._data.lstrip().startswith((b"data:", b"event:", b":", b"id:", b"retry:")):
+            body = json.loads(bytes(self._data) or b"null")
             if not isinstance(body, dict):
                 raise ValueError("the reply is not a JSON object")
             return body
-        self._add_events([self._incomplete_line])
-        for block in self._body.get("content") or ():
+        whole: _Body = {}
+        for event in _events(bytes(self._data).split(b"\n")):
+            self._add_event(whole, event)
+        for block in whole.get("content") or ():
             if isinstance(block, dict) and _PARTIAL in block:
                 block["input"] = _arguments(block.pop(_PARTIAL))
-        return self._body
-
-    def _add_events(self, lines: list[bytes]) -> None:
-        for event in _events(lines):
-            self._add_event(self._body, event)
+        return whole
 
 
 def is_whole(body: Mapping[str, Any]) -> bool:
