@@ -29,7 +29,7 @@ from pytest_upskill.answers.recording_format import address, identity
 from pytest_upskill.answers.retry import repeating
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.request import BatchApi, BatchStatus
-from pytest_upskill.project.files import read_state, write_file
+from pytest_upskill.project.files import ignore_in_git, read_state, write_file
 
 PRICE = 0.5
 """Share of the price that vendors charge for a request in a batch."""
@@ -112,9 +112,7 @@ class BatchNotes:
             OSError: It cannot be written.
         """
         file = file or self.folder / f"{uuid4().hex[:16]}.json"
-        ignore = self.folder / ".gitignore"
-        if not ignore.exists():
-            write_file(ignore, b"*\n")
+        ignore_in_git(self.folder)
         write_file(file, _note().dump_json(note, indent=1) + b"\n")
         return file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -101,18 +102,17 @@ class Budget:
         """
         if self.limit is None:
             return Reservation(request, None)
-        max_cost = self._prices.max_cost(request)
-        if max_cost is None and self._allow_unpriced:
+        price = self._prices.max_cost(request)
+        if price is None and self._allow_unpriced:
             return Reservation(request, None)
-        if max_cost is not None:
-            max_cost *= share
+        # Nothing fits that has no price.
+        max_cost = math.inf if price is None else price * share
         async with self._changed:
             await self._changed.wait_for(
                 lambda: self.stopped or self._fits(max_cost) or not self._reservations
             )
             left = self.limit - self._committed()
-            is_agent_run = request.task is not None
-            if is_agent_run and max_cost is not None and left > 0:
+            if request.task is not None and price is not None and left > 0:
                 max_cost = min(max_cost, left)
             elif not self._fits(max_cost):
                 self.stopped = True
@@ -196,6 +196,5 @@ class Budget:
         reserved = sum(reservation.left or 0.0 for reservation in self._reservations)
         return self._spent + reserved + self._of_left_batches
 
-    def _fits(self, max_cost: float | None) -> bool:
-        assert self.limit is not None
-        return max_cost is not None and self._committed() + max_cost <= self.limit
+    def _fits(self, max_cost: float) -> bool:
+        return self.limit is None or self._committed() + max_cost <= self.limit

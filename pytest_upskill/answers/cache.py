@@ -27,7 +27,7 @@ from pytest_upskill.answers.recording_format import (
 )
 from pytest_upskill.models import AgentRun, Completion, Model, Request
 from pytest_upskill.models.completion import Look
-from pytest_upskill.project.files import read_state, write_file
+from pytest_upskill.project.files import ignore_in_git, read_state, write_file
 from pytest_upskill.project.git import GitError, has_remote, is_changed, merge_base
 
 Mode = Literal["auto", "refresh", "replay", "off"]
@@ -68,7 +68,7 @@ class Cache:
         self._replacements = Counter[tuple[str, str]]()
         """Number of replayed answers of each model, or version of an agent, that has been replaced:
         by what, and what was recorded."""
-        self._needs_gitignore = ignored_by_git
+        self._ignored_by_git = ignored_by_git
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request, None if it is not recorded."""
@@ -119,7 +119,8 @@ class Cache:
         )
         try:
             data = RECORDING.dump_json(recording, indent=1) + b"\n"
-            self._write_gitignore()
+            if self._ignored_by_git:
+                ignore_in_git(self.folder, _GITIGNORE)
             write_file(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
@@ -212,14 +213,6 @@ class Cache:
         digest = identity(request, url)
         folder = self.folder if request.task is None else self.folder / AGENT_RUNS
         return folder / f"{digest[:2]}/{digest[2:34]}.json"
-
-    def _write_gitignore(self) -> None:
-        if not self._needs_gitignore:
-            return
-        ignore = self.folder / ".gitignore"
-        if not ignore.exists():
-            write_file(ignore, _GITIGNORE.encode())
-        self._needs_gitignore = False
 
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")

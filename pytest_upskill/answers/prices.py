@@ -120,7 +120,9 @@ class Prices:
         if not model.is_language_model:
             return 0.0
         if model.label in self._own:
-            if not _charges_for_cache_writes(model):
+            host = BY_PREFIX.get(model.provider)
+            if host is None or host.wire != "anthropic":
+                # Only requests in this format ask a host to write to its prompt cache.
                 counts = counts._replace(cache_write_tokens=0)
             return self._own[model.label].of(counts)
         # A user's own server may have any price, even for a model with a vendor's name. The list
@@ -146,12 +148,6 @@ def _list_price(model: Model, counts: TokenCounts) -> float | None:
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
     return float(price.total_price)
-
-
-def _charges_for_cache_writes(model: Model) -> bool:
-    """Return whether requests to a model ask its host to write to a prompt cache."""
-    host = BY_PREFIX.get(model.provider)
-    return host is not None and host.wire == "anthropic"
 
 
 def _listed_name(model: Model) -> tuple[str, str]:

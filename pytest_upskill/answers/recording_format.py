@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -69,7 +69,7 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
     if request.model.parameters:
         fields["parameters"] = list(request.model.parameters.entries)
     if request.tools:
-        fields["tools"] = _digest_of_tools(request.tools)
+        fields["tools"] = _digest_of(request.tools)
     if request.turns:
         fields["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
     if task := request.task:
@@ -92,14 +92,10 @@ def address(model: Model) -> str:
     return f"{model.provider}:{model.name}"
 
 
-@lru_cache(maxsize=8)  # Most requests have equal tools.
-def _digest_of_tools(tools: tuple[Tool, ...]) -> str:
-    return _digest(json.dumps([asdict(tool) for tool in tools]))
-
-
-def _digest_of(files: Collection[WorkspaceFile]) -> str:
-    """Return the digest of names and contents of files, "" for none."""
-    return _digest(json.dumps([asdict(file) for file in files])) if files else ""
+@lru_cache(maxsize=64)  # Most requests have equal tools, and many runs the same files.
+def _digest_of(parts: tuple[WorkspaceFile, ...] | tuple[Tool, ...]) -> str:
+    """Return the digest of files or tools, "" for none."""
+    return _digest(json.dumps([asdict(part) for part in parts])) if parts else ""
 
 
 @lru_cache(maxsize=256)  # A run has few skills, and many requests with each.

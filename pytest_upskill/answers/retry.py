@@ -272,7 +272,9 @@ class Retries:
         attempts = _Attempts(request, self._clock())
         retrying = repeating(
             stop=partial(self._gives_up, attempts),
-            before_sleep=self._show_pause,
+            before_sleep=lambda state: self.activity.pause(
+                self._host, _reason_to_wait(_error_of(state)), state.upcoming_sleep
+            ),
             sleep=self._sleep,
         )
         try:
@@ -326,16 +328,17 @@ class Retries:
         if error.status in _OVERLOADED:
             self._pace.refused()
 
-    def _show_pause(self, state: RetryCallState) -> None:
-        self.activity.pause(self._host, _reason_to_wait(_error_of(state)), state.upcoming_sleep)
-
     def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
         if self._unanswered(attempts) >= _MAX_UNANSWERED:
             return True
         attempts.seconds += state.upcoming_sleep
-        repeats = sum(map(_is_expensive, attempts.errors))
-        return repeats > _MAX_REPEATS or attempts.seconds > _DEADLINE_S
+        expensive = [
+            error
+            for error in attempts.errors
+            if isinstance(error, _TimedOut) or error.status == HTTPStatus.OK
+        ]
+        return len(expensive) > _MAX_REPEATS or attempts.seconds > _DEADLINE_S
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how often a host failed to reply that never replied, to this request or to all."""
@@ -382,10 +385,6 @@ def _pause(state: RetryCallState) -> float:
     jitter = _FIRST_BACKOFF_S * random.random()  # noqa: S311  requests must not return together
     seconds = min(_BACKOFF(state) + jitter, _LONGEST_BACKOFF_S)
     return max(seconds, min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
-
-
-def _is_expensive(error: ProviderError) -> bool:
-    return isinstance(error, _TimedOut) or error.status == HTTPStatus.OK
 
 
 def _reason_to_wait(error: ProviderError) -> str:

@@ -163,16 +163,16 @@ class Service:
 
 def _arms_of_judged_cases(trials: Mapping[TrialKey, Trial]) -> Mapping[TrialKey, list[TrialKey]]:
     """Return the arms that decide together which statements count, for each trial with any."""
-    judged = {key: trial for key, trial in trials.items() if trial.case.judge_checks}
+    judged = {
+        key: (trial.skill.case_file, trial.skill.folder, trial.case.id, trial.model.label)
+        for key, trial in trials.items()
+        if trial.case.judge_checks
+    }
     arms: dict[tuple[object, ...], list[TrialKey]] = {}
-    for key, trial in judged.items():
-        if trial.arm in {"with_skill", "without_skill"}:
-            arms.setdefault(_case_of(trial), []).append(key)
-    return {key: arms.get(_case_of(trial), [key]) for key, trial in judged.items()}
-
-
-def _case_of(trial: Trial) -> tuple[object, ...]:
-    return trial.skill.case_file, trial.skill.folder, trial.case.id, trial.model.label
+    for key, case in judged.items():
+        if trials[key].arm in {"with_skill", "without_skill"}:
+            arms.setdefault(case, []).append(key)
+    return {key: arms.get(case, [key]) for key, case in judged.items()}
 
 
 def join_futures(

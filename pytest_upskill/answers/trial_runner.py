@@ -62,11 +62,15 @@ class TrialRunner:
     ) -> None:
         self._source = source
         self._tool_probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
-        self._builds = _builds_of(trials, resources)
         self._activity = resources.activity
+        self._builds: Builds | None = None
         self._judgements: Judgements | None = None
+        # Imported here: most runs have nothing to build and no judge.
+        if any(sandboxed_of(trial.case) for trial in trials):
+            from pytest_upskill.answers.builds import Builds
+
+            self._builds = Builds(resources.compilers(), resources.activity)
         if judge is not None:
-            # Imported here: most runs have no judge.
             from pytest_upskill.answers.judging import Judgements
 
             self._judgements = Judgements(judge, source)
@@ -171,11 +175,3 @@ def _join_steps(trial: Trial, completions: Sequence[Completion]) -> Answer:
         return Answer(completion=completions[0])
     choice = choice_of(completions, trial.catalogue.names)
     return Answer(completion=join_completions(completions), choice=choice)
-
-
-def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:
-    if not any(sandboxed_of(trial.case) for trial in trials):
-        return None
-    from pytest_upskill.answers.builds import Builds
-
-    return Builds(resources.compilers(), resources.activity)

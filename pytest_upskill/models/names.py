@@ -211,9 +211,10 @@ def _resolve(
 def _served(provider: str, name: str, base_url: str | None = None) -> Model:
     """Return a model as it is sent, and where, with a label from its name."""
     bare_url, userinfo = (None, "") if base_url is None else split_userinfo(base_url)
-    return Model(
-        label=_label_of(name), provider=provider, name=name, base_url=bare_url, userinfo=userinfo
-    )
+    last_part = name.rstrip("/").rpartition("/")[2]
+    # With the characters that node ids allow.
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", last_part).strip("-") or "model"
+    return Model(label=label, provider=provider, name=name, base_url=bare_url, userinfo=userinfo)
 
 
 def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
@@ -252,9 +253,3 @@ def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) 
         f"cannot tell the host of model {name!r}{suggestion}: write host:model or model@base_url, "
         "such as ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1"
     )
-
-
-def _label_of(name: str) -> str:
-    """Return a label for a model name: its last part, with characters that node ids allow."""
-    last_part = name.rstrip("/").rpartition("/")[2]
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", last_part).strip("-") or "model"

@@ -78,7 +78,8 @@ class OfflineClient:
         started = time.perf_counter()
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
-        context = [*self._passages(_skill_markdown(request.skill))]
+        skill = _SKILL.fullmatch(request.skill)
+        context = [*self._passages(skill[1] if skill else request.skill)]
         for name, text in files:
             context += self._passages(_file_markdown(name, text))
         answer = _answer(_best_passages(context, _stems(question)))
@@ -142,12 +143,6 @@ def _catalogue(block: str) -> tuple[_Passage, ...]:
 
 def _tokens(text: str) -> int:
     return math.ceil(len(text) / _CHARS_PER_TOKEN)
-
-
-def _skill_markdown(block: str) -> str:
-    """Return the body of ``SKILL.md`` from the skill block."""
-    match = _SKILL.fullmatch(block)
-    return match[1] if match else block
 
 
 def _file_markdown(name: str, text: str) -> str:

@@ -32,7 +32,7 @@ from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
-from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
+from pytest_upskill.models.request import BatchStatus, ProviderError, Request
 from pytest_upskill.models.responses import read_response, responses_body
 from pytest_upskill.models.streams import Format
 
@@ -293,9 +293,17 @@ def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any
         dialect: The dialect of the model; None for the one that its name suggests.
     """
     dialect = dialect or Dialect.of(request.model)
-    messages = _first_messages(request, has_system_role=dialect.has_system_role)
+    system, user = clean(request.system), clean(request.user)
+    if system and not dialect.has_system_role:
+        system, user = "", "\n\n".join(filter(None, (system, user)))
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": user})
     for turn in request.turns:
-        messages += _turn_messages(turn)
+        messages += ({"role": "assistant", **block} for block in turn.assistant_blocks)
+        messages += (
+            {"role": "tool", "tool_call_id": result.call_id, "content": clean(result.text)}
+            for result in turn.results
+        )
     body: dict[str, Any] = {"model": request.model.name, "messages": messages}
     body[dialect.limit_name] = request.max_tokens
     body |= _parameters(request)
@@ -365,23 +373,6 @@ def _parameters(request: Request) -> dict[str, Any]:
     else:
         fields["reasoning_effort"] = parameters.effort
     return {name: value for name, value in fields.items() if value is not None} | parameters.fields
-
-
-def _first_messages(request: Request, *, has_system_role: bool) -> list[dict[str, Any]]:
-    system, user = clean(request.system), clean(request.user)
-    if system and not has_system_role:
-        system, user = "", "\n\n".join(filter(None, (system, user)))
-    messages = [{"role": "system", "content": system}] if system else []
-    return [*messages, {"role": "user", "content": user}]
-
-
-def _turn_messages(turn: Turn) -> list[dict[str, Any]]:
-    replies = [{"role": "assistant", **block} for block in turn.assistant_blocks]
-    results = [
-        {"role": "tool", "tool_call_id": result.call_id, "content": clean(result.text)}
-        for result in turn.results
-    ]
-    return [*replies, *results]
 
 
 def _with_call_ids(message: Mapping[str, Any]) -> Mapping[str, Any]:

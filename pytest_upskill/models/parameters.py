@@ -15,9 +15,7 @@ from pytest_upskill.project.messages import did_you_mean
 _ENTRY = re.compile(
     r"(?:(?P<scope>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<key>[^=:\s]+)\s*=(?P<value>.*)", re.DOTALL
 )
-_MAX_SEED = 2**31 - 1
-_SEEDS_PER_DRAW = 100_000
-"""More than a trial has runs, so that cases with the same question never send the same seed."""
+MAX_SEED = 2**31 - 1
 _RESERVED_FIELDS = frozenset(
     {
         *("model", "messages", "system", "tools", "stream", "n"),
@@ -39,7 +37,7 @@ class Parameters:
     """Randomness."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of the probability from which tokens are taken."""
-    seed: Annotated[int, Field(ge=0, le=_MAX_SEED)] | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] | None = None
     """Seed of the first run; run r, counted from 0, sends ``seed + r``."""
     stop: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] = ()
     """Texts that end an answer."""
@@ -76,17 +74,6 @@ class Parameters:
     def fields(self) -> dict[str, Any]:
         """The further fields of the request."""
         return {name: json.loads(text) for name, text in self.body}
-
-    def seed_of(self, run: int, draw: int = 0) -> int | None:
-        """Return the seed of a run; None if no seed is set.
-
-        Args:
-            run: Index of the run, from 0.
-            draw: Number of earlier cases with the same question.
-        """
-        if self.seed is None:
-            return None
-        return (self.seed + run + draw * _SEEDS_PER_DRAW) % (_MAX_SEED + 1)
 
     def with_defaults(self, defaults: Parameters) -> Parameters:
         """Return these parameters; those that are not set are taken from ``defaults``."""

@@ -10,9 +10,14 @@ from typing import Any, NamedTuple, Protocol
 from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
 from pytest_upskill.models.completion import Completion
 from pytest_upskill.models.model import Model
+from pytest_upskill.models.parameters import MAX_SEED
 
 MAX_TURNS = 20
 """Maximum number of turns of an agent if the case sets none."""
+
+
+_SEEDS_PER_DRAW = 100_000
+"""More than a trial has runs, so that cases with the same question never send the same seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +148,10 @@ class Request:
     @property
     def seed(self) -> int | None:
         """Seed to send, different in each run and draw; None if the user chose none."""
-        return self.model.parameters.seed_of(self.run, self.draw)
+        first = self.model.parameters.seed
+        if first is None:
+            return None
+        return (first + self.run + self.draw * _SEEDS_PER_DRAW) % (MAX_SEED + 1)
 
     @property
     def system(self) -> str:

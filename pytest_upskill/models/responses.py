@@ -19,7 +19,7 @@ from pytest_upskill.models.content import (
     token_count,
     tool_call,
 )
-from pytest_upskill.models.request import Request, Turn
+from pytest_upskill.models.request import Request
 
 
 def responses_body(request: Request) -> dict[str, Any]:
@@ -27,7 +27,11 @@ def responses_body(request: Request) -> dict[str, Any]:
     parameters, system = request.model.parameters, clean(request.system)
     items: list[dict[str, Any]] = [{"role": "user", "content": clean(request.user)}]
     for turn in request.turns:
-        items += _turn_items(turn)
+        items += map(dict, turn.assistant_blocks)
+        items += (
+            {"type": "function_call_output", "call_id": each.call_id, "output": clean(each.text)}
+            for each in turn.results
+        )
     body: dict[str, Any] = {
         "model": request.model.name,
         "instructions": system or None,
@@ -52,14 +56,6 @@ def responses_body(request: Request) -> dict[str, Any]:
             for tool in request.tools
         ]
     return {name: value for name, value in body.items() if value is not None} | parameters.fields
-
-
-def _turn_items(turn: Turn) -> list[dict[str, Any]]:
-    results = [
-        {"type": "function_call_output", "call_id": each.call_id, "output": clean(each.text)}
-        for each in turn.results
-    ]
-    return [*({**block} for block in turn.assistant_blocks), *results]
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:

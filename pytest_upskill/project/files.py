@@ -55,6 +55,17 @@ _FLAGS = (
 _EXTREME_NUMBER = re.compile(rb"(?<![\d.])\d{16}|\d[eE]\+?\d{3}|NaN|Infinity")
 
 
+def ignore_in_git(folder: Path, text: str = "*\n") -> None:
+    """Write a ``.gitignore`` for a folder of this program, unless it has one.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = folder / ".gitignore"
+    if not file.exists():
+        write_file(file, text.encode())
+
+
 def project_folder(start: Path) -> Path:
     """Return the folder that contains ``.upskill``, or in which it will be created.
 
