@@ -19,11 +19,11 @@ from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session
+from pytest_upskill.report.exit_code import EXIT_CODES, failed_trials, outcome, unmeasured_trials
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.notes import about_the_whole, notes
-from pytest_upskill.report.outcome import EXIT_CODES, failed_trials, outcome, unmeasured_trials
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 
 
@@ -116,7 +116,7 @@ def _report_lines(report: Report) -> Iterator[str]:
         if gates:
             yield from (line for line, _ in table(gates, _width(), cases=False))
             yield legend
-    lines = about_the_whole(report, names_error=False)
+    lines = about_the_whole(report)
     for gates in (report.lifts, report.triggers):
         yield from notes(gates, verbose=False, said=lines)
     yield from lines

@@ -55,7 +55,7 @@ class ArmFigures:
     """Probability that all of k runs pass, likewise."""
 
 
-def figures(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmFigures:
+def figures_of_runs(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmFigures:
     """Return means over the valid runs of each case, averaged over the cases.
 
     Args:

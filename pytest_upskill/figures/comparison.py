@@ -61,14 +61,10 @@ class Comparison:
         return tuple(case for case in self.cases if case.counts.usable)
 
     @property
-    def is_worse(self) -> bool:
-        """Whether the cases pass significantly less often."""
-        return _is_worse([case.counts for case in self.cases], self.p)
-
-    @property
     def regressed(self) -> bool:
         """Whether the skill regressed: the cases pass less often, and the model did not change."""
-        return self.is_worse and not self.drift and not self.undecided
+        is_worse = _is_worse([case.counts for case in self.cases], self.p)
+        return is_worse and not self.drift and not self.undecided
 
     @property
     def sentence(self) -> str:
@@ -93,15 +89,14 @@ class Comparison:
     @property
     def next_step(self) -> str:
         """Advice about a regression."""
+        step = "restore the facts in the skill, or change the cases"
+        if self.chooses:
+            step = (
+                "say in the description when to use the skill, and how it differs from a skill "
+                "that is chosen instead; or change the queries"
+            )
         again = " and record the baseline again: --upskill-baseline-update"
-        rerecord = again if self.then == "baseline" else ""
-        if not self.chooses:
-            return f"next: restore the facts in the skill, or change the cases{rerecord}"
-        return (
-            "next: say in the description when to use the skill, in the words of these queries, "
-            "and how it differs from a skill that is chosen instead; or change the "
-            f"queries{rerecord}"
-        )
+        return f"next: {step}{again if self.then == 'baseline' else ''}"
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -119,11 +114,6 @@ class Comparison:
         """That the model changed, so that no regression is reported; empty if it did not."""
         cure = "regressions are not reported, record the baseline again"
         return f"warning: {self.drift}: {cure}" if self.drift else ""
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        """One line for each comparison that should exist but does not."""
-        return self.notes if self.cases or self.lacking else ()
 
     @property
     def worse_cases(self) -> list[str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
-from pytest_upskill.figures.arm import AgentFigures, ArmFigures
-from pytest_upskill.figures.cases import CaseLine, arm_figures
+from pytest_upskill import stats
+from pytest_upskill.figures.arm import AgentFigures, ArmFigures, figures_of_runs
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison
 from pytest_upskill.figures.gate import Gate
@@ -20,9 +20,10 @@ from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, Endings
 from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import estimate, money, percent, points, rate_text
-from pytest_upskill.stats import Estimate
+from pytest_upskill.stats import CaseCounts, Estimate, Interval
 from pytest_upskill.stats.calibration import Agreement
-from pytest_upskill.trials.trial import Arm
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import ARMS, Arm
 
 T = TypeVar("T")
 
@@ -49,9 +50,14 @@ class Figure:
     @property
     def text(self) -> str:
         """The value as people read it: rounded, with its unit and its interval."""
-        if isinstance(self.value, Estimate):
-            return (estimate if self.unit == "points" else rate_text)(self.value)
-        return _text(self.value, self.unit)
+        value = self.value
+        if value is None or isinstance(value, str):
+            return value or "n/a"
+        if isinstance(value, Estimate):
+            return (estimate if self.unit == "points" else rate_text)(value)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return _SHOWN[self.unit](value)
 
     @property
     def scalars(self) -> Mapping[str, Scalar]:
@@ -149,6 +155,11 @@ def figures(gate: Gate) -> list[Figure]:
     return [*listed, *read(_PAST, past if past and past.measured else None)]
 
 
+def scalars(gate: Gate) -> dict[str, Scalar]:
+    """Return the figures of a gate's cell by their names, with the limits of intervals."""
+    return {name: value for each in figures(gate) for name, value in each.scalars.items()}
+
+
 Columns = Mapping[str, str]
 """The columns of a row in tables, by their heads."""
 
@@ -174,17 +185,105 @@ def columns_of(gate: Gate) -> Columns:
     }
 
 
+CaseStatus = Literal[
+    "regressed", "worse", "incomplete", "never passes", "same", "better", "always passes"
+]
+"""Result of a case, the most urgent first; one that always or never passes in every arm does not
+affect the lift."""
+
+_ORDER: tuple[CaseStatus, ...] = get_args(CaseStatus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """One case of a cell with its trials in all arms."""
+
+    case: str
+    arms: Mapping[Arm, TrialResult]
+    """Its trial in each arm that ran; at least one."""
+    was: tuple[int, int] | None = None
+    """Passes and runs with the old skill, in the baseline or at a git ref; None if not compared."""
+    regressed: bool = False
+    """Whether the skill regressed, and this case passes less often than before."""
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return next(iter(self.arms.values())).question
+
+    @property
+    def failed(self) -> bool:
+        """Whether the case failed with the skill."""
+        return "with_skill" in self.arms and self.arms["with_skill"].failed
+
+    @property
+    def counts(self) -> CaseCounts:
+        """Passes and valid runs with and without the skill."""
+        arms: tuple[Arm, Arm] = ("with_skill", "without_skill")
+        with_, without = (
+            (self.arms[arm].passes, len(self.arms[arm].runs)) if arm in self.arms else (0, 0)
+            for arm in arms
+        )
+        return CaseCounts(*with_, *without)
+
+    @property
+    def difference(self) -> float | None:
+        """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
+        return stats.lift([self.counts])
+
+    @property
+    def interval(self) -> Interval | None:
+        """95 % interval of the difference."""
+        return stats.lift_interval([self.counts])
+
+    @property
+    def status(self) -> CaseStatus:
+        """Result of the case."""
+        if self.regressed:
+            return "regressed"
+        if self.difference is None:
+            return "incomplete"
+        if self.difference:
+            return "better" if self.difference > 0 else "worse"
+        rates = {trial.passes / len(trial.runs) for trial in self.arms.values() if trial.runs}
+        if self.was is not None:
+            rates.add(self.was[0] / self.was[1])
+        if rates == {0.0}:
+            return "never passes"
+        return "always passes" if rates == {1.0} else "same"
+
+
+def case_lines(gate: Gate) -> list[CaseLine]:
+    """Return the cases of a gate's cell, the most urgent first."""
+    measured = () if gate.comparison is None else gate.comparison.measured
+    compared = {case.id: case for case in measured}
+    cases: dict[str, dict[Arm, TrialResult]] = {}
+    for trial in sorted(gate.cell.counted_trials, key=lambda trial: ARMS.index(trial.arm)):
+        cases.setdefault(trial.case, {})[trial.arm] = trial
+    lines = []
+    for case, arms in cases.items():
+        past = compared.get(case)
+        lines.append(
+            CaseLine(
+                case=case,
+                arms=arms,
+                was=(past.counts.passes_without, past.counts.runs_without) if past else None,
+                regressed=bool(past and gate.regressed and past.counts.difference < 0),
+            )
+        )
+    return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.difference or 0.0))
+
+
 def case_columns(case: CaseLine) -> Columns:
     """Return the figures of a case as the columns of a table."""
     arms: tuple[Arm, ...] = ("without_skill", "old_skill", "with_skill")
+    trials = [case.arms[arm] for arm in arms if arm in case.arms]
+    of_arms = {trial.arm: figures_of_runs([trial.runs]) for trial in trials if trial.runs}
     shown = {
         figure.name: figure
         for arm in arms
-        for figure in read(
-            _ARM, arm_figures(case.arms.get(arm)), name=f"{{}}.{arm.removesuffix('_skill')}"
-        )
+        for figure in read(_ARM, of_arms.get(arm), name=f"{{}}.{arm.removesuffix('_skill')}")
     }
-    trials = (case.arms[arm] for arm in arms if arm in case.arms)
     tallies = (f"{trial.passes}/{len(trial.runs)}" for trial in trials)
     return {
         "passed": "->".join(tallies),
@@ -253,17 +352,6 @@ def _trigger_figures(cell: Cell) -> Iterator[Figure]:
     for arm in cell.version_arms:
         ended = cell.endings.get(arm)
         yield from read(_ENDINGS, ended, name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
-
-
-def _text(value: Scalar, unit: Unit) -> str:
-    """Return a value as people read it, rounded by its unit."""
-    if value is None:
-        return "n/a"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    return _SHOWN[unit](value)
 
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {

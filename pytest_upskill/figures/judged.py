@@ -42,7 +42,11 @@ class Judged:
         lacking = calibration.lacking_labels(self.cases, self._labels)
         if not lacking:
             return []
-        parts = [f"{count} more of the {_NAMES[stratum]}" for stratum, count in lacking]
+        parts = [
+            f"{count} more of the answers {'with' if with_skill else 'without'} the skill that the "
+            f"judge {'passed' if passed else 'did not pass'}"
+            for (with_skill, passed), count in lacking
+        ]
         return [*self.labels.lines, f"label {', '.join(parts)}"]
 
     @property
@@ -127,14 +131,6 @@ class Judged:
     @property
     def _all_labels_present(self) -> bool:
         return all(label.present for label in (self.labels.given if self.labels else ()))
-
-
-_NAMES = {
-    (True, True): "answers with the skill that the judge passed",
-    (True, False): "answers with the skill that it did not pass",
-    (False, True): "answers without the skill that it passed",
-    (False, False): "answers without the skill that it did not pass",
-}
 
 
 def _with_runs(case: calibration.JudgedCase, counts: stats.CaseCounts) -> calibration.JudgedCase:

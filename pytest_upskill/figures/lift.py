@@ -14,7 +14,13 @@ from math import ceil
 from typing import ClassVar, Literal
 
 from pytest_upskill import stats
-from pytest_upskill.figures.arm import AgentFigures, ArmFigures, Pair, agent_figures, figures
+from pytest_upskill.figures.arm import (
+    AgentFigures,
+    ArmFigures,
+    Pair,
+    agent_figures,
+    figures_of_runs,
+)
 from pytest_upskill.figures.judged import Judged
 from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
@@ -71,22 +77,16 @@ class Lift:
         return max((trial.look for trial in self.cell.counted_trials), default=1)
 
     @property
-    def rounds_planned(self) -> int:
-        """Number of rounds after which an early stop may look; 1 without one."""
-        trials = self.cell.counted_trials
-        return max((trial.planned for trial in trials if trial.early_stop), default=1)
-
-    @property
-    def rounds_done(self) -> int:
-        """Number of those that were run."""
+    def rounds(self) -> tuple[int, int]:
+        """How many rounds with an early stop were run and planned; 1 and 1 without one."""
         trials = [trial for trial in self.cell.counted_trials if trial.early_stop]
-        return max((trial.planned - trial.skipped_runs for trial in trials), default=1)
+        done = max((trial.planned - trial.skipped_runs for trial in trials), default=1)
+        return max(done, 1), max((trial.planned for trial in trials), default=1)
 
     @cached_property
     def alpha(self) -> float:
         """Significance level of the verdict: of its look, and after its rounds."""
-        done = max(self.rounds_done, 1)
-        return stats.early_alpha(done, self.rounds_planned, stats.look_alpha(self.look))
+        return stats.early_alpha(*self.rounds, stats.look_alpha(self.look))
 
     @property
     def skipped_runs(self) -> int:
@@ -163,7 +163,7 @@ class Lift:
         for trial in self.cell.counted_trials:
             if trial.runs and (not paired or trial.case in paired):
                 valid[trial.arm].append(trial.runs)
-        return {arm: figures(runs, self.cell.at_k) for arm, runs in valid.items()}
+        return {arm: figures_of_runs(runs, self.cell.at_k) for arm, runs in valid.items()}
 
     @cached_property
     def agent(self) -> AgentFigures | None:

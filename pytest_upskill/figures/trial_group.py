@@ -199,14 +199,9 @@ class TrialGroup:
     def _cut_prompts(self) -> Iterator[str]:
         """A line if the server counted fewer tokens than any whole prompt with the skill has."""
         shortest = min((trial.least_prompt_tokens for trial in self.current_trials), default=0)
-        counted_by_server = [
-            run.completion.input_tokens
-            for trial in self.current_trials
-            for run in trial.runs
-            if run.completion.input_tokens
-        ]
+        runs = [run for trial in self.current_trials for run in trial.runs]
         # The most of all: some servers count only what their prompt cache did not hold.
-        most = max(counted_by_server, default=0)
+        most = max((run.completion.input_tokens or 0 for run in runs), default=0)
         if _SMALLEST_CONTEXT <= most < shortest:
             yield (
                 f"the server counted at most {most:,} tokens in prompts of at "

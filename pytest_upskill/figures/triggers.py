@@ -84,16 +84,8 @@ class Triggers:
     @property
     def sentence(self) -> str:
         """The figures, with their intervals."""
-        parts = []
-        for name, rate, wanted in (
-            ("recall", self.recall, True),
-            ("false triggers", self.false_triggers, False),
-        ):
-            if rate:
-                asked = sum(bool(query.runs) for query in self._queries(wanted=wanted))
-                should = "should" if wanted else "should not"
-                queries = counted(asked, "query", "queries")
-                parts.append(f"{name} {rate_text(rate)} on {queries} that {should}")
+        rates = (("recall", self.recall), ("false triggers", self.false_triggers))
+        parts = [f"{name} {rate_text(rate)}" for name, rate in rates if rate]
         if self.precision is not None:
             parts.append(f"precision {percent(self.precision)}%")
         return ", ".join(parts) or "no query has a valid run"

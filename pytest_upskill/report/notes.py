@@ -10,16 +10,10 @@ from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, cause_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.triggers import BY_WORDS
-from pytest_upskill.figures.wording import (
-    bounds,
-    judge_accuracy,
-    percent,
-    points,
-    rate_text,
-)
+from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.outcome import why_undecided
+from pytest_upskill.report.exit_code import why_undecided
 from pytest_upskill.trials.needs import unmeasured_lines
 
 _AGENT = "write an agent before the model, as in loop:MODEL"
@@ -116,10 +110,10 @@ def _open_verdict(lift: Lift) -> Iterator[str]:
         yield lift.doubt
 
 
-def about_the_whole(report: Report, *, names_error: bool = True) -> list[str]:
+def about_the_whole(report: Report) -> list[str]:
     """Return what was not measured, compared or graded, one line each, without repeats."""
     lines = (
-        *why_undecided(report, names_error=names_error),
+        *why_undecided(report),
         *(line for session in report.sessions for line in session.without_trials),
         *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
         *statements_not_graded(report.lifts),
@@ -224,10 +218,9 @@ def _about_runs(lift: Lift) -> Iterator[str]:
             "server vary the answers (--upskill-param temperature=1), or add cases"
         )
     if lift.skipped_runs:
-        yield (
-            f"stopped after {lift.rounds_done} of {lift.rounds_planned} rounds, as the verdict is "
-            "clear, or would hardly become clear"
-        )
+        done, planned = lift.rounds
+        why = "as the verdict is clear, or would hardly become clear"
+        yield f"stopped after {done} of {planned} rounds, {why}"
     if train := len(lift.pairs) - len(lift.counting_pairs):
         are = "is" if train == 1 else "are"
         yield f"{counted(train, 'train case')} {are} left out of the lift"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_upskill.figures.cases import case_lines
-from pytest_upskill.figures.figure import case_columns, columns_of
+from pytest_upskill.figures.figure import case_columns, case_lines, columns_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import columns, wrap
 from pytest_upskill.trials.result import TrialResult
@@ -18,7 +17,6 @@ TRIGGER_LEGEND = (
 """Explanations of the columns."""
 
 _LEAST_COLUMNS = 4
-_LEAST_TRIGGER_COLUMNS = 3
 """Minimum number of columns on a narrow terminal; other reports have all."""
 _LEAST_NAME = 8
 _GAP = "  "
@@ -41,11 +39,7 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
     """
     chooses = gates[0].cell.chooses
     rows = list((_trigger_rows if chooses else _lift_rows)(gates, width, cases=cases))
-    widths = _fit(
-        [columns for columns, _ in rows],
-        width,
-        least=_LEAST_TRIGGER_COLUMNS if chooses else _LEAST_COLUMNS,
-    )
+    widths = _fit([columns for columns, _ in rows], width)
     return [(line, gate) for columns, gate in rows for line in _lines_of_row(columns, widths)]
 
 
@@ -84,13 +78,13 @@ def _query(trial: TrialResult) -> tuple[str, ...]:
     return (f"  {trial.case}", right if should else "", "" if should else right, "", "")
 
 
-def _fit(rows: Sequence[Sequence[str]], width: int, *, least: int) -> list[int]:
+def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Return the widths of the columns that fit, by the rows that have as many as the first."""
     full = [row for row in rows if len(row) == len(rows[0])]
     names, *figures = zip(*full, strict=True)
     widths = [max(map(len, column)) for column in figures]
     room = width - sum(len(_GAP) + each for each in widths)
-    while len(widths) >= least and room < _LEAST_NAME:
+    while len(widths) >= _LEAST_COLUMNS and room < _LEAST_NAME:
         room += len(_GAP) + widths.pop()
     fitting = (each for each in map(columns, names) if each <= room)
     return [max([_LEAST_NAME, *fitting]), *widths]

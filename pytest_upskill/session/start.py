@@ -19,7 +19,7 @@ import pytest
 from pytest_upskill import STATE
 from pytest_upskill.figures.baseline import BaselineError, Update, read_baselines, update_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
-from pytest_upskill.report import outcome
+from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report
 from pytest_upskill.session.case_files import catalogues_of
 from pytest_upskill.session.fetching import FetchedAnswers
@@ -88,7 +88,7 @@ def start(config: pytest.Config) -> None:
 class Reporting:
     """Plugin of the process that reports: the only one, or the controller of pytest-xdist.
 
-    Where tests ran, `report.outcome` decides the exit code, as it does for merged reports. Only
+    Where tests ran, `report.exit_code` decides the exit code, as it does for merged reports. Only
     files that could not be written are decided here: 4 instead of 0.
 
     Raises:
@@ -176,7 +176,7 @@ class Reporting:
             self._was_interrupted = exitstatus not in _RAN_TO_THE_END
             self._report = self._make_report(session)
             if not self._was_interrupted:
-                session.exitstatus = outcome.EXIT_CODES[outcome.outcome(self._report)]
+                session.exitstatus = exit_code.EXIT_CODES[exit_code.outcome(self._report)]
             is_written &= self._files.write(self._report, exitstatus)
         if not is_written:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
@@ -213,15 +213,15 @@ class Reporting:
         """Return why nothing or not everything was measured, and what was not compared."""
         if self._report is None or self._was_interrupted:
             return []  # pytest says why
-        code = f"exit code {NOT_MEASURED}: " if outcome.outcome(self._report) == "undecided" else ""
-        # pytest prints the errors, with -qq too.
-        names_error = self._config.getoption("tbstyle", "auto") == "no"
-        lines = outcome.why_undecided(self._report, names_error=names_error, in_its_run=True)
+        code = (
+            f"exit code {NOT_MEASURED}: " if exit_code.outcome(self._report) == "undecided" else ""
+        )
+        lines = exit_code.why_undecided(self._report, in_its_run=True)
         reasons = [f"{code}{each}" for each in lines]
         if code and not reasons:
             reasons = [f"{code}not everything ran, as other lines say"]
         # With -q no notes about the cells are printed, and a missing comparison must not look like
         # one that found no regression.
-        if self._config.get_verbosity() < 0 and outcome.uncompared_base(self._report) is None:
-            reasons += outcome.missing_comparisons(self._report)
+        if self._config.get_verbosity() < 0 and exit_code.uncompared_base(self._report) is None:
+            reasons += exit_code.missing_comparisons(self._report)
         return reasons

@@ -16,7 +16,7 @@ NO_JUDGE = "has only statements for a judge: add --upskill-judge MODEL"
 UNDECIDABLE = "its judge cannot decide any of its statements from an answer; use an agent"
 """Why a case is skipped after it was answered."""
 
-_WAYS = ("by code", "by a judge", "as triggers", "by an agent")
+_WAYS = ("by code", "by a judge", "by trigger", "by an agent")
 
 _DIFFERING = re.compile(r" \('[^']*'\)|'[^']*'")
 """Parts in which reasons that are counted together may differ."""
@@ -57,7 +57,7 @@ def _ways(case: Case) -> Iterator[str]:
     if case.skip is not None:
         return
     if case.trigger is not None:
-        yield "as triggers"
+        yield "by trigger"
     if case.is_answered:
         if case.agent_key:
             yield "by an agent"

@@ -99,7 +99,7 @@ def test_what_the_cases_need_is_said_before_anything_is_paid_for(
     result = run(*OFFLINE, *filter(None, [option]))
 
     lines = [line for line in result.outlines if line.startswith("upskill: ")]
-    at = lines.index("upskill: 7 cases: 1 by code, 3 by a judge, 1 as triggers, 2 by an agent")
+    at = lines.index("upskill: 7 cases: 1 by code, 3 by a judge, 1 by trigger, 2 by an agent")
     cure = "write an agent before the model, as in loop:MODEL"
     assert lines[at + 1 : at + 3] == [
         "upskill: 3 of 7 cases have only statements for a judge: add --upskill-judge MODEL",

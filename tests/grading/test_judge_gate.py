@@ -244,9 +244,9 @@ def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -
     assert few.lift.judged.reasons == [
         (
             "label 1 more of the answers with the skill that the judge passed, "
-            "1 more of the answers with the skill that it did not pass, "
-            "1 more of the answers without the skill that it passed, "
-            "1 more of the answers without the skill that it did not pass"
+            "1 more of the answers with the skill that the judge did not pass, "
+            "1 more of the answers without the skill that the judge passed, "
+            "1 more of the answers without the skill that the judge did not pass"
         )
     ]
 

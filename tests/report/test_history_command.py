@@ -180,3 +180,13 @@ def test_the_page_draws_no_line_over_a_break() -> None:
     assert [len(line.split()) for line in lines] == [2] * 6
     assert page.count('<line class="break"') == 1
     assert "<script" not in page
+
+
+def test_what_offline_chooses_by_words_is_in_no_history(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = changed(chosen([5, 5], [0]), lambda t: replace(t, resolved="offline:offline"))
+    log(counted([(5, 0)]), replace(words, resolved="offline:offline"), day=1)
+
+    assert main(["runs"]) == 0
+    assert "recall" not in capsys.readouterr().out

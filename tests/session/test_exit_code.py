@@ -134,7 +134,7 @@ def test_the_reason_is_printed_in_every_verbosity_and_the_cost_in_all_but_the_qu
         [
             "* ERROR at setup of csv: one* *",
             "haiku: HTTP 400 ok",
-            "exit code 75: 1 trial not measured",
+            "exit code 75: 1 trial not measured: haiku: HTTP 400 ok",
         ]
     )
     assert any(line.startswith("requested 19 answers: ") for line in result.outlines) is costs

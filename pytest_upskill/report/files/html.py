@@ -11,16 +11,14 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_upskill.figures import cases
-from pytest_upskill.figures.figure import case_columns, columns_of, figures
+from pytest_upskill.figures import figure
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import money, points, shorten
 from pytest_upskill.project.messages import safe
-from pytest_upskill.report import trajectory
+from pytest_upskill.report import notes, trajectory
 from pytest_upskill.report.document import Report
+from pytest_upskill.report.exit_code import outcome
 from pytest_upskill.report.files import phrases
-from pytest_upskill.report.notes import about_the_whole, notes_of
-from pytest_upskill.report.outcome import outcome
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 MOST_BYTES = 5_000_000
@@ -71,17 +69,13 @@ def environment() -> Environment:
         "arrow": lambda text: text.replace("->", " \u2192 "),
     }
     made.globals |= {
-        "about_the_whole": about_the_whole,
         "arm_names": ARM_NAMES,
-        "cases": cases,
         "counted": Counter,
         "alike": alike,
         "bar_x": bar_x,
-        "case_columns": case_columns,
-        "columns_of": columns_of,
-        "figures": figures,
+        "figure": figure,
         "icons": phrases.ICONS,
-        "notes_of": notes_of,
+        "notes": notes,
         "outcome": outcome,
         "phrases": phrases,
         "trajectory": trajectory,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from pytest_upskill.figures.figure import Scalar, figures
+from pytest_upskill.figures.figure import Scalar, scalars
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.report.document import Report, Session
@@ -56,7 +56,7 @@ def write_json(report: Report) -> str:
     document = Document(
         format=FORMAT,
         sessions=report.sessions,
-        entries=tuple(Entry(gate=gate, figures=_scalars(gate)) for gate in report.gates),
+        entries=tuple(Entry(gate=gate, figures=scalars(gate)) for gate in report.gates),
     )
     return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
 
@@ -93,10 +93,6 @@ def read_json(text: str | bytes) -> Report:
         sessions=document.sessions,
         gates=tuple(entry.gate for entry in document.entries),
     )
-
-
-def _scalars(gate: Gate) -> dict[str, Scalar]:
-    return {name: value for each in figures(gate) for name, value in each.scalars.items()}
 
 
 def generate_schema() -> str:

@@ -6,25 +6,13 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_upskill.figures.cases import case_lines
-from pytest_upskill.figures.figure import case_columns, columns_of
+from pytest_upskill.figures.figure import case_columns, case_lines, columns_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.files.phrases import (
-    ICONS,
-    OUTCOME_ICONS,
-    confusion_matrices,
-    costs,
-    failed_case_lines,
-    headline,
-    matrix,
-    matrix_parts,
-    results_in_words,
-    scope,
-)
+from pytest_upskill.report.exit_code import outcome
+from pytest_upskill.report.files import phrases
 from pytest_upskill.report.notes import about_the_whole, notes
-from pytest_upskill.report.outcome import outcome
 
 COMMENT_LIMIT = 65_536
 """GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
@@ -64,20 +52,20 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _parts(report: Report, most: int) -> Iterator[str]:
-    yield f"{MARKER}\n### {OUTCOME_ICONS[outcome(report)]} {_heading(report)}\n\n"
+    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[outcome(report)]} {_heading(report)}\n\n"
     failures = [line for gate in report.failed_gates for line in (gate.text, *gate.details)]
-    said = headline(report)
+    said = phrases.headline(report)
     yield _list("", [line for line in failures if line != said], most)
-    yield _list("", results_in_words(report), most)
-    if measured := scope(report):
+    yield _list("", phrases.results_in_words(report), most)
+    if measured := phrases.scope(report):
         yield f"{measured}\n\n"
-    models, skills = matrix(report)
+    models, skills = phrases.matrix(report)
     yield _table(
         ("skill", *map(_cell, models)),
         [(_cell(skill), *map(_matrix_entry, gates)) for skill, gates in skills],
         most,
     )
-    yield _list("Failed cases", [*failed_case_lines(report)], most)
+    yield _list("Failed cases", [*phrases.failed_case_lines(report)], most)
     yield _list("Notes", _notes(report), most)
     recordings = [line for session in report.sessions for line in session.recordings]
     yield _list("Recordings that this branch changed", recordings, most)
@@ -125,24 +113,15 @@ def _triggers(gates: Sequence[Gate], most: int) -> Iterator[str]:
     """Yield how often each skill is chosen, and what was taken instead."""
     if gates:
         yield "#### Is the skill chosen?\n\n"
-        yield _table(
-            ("skill", "model", *columns_of(gates[0]), "gate"),
-            [
-                (
-                    _cell(gate.cell.title),
-                    _cell(gate.cell.model),
-                    *columns_of(gate).values(),
-                    _outcome(gate),
-                )
-                for gate in gates
-            ],
-            most,
-        )
-    for each in confusion_matrices(gates):
-        rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in each.rows]
+        rows = [
+            (_cell(each.cell.name), *columns_of(each).values(), _outcome(each)) for each in gates
+        ]
+        yield _table(("skill on model", *columns_of(gates[0]), "gate"), rows, most)
+    for matrix in phrases.confusion_matrices(gates):
+        rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in matrix.rows]
         yield _folded(
-            f"right skill (rows) and chosen skill (columns), in runs of {each.model}",
-            _table(("", *map(_cell, each.taken)), rows, most),
+            f"right skill (rows) and chosen skill (columns), in runs of {matrix.model}",
+            _table(("", *map(_cell, matrix.taken)), rows, most),
         )
 
 
@@ -152,14 +131,15 @@ def _outcome(gate: Gate) -> str:
 
 
 def _heading(report: Report) -> str:
-    # The only untrusted words of a headline are the names of a single cell.
-    return code(headline(report)) if len(report.lifts) == 1 else headline(report)
+    # The only untrusted words of a phrases.headline are the names of a single cell.
+    return code(phrases.headline(report)) if len(report.lifts) == 1 else phrases.headline(report)
 
 
 def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
-    text = f"{ICONS[gate.verdict]} {gate.qualified_verdict}<br>{'  '.join(matrix_parts(gate))}"
+    parts = "  ".join(phrases.matrix_parts(gate))
+    text = f"{phrases.ICONS[gate.verdict]} {gate.qualified_verdict}<br>{parts}"
     failed = ["gate failed"] if gate.outcome == "failed" else []
     failed += [gate.cell.failed_text] if gate.cell.failed_text else []
     return f"{text}<br>**{', '.join(failed)}**" if failed else text
@@ -180,7 +160,7 @@ def _cases(gate: Gate, most: int) -> str:
 
 
 def _footer(report: Report) -> str:
-    rows = [f"- {name}: {value}\n" for name, value in costs(report)]
+    rows = [f"- {name}: {value}\n" for name, value in phrases.costs(report)]
     for session in report.sessions:
         versions = ", ".join(code(" ".join(each)) for each in session.versions.items())
         rows.append(f"- {session.date:%Y-%m-%d %H:%M} UTC: {versions}\n")

@@ -13,7 +13,7 @@ from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money, original_cost
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
-from pytest_upskill.report.outcome import Outcome, failed_trials, outcome, why_undecided
+from pytest_upskill.report.exit_code import Outcome, failed_trials, outcome, why_undecided
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",
@@ -162,16 +162,17 @@ def matrix_parts(gate: Gate) -> list[str]:
 def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
     runs = list(runs_of(report.gates))
-    requested = [run for run in runs if not run.completion.replayed]
-    replayed = [run for run in runs if run.completion.replayed]
+    rows = []
+    for name, was_replayed, text in (
+        ("requested", False, money),
+        ("replayed", True, original_cost),
+    ):
+        if some := [run for run in runs if run.completion.replayed is was_replayed]:
+            rows.append((name, f"{counted(len(some), 'answer')}, {text(dollars(some))}"))
     tokens = [run.completion.tokens for run in runs]
     known = [count for count in tokens if count is not None]
-    rows = [
-        ("requested", requested, money(dollars(requested))),
-        ("replayed", replayed, original_cost(dollars(replayed))),
-    ]
     return [
-        *((name, f"{counted(len(each), 'answer')}, {cost}") for name, each, cost in rows if each),
+        *rows,
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
         ("missing runs", str(sum(gate.cell.missing for gate in report.gates))),
     ]

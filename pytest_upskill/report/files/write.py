@@ -79,8 +79,8 @@ def _summary(report: Report, room: int) -> str:
 
 def _outputs(report: Report, _room: int) -> str:
     """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
+    from pytest_upskill.report.exit_code import outcome
     from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
-    from pytest_upskill.report.outcome import outcome
 
     lift = mean_lift(report)
     gates = [gate.cell.name for gate in report.failed_gates]

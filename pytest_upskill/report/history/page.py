@@ -58,7 +58,6 @@ class Mark:
     """One run."""
 
     x: float
-    title: str
     dots: Sequence[Dot]
     labels: Sequence[str]
     """Date and commit below the chart; empty for none."""
@@ -95,7 +94,6 @@ def chart(series: Series) -> Chart:
     marks = [
         Mark(
             x=LEFT + step * (index + 0.5),
-            title=_title(point),
             dots=list(_dots(point)),
             labels=() if (count - 1 - index) % every else (f"{point.date:%Y-%m-%d}", point.commit),
             worse=series.is_worse(index),
@@ -141,14 +139,6 @@ def cost_of(point: Point) -> str:
     """Return the cost of a run with the skill; "" if it is not known."""
     cost = point.number("cost_usd.with")
     return "" if cost is None else money(cost)
-
-
-def _title(point: Point) -> str:
-    where = filter(None, (point.commit, point.branch, point.subject))
-    when = ", ".join((f"{point.date:%Y-%m-%d %H:%M} UTC", *where))
-    return f"{when}: " + ", ".join(
-        f"{head.removesuffix(' [95 %]')} {text}" for head, text in point.columns.items()
-    )
 
 
 def _rate_y(value: float) -> float:

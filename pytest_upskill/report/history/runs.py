@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.figures.figure import Scalar, columns_of, figures
+from pytest_upskill.figures.figure import Scalar, columns_of, scalars
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import Revision
@@ -94,20 +94,14 @@ class Point:
         return self.run.date
 
     @property
+    def revision(self) -> Revision:
+        """What was checked out; empty without git."""
+        return self.run.revision or Revision(commit="", branch="", dirty=False)
+
+    @property
     def commit(self) -> str:
         """Seven digits of the commit, with a star if there were changes; "" without git."""
-        revision = self.run.revision
-        return f"{revision.commit[:7]}{'*' if revision.dirty else ''}" if revision else ""
-
-    @property
-    def branch(self) -> str:
-        """The branch; "" without git, or where no branch was checked out."""
-        return self.run.revision.branch if self.run.revision else ""
-
-    @property
-    def subject(self) -> str:
-        """The first line of the commit's message; "" without git."""
-        return self.run.revision.subject if self.run.revision else ""
+        return f"{self.revision.commit[:7]}{'*' if self.revision.dirty else ''}"
 
     @property
     def skill(self) -> str:
@@ -317,9 +311,11 @@ def log_run(report: Report, folder: Path) -> Path:
 def kept_run(report: Report) -> KeptRun:
     """Return what the history keeps of a report."""
     session = report.sessions[-1]
+    # What offline chooses by words has no figures.
+    gates = [*report.lifts, *report.triggers]
     names: dict[str, dict[str, None]] = {}
-    for gate in report.gates:
-        known = {name: None for name, value in _scalars(gate).items() if value is not None}
+    for gate in gates:
+        known = {name: None for name, value in scalars(gate).items() if value is not None}
         names.setdefault(_kind(gate), {}).update(known)
     run = KeptRun(
         date=session.date,
@@ -331,9 +327,9 @@ def kept_run(report: Report) -> KeptRun:
         served={},
         heads={},
         names={kind: tuple(of_kind) for kind, of_kind in names.items()},
-        cells=tuple(_kept_cell(gate, names[_kind(gate)]) for gate in report.gates),
+        cells=tuple(_kept_cell(gate, names[_kind(gate)]) for gate in gates),
     )
-    for gate in report.gates:
+    for gate in gates:
         cell, kind, path = gate.cell, _kind(gate), _path(gate)
         run.skills[path] = cell.skill
         run.resolved[cell.model] = cell.resolved
@@ -346,10 +342,9 @@ def kept_run(report: Report) -> KeptRun:
 
 
 def _kept_cell(gate: Gate, names: Iterable[str]) -> KeptCell:
-    scalars = _scalars(gate)
     values = (
         float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
-        for value in map(scalars.get, names)
+        for value in map(scalars(gate).get, names)
     )
     return KeptCell(
         path=_path(gate),
@@ -368,7 +363,3 @@ def _kind(gate: Gate) -> Kind:
 def _path(gate: Gate) -> str:
     """Return the path of the case file from the project's folder."""
     return gate.cell.case_file or gate.cell.path
-
-
-def _scalars(gate: Gate) -> dict[str, Scalar]:
-    return {name: value for figure in figures(gate) for name, value in figure.scalars.items()}

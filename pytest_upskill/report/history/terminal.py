@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pytest_upskill.figures.figure import Scalar
@@ -96,18 +96,18 @@ def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
     if series.last.chooses:
         heads = ["recall [95 %]", "false triggers"]
     first = max(0, len(series.points) - last)
-    several = len({point.branch for point in series.points if point.branch}) > 1
+    several = len({point.revision.branch for point in series.points if point.revision.branch}) > 1
     rows = [
         (
             f"{point.date:%Y-%m-%d %H:%M}",
             point.commit,
-            point.branch if several else "",
+            point.revision.branch if several else "",
             *(point.columns[head] for head in heads),
             WORSE if series.is_worse(index) else "",
         )
         for index, point in enumerate(series.points[first:], first)
     ]
-    head, *shown = _aligned([("date", "commit", "branch" if several else "", *heads, ""), *rows])
+    head, *shown = _aligned([("date", "commit", "branch", *heads, ""), *rows])
     yield f"  {head}"
     for index, line in enumerate(shown, first):
         if why := series.breaks.get(index):
@@ -118,8 +118,9 @@ def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows with their columns below each other, without empty columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Yield a head and rows, with their columns below each other, without empty columns."""
+    columns = zip(*rows, strict=True)
+    widths = [max(map(len, column)) if any(column[1:]) else 0 for column in columns]
     for row in rows:
         padded = (text.ljust(width) for text, width in zip(row, widths, strict=True) if width)
         yield "  ".join(padded).rstrip()
@@ -137,7 +138,14 @@ def write_csv(history: History) -> str:
 
     A row has the figures of one kind: the lift, or how often the skill was chosen.
     """
-    rows = [row for series in history.series for row in _csv_rows(series)]
+    rows = [
+        {
+            name: _harmless(value)
+            for name, value in _row(point, series.breaks.get(index, "")).items()
+        }
+        for series in history.series
+        for index, point in enumerate(series.points)
+    ]
     columns = dict.fromkeys(name for row in rows for name in row)
     stream = io.StringIO()
     writer = csv.DictWriter(
@@ -148,24 +156,14 @@ def write_csv(history: History) -> str:
     return stream.getvalue()
 
 
-def _csv_rows(series: Series) -> Iterator[Mapping[str, Scalar]]:
-    """Yield the row of each point of a series."""
-    breaks = series.breaks
-    for index, point in enumerate(series.points):
-        row = _origin(point) | {"break": breaks.get(index, "")}
-        row |= {name.replace(".", "_"): value for name, value in point.figures.items()}
-        yield {name: _harmless(value) for name, value in row.items()}
-
-
-def _origin(point: Point) -> dict[str, Scalar]:
-    """Return what a point is about, and where it is from."""
-    revision = point.run.revision
+def _row(point: Point, why_break: str) -> dict[str, Scalar]:
+    """Return what a point is about, where it is from, and its figures."""
     return {
         "date": f"{point.date:%Y-%m-%dT%H:%M:%SZ}",
-        "commit": revision.commit if revision else "",
-        "branch": revision.branch if revision else "",
-        "dirty": revision.dirty if revision else None,
-        "subject": point.subject,
+        "commit": point.revision.commit,
+        "branch": point.revision.branch,
+        "dirty": point.revision.dirty,
+        "subject": point.revision.subject,
         "command": point.run.command,
         "file": point.file,
         "skill": point.skill,
@@ -173,6 +171,8 @@ def _origin(point: Point) -> dict[str, Scalar]:
         "model": point.cell.model,
         "resolved": point.resolved,
         "served": ", ".join(point.served),
+        "break": why_break,
+        **{name.replace(".", "_"): value for name, value in point.figures.items()},
     }
 
 

@@ -29,21 +29,22 @@ EXIT_CODES: Mapping[Outcome, int] = {
 
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
-    if _has_failed(report):
+    others_failed = any(session.other_failures for session in report.sessions)
+    if others_failed or report.failed_gates or failed_trials(report):
         return "failed"
     if any(why_undecided(report)):
         return "undecided"
-    return "empty" if _is_empty(report) else "passed"
+    measured = report.gates or report.unmeasured_skills
+    others = any(session.other_tests or session.nothing_changed for session in report.sessions)
+    # Where no test ran, there should have been some, unless no skill changed.
+    return "passed" if measured or others else "empty"
 
 
-def why_undecided(
-    report: Report, *, names_error: bool = True, in_its_run: bool = False
-) -> Iterator[str]:
+def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     """Yield why nothing or not everything was measured, one line for each reason.
 
     Args:
         report: The report.
-        names_error: Whether to name the first error; not where all errors are printed.
         in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
     measured = any(trial.planned for _, trial in _trials(report))
@@ -54,27 +55,12 @@ def why_undecided(
         more = f" (and {len(rest)} more)" if rest else ""
         yield f"nothing was compared with {base}: {first}{more}"
     if trials := unmeasured_trials(report):
-        missing = counted(len(trials), "trial")
-        error = f": {trials[0][1].errors[0]}" if names_error else ""
-        yield f"{missing} not measured{error}"
+        yield f"{counted(len(trials), 'trial')} not measured: {trials[0][1].errors[0]}"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):
         run = f"the run of {session.date:%Y-%m-%d %H:%M} UTC"
         yield f"not everything ran: see the output of {run}"
-
-
-def _has_failed(report: Report) -> bool:
-    others = any(session.other_failures for session in report.sessions)
-    gates = any(gate.outcome == "failed" for gate in report.gates)
-    return others or gates or bool(failed_trials(report))
-
-
-def _is_empty(report: Report) -> bool:
-    """Return whether no test ran, though there should have been some."""
-    if report.gates or report.unmeasured_skills:
-        return False
-    return not any(session.other_tests or session.nothing_changed for session in report.sessions)
 
 
 def uncompared_base(report: Report) -> str | None:
@@ -87,19 +73,17 @@ def uncompared_base(report: Report) -> str | None:
     if any(session.options.get("baseline_update") for session in report.sessions):
         return None
     families = ([gate.comparison for gate in of] for of in (report.lifts, report.triggers))
-    comparisons = next(filter(any, families), [])
-    compared = [comparison for comparison in comparisons if comparison]
-    if compared and all(comparison.lacking for comparison in compared):
-        return compared[0].base
-    return None
+    compared = [each for each in next(filter(any, families), []) if each]
+    return compared[0].base if compared and all(each.lacking for each in compared) else None
 
 
 def missing_comparisons(report: Report) -> list[str]:
     """Return a line for each reason why cells were not compared, with the cells' names."""
     cell_names = defaultdict[str, list[str]](list)
     for gate in report.gates:
-        if gate.comparison is not None:
-            for reason in gate.comparison.gaps:
+        # A skill that is new or unchanged needs no comparison.
+        if (past := gate.comparison) and (past.cases or past.lacking):
+            for reason in past.notes:
                 cell_names[reason].append(gate.cell.name)
     return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 
