@@ -15,7 +15,7 @@ import stat
 import sys
 from contextlib import suppress
 from functools import partial
-from io import BufferedReader, BufferedWriter
+from io import BufferedReader
 from pathlib import Path
 
 from pytest_upskill import STATE
@@ -155,13 +155,9 @@ def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None 
             stream.write(data)
         return
     temporary = file.parent / f"{os.urandom(8).hex()}.tmp"
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        created = _create(temporary, mode)
-    except FileNotFoundError:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        created = _create(temporary, mode)
-    try:
-        with created:
+        with open(temporary, "xb", opener=partial(os.open, mode=mode)) as created:
             created.write(data)
         if like is not None:
             _copy_owner(like, temporary)
@@ -232,7 +228,3 @@ def _copy_owner(source: Path, target: Path) -> None:
         status = source.stat()
         with suppress(OSError):  # only root may give a file away
             os.chown(target, status.st_uid, status.st_gid)
-
-
-def _create(file: Path, mode: int) -> BufferedWriter:
-    return open(file, "xb", opener=partial(os.open, mode=mode))

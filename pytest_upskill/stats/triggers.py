@@ -52,8 +52,8 @@ def query_rate(queries: Sequence[QueryCounts]) -> float | None:
     Returns:
         The rate from 0 to 1, or None without a valid run.
     """
-    rate = _mean(queries)
-    return None if rate is None else float(rate)
+    valid = _valid(queries)
+    return float(sum((query.rate for query in valid), Fraction(0)) / len(valid)) if valid else None
 
 
 def query_interval(queries: Sequence[QueryCounts], level: float = 0.95) -> Interval | None:
@@ -109,11 +109,6 @@ def trigger_precision(
         for queries in (wanted, unwanted)
     )
     return float(right / (right + wrong)) if right + wrong else None
-
-
-def _mean(queries: Sequence[QueryCounts]) -> Fraction | None:
-    valid = _valid(queries)
-    return sum((query.rate for query in valid), Fraction(0)) / len(valid) if valid else None
 
 
 def _valid(queries: Sequence[QueryCounts]) -> list[QueryCounts]:
