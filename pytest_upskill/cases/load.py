@@ -230,12 +230,9 @@ class _Loader:
                 left_out.update(copies)
             left_out |= self._parts_of(folder).inputs.left_out
         if left_out:
-            from pytest_upskill.cases.source.formats import PARSERS
-
-            document = PARSERS[self._path.suffix.lower()](self._read(self._path))
             names = listed(sorted(left_out), _SHOWN)
             what = f"left out of every arm, as the arm without the skill would get it: {names}"
-            yield document.problem(document.mention_of(min(left_out)), what)
+            yield Problem(what=what)
 
     def _check_labels(self) -> None:
         if self._labelled:

@@ -278,8 +278,7 @@ def test_the_skills_own_files_reach_no_arm_as_input(tmp_path: Path, files: Any) 
     assert "Secret." not in str(only.files)
     assert given_files(only)["data/in.csv"] == "1,2"
     (warning,) = skill.warnings
-    place = re.escape(f"{folder}/evals/evals.json") + r":1:\d+: \[0\]\.files\[\d\][^ ]*"
-    assert re.match(rf"{place}: left out of every arm, as ", warning)
+    assert warning.startswith(f"{folder}/evals/evals.json: left out of every arm, as ")
     installed = [file.name for file in with_files(skill).files]
     assert installed == ["SKILL.md", "docs/named.md", "references/x.md", "scripts/run.py"]
 

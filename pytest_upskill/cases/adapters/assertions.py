@@ -11,7 +11,6 @@ from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.choice import UNCLEAR, normalize
 from pytest_upskill.cases.adapters.draft import Flaw, as_list, left_out, misspelled
 from pytest_upskill.cases.source.document import shown
-from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import Regex, pattern_problem
 
@@ -73,7 +72,7 @@ def _items(value: object) -> list[Any]:
     ]
 
 
-def checks_of(assertion: object) -> Sequence[AnyCheck]:
+def checks_of(assertion: object) -> make.Checks:
     """Make the checks of one assertion, a text or an object."""
     if isinstance(assertion, str):
         return _of_text(assertion.strip())
@@ -108,7 +107,7 @@ def stated(text: str, prefix: str = "") -> Sequence[Judge]:
     return [Judge(statement=prefix + text.strip())] if text.strip() else []
 
 
-def _of_text(text: str) -> Sequence[AnyCheck]:
+def _of_text(text: str) -> make.Checks:
     """Make the checks of a text: a statement, or a check such as ``not_contains:TODO``."""
     if match := _TYPED_TEXT.fullmatch(text):
         kind = _kind(match[1])
@@ -125,7 +124,7 @@ def _alternatives(text: str) -> str:
     return f"(?i){text}" if is_pattern else ""
 
 
-def _of_kind(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyCheck]:
+def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     file = assertion.get("file") or assertion.get("path")
     if kind == "file_exists":
         exists = make.files_gone if assertion.get("negate") else make.file_exists
@@ -148,7 +147,7 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyCheck]:
     raise left_out(f"{kind}: unknown type of assertion")
 
 
-def _search(assertion: Mapping[str, Any], kind: str) -> Sequence[AnyCheck]:
+def _search(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     """Make the checks of a type that searches for what one of several keys has."""
     bare = kind.removeprefix("not_")
     negate = (bare != kind) != bool(assertion.get("negate"))
@@ -202,7 +201,7 @@ def worded(prefix: str, *, negate: bool = False) -> Reader:
         negate: Whether an answer must not satisfy them; some deny it themselves.
     """
 
-    def read(text: object) -> Sequence[AnyCheck]:
+    def read(text: object) -> make.Checks:
         if not isinstance(text, str):
             raise Flaw(f"must be text, got {shown(text)}")
         if pattern := _alternatives(text.strip()):
@@ -215,7 +214,7 @@ def worded(prefix: str, *, negate: bool = False) -> Reader:
 def searched(kind: str) -> Reader:
     """Return how texts are read that are searched for, by a type, or objects with types."""
 
-    def read(part: object) -> Sequence[AnyCheck]:
+    def read(part: object) -> make.Checks:
         if isinstance(part, dict):
             return checks_of(part | {"negate": True} if kind.startswith("not_") else part)
         return checks_of({"type": kind, "value": part} if isinstance(part, str) else part)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_upskill.cases.adapters import keys
+from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, Shape, listed
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, meaning_of, normalize
@@ -122,12 +122,9 @@ _TOP = Shape({_SKILL: keys.SKILL})
 
 
 def _context(value: object) -> Draft:
-    """Read what stands before the question: text, or an object with files."""
-    if isinstance(value, str):
-        return Draft(context=value.strip())
-    if isinstance(value, dict) and not any(value[key] for key in value if key != "files"):
-        return Draft(files=keys.files_in(value.get("files")))
-    raise Flaw("is not sent: write it as text, or as 'files'", Weight.LACKS)
+    if not isinstance(value, str):
+        raise Flaw("is not sent: write it as text, or as 'files'", Weight.LACKS)
+    return Draft(context=value.strip())
 
 
 def _answer(value: object) -> Draft:
@@ -219,7 +216,7 @@ ADAPTER = Adapter(
         "required_regex": searched("regex"),
         "forbidden_regex": searched("not_regex"),
         "ground_truth": worded("The answer agrees with this reference: "),
-        "context": Reader("text before the question, or files", _context),
+        "context": Reader("text before the question", _context),
         "files": keys.FILES,
         "workspace|fixture|fixtures": keys.WORKSPACE,
         "setup": keys.SETUP,
@@ -256,37 +253,18 @@ TRIGGERS = Adapter(
     skill=_skill_at_top,
 )
 
-
-_SEPARATORS = re.compile("[;\uff1b|]")
-"""What stands between the statements in a cell; one is the semicolon of Chinese."""
-
-
-def _rows(value: Any) -> list[Entry]:
-    """Return the rows of a table, with lists where cells have several statements."""
-    return [
-        Entry(path, {key: _cell(key, row[key]) for key in row})
-        for path, row, _ in listed(value)
-        if isinstance(row, dict)
-    ]
-
-
-def _cell(column: str, text: Any) -> Any:
-    is_list = isinstance(text, str) and ("behavior" in column or column == "key_checks")
-    return [part for part in _SEPARATORS.split(text) if part.strip()] if is_list else text
-
-
 PROMPTS_CSV = Adapter(
     tool="prompts.csv",
     about="https://developers.openai.com/blog/eval-skills, January 2026",
     places=("*{prompts,eval,evals,triggers,cases}*.csv",),
-    find=_rows,
+    find=lambda value: [each for each in listed(value) if isinstance(each.value, dict)],
     keys={
         **_QUERY,
         "expected_behavior|expected_behaviors|expect_behavior required_behaviors key_checks": (
-            ASSERTIONS
+            make.statements("a statement for a judge", FITS)
         ),
-        "forbidden_behaviors|forbid_behaviors": worded(
-            "The answer does not do this: ", negate=True
+        "forbidden_behaviors|forbid_behaviors": make.statements(
+            "“The answer does not do this: …”", "The answer does not do this: "
         ),
     },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Any
@@ -42,6 +42,8 @@ AGREES = "The answer agrees with this reference: "
 
 Given = Mapping[str, Any]
 """An object of a case file."""
+
+Checks = Iterable[AnyCheck]
 
 _NAMES = re.compile(r"(?:\(\?i\))?(\^?)\(?(?:\?:)?([\w:|-]+)\)?(\$?)")
 _ALIASES = {
@@ -196,7 +198,7 @@ def statements(meaning: str, prefix: str = "") -> Reader:
     return Reader(meaning, lambda value: judged(value, prefix=prefix))
 
 
-def in_file(file: object, checks: Sequence[AnyCheck]) -> Sequence[AnyCheck]:
+def in_file(file: object, checks: Checks) -> Checks:
     """Make checks of the answer checks of a file that an agent leaves."""
     name = file_name(file)
     return [InFile(file=name, check=each) for each in checks if isinstance(each, Check)]

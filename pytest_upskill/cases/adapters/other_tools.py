@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,7 +16,6 @@ from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
 from pytest_upskill.cases.adapters.draft import Weight, an_object, as_list
 from pytest_upskill.cases.source.formats import object_in
-from pytest_upskill.checks import AnyCheck
 
 
 def _tasks(value: Any) -> list[Entry]:
@@ -50,7 +49,7 @@ CALIPER = Adapter(
 )
 
 
-def _criterion(value: Any) -> Iterable[AnyCheck]:
+def _criterion(value: Any) -> make.Checks:
     given = an_object(value)
     return make.judged(given.get("description") or given.get("name"))
 

@@ -7,7 +7,7 @@ https://code.claude.com/docs/en/plugin-evals.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,12 +17,11 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
-from pytest_upskill.checks import AnyCheck
 
 _ABSENT = frozenset({"not_contains", "count:0"})
 
 
-def _regex(grader: make.Given) -> Sequence[AnyCheck]:
+def _regex(grader: make.Given) -> make.Checks:
     match, target = grader.get("match", "contains"), grader.get("target", "last_message")
     if match not in {"contains", *_ABSENT}:
         raise left_out(f"{match!r} is not counted")
@@ -35,13 +34,13 @@ def _regex(grader: make.Given) -> Sequence[AnyCheck]:
     return found
 
 
-def _llm(grader: make.Given) -> Sequence[AnyCheck]:
+def _llm(grader: make.Given) -> make.Checks:
     if grader.get("focus", "last_message") != "last_message":
         raise left_out("its judge looks at more than the answer")
     return make.judged(grader.get("criteria"), prefix=make.RUBRIC)
 
 
-def _file_exists(grader: make.Given) -> Sequence[AnyCheck]:
+def _file_exists(grader: make.Given) -> make.Checks:
     return (make.file_exists if grader.get("exists", True) else make.files_gone)(grader.get("path"))
 
 

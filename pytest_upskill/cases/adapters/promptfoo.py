@@ -6,7 +6,7 @@ version 0.123), and configurations beside skills in public repositories.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -20,10 +20,9 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
-from pytest_upskill.checks import AnyCheck
 
 
-def _contains(grader: make.Given) -> Sequence[AnyCheck]:
+def _contains(grader: make.Given) -> make.Checks:
     kind, value, negate = grader["type"], grader.get("value"), grader["negate"]
     which = kind.partition("-")[2]
     if negate and which == "all":
@@ -34,7 +33,7 @@ def _contains(grader: make.Given) -> Sequence[AnyCheck]:
     return make.literals(value, ignore_case=ignore_case, negate=negate, any_of=is_any)
 
 
-def _judged(prefix: str, grader: make.Given) -> Sequence[AnyCheck]:
+def _judged(prefix: str, grader: make.Given) -> make.Checks:
     if grader["negate"]:
         raise left_out("a judge is not asked for the opposite")
     return make.judged(grader.get("value"), prefix=prefix)

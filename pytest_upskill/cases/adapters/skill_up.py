@@ -6,7 +6,7 @@ Read: ``docs/guide/writing-evals.md`` of https://github.com/alibaba/skill-up at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from pytest_upskill.checks import AnyCheck
 _literals = partial(make.literals, ignore_case=False)
 
 
-def _in_file(value: Any) -> Sequence[AnyCheck]:
+def _in_file(value: Any) -> make.Checks:
     given = an_object(value)
     return make.in_file(given.get("path"), _literals(given.get("content")))
 
@@ -40,7 +40,7 @@ def _rules(rule: object, *, negate: bool = False) -> Draft:
     return make.sum_of(partial(_rule, negate=negate), [*an_object(rule).items()])
 
 
-def _rule(rule: tuple[str, Any], *, negate: bool) -> Sequence[AnyCheck]:
+def _rule(rule: tuple[str, Any], *, negate: bool) -> make.Checks:
     kind, value = rule
     if kind == "exit_code":
         return ()

@@ -126,22 +126,17 @@ class _Maker:
         document = self.reading.document
         line, column = document.line_column(document.offsets[each.path].value)
         owner, why_no_owner = self._owner_of(each.draft)
+        case = Case(id="", input="", checks=(), line=line, column=column)
         mistakes = self.reading.mistakes(each)
         if not mistakes:
             try:
-                case = self._measured(each, owner, why_no_owner)
-                return replace(case, line=line, column=column), owner, []
+                return self._measured(case, each, owner, why_no_owner), owner, []
             except ValueError as error:
                 marks = (*each.path, MARK_KEY)
                 path = marks if marks in document.offsets else each.path
                 mistakes = [document.problem(path, str(error))]
         why = "; ".join(f"{problem.where}: {problem.what}" for problem in mistakes)
-        skip = f"cannot be read: {why}"
-        return (
-            Case(id="", input="", checks=(), skip=skip, line=line, column=column),
-            owner,
-            mistakes,
-        )
+        return replace(case, skip=f"cannot be read: {why}"), owner, mistakes
 
     def _owner_of(self, draft: Draft) -> tuple[Owner | None, str]:
         """Return the skill of a case, and why the case cannot run with it, "" if it can."""
@@ -163,16 +158,16 @@ class _Maker:
         hint = misspelled(plain, self.names()) if len(plain) >= _LONG_NAME else ""
         return f"no skill near this file is called {name!r}{hint}"
 
-    def _measured(self, each: Entry, owner: Owner | None, why_no_owner: str) -> Case:
-        """Make a case of what its adapter read.
+    def _measured(self, case: Case, each: Entry, owner: Owner | None, why_no_owner: str) -> Case:
+        """Return a case with what its adapter read.
 
         Raises:
             ValueError: It contradicts itself, or marks a statement that it does not have.
         """
         draft = each.draft
-        case = Case(id="", input="", checks=draft.checks or draft.reference)
+        case = replace(case, checks=draft.checks or draft.reference)
         case = with_marks(case, each.value.get(MARK_KEY))
-        kept, stated = self._without_choice(case.checks, owner)
+        kept, stated = self._without_choice(case.checks)
         skips = [*draft.whys(Weight.SKIPPED, Weight.LACKS), *filter(None, [case.skip])]
         if (left_out := draft.whys(Weight.LEFT_OUT)) and all(map(_is_negative, kept)):
             kept = []
@@ -181,7 +176,10 @@ class _Maker:
         implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
         if choice := draft.choice or stated or implied:
             try:
-                trigger = self._trigger(choice, owner)
+                trigger = trigger_of(choice, owner.names if owner else (), self._exists)
+                if owner is None and trigger == Trigger(should=False):
+                    # It names no skill because none should be chosen: it tests any of the file.
+                    trigger = Trigger(should=False, nothing=True)
             except UnknownSkill as error:
                 skips.append(self._unknown(str(error)))
         if why_no_owner and not (trigger and trigger.nothing):
@@ -208,34 +206,23 @@ class _Maker:
         # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
         return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
-    def _without_choice(
-        self, checks: Sequence[AnyCheck], owner: Owner | None
-    ) -> tuple[list[AnyCheck], Choice]:
+    def _without_choice(self, checks: Sequence[AnyCheck]) -> tuple[list[AnyCheck], Choice]:
         """Return checks without the statements that are only about the choice of a skill.
 
         No answer can show what they state, which is returned too.
         """
-
-        def is_skill(name: str) -> bool:
-            return (owner is not None and owner.is_called(name)) or self.find(name) is not None
-
         kept: list[AnyCheck] = []
         stated = Choice()
         for check in checks:
-            choice = choice_in(check.statement, is_skill) if isinstance(check, Judge) else None
+            choice = choice_in(check.statement, self._exists) if isinstance(check, Judge) else None
             if choice is None:
                 kept.append(check)
             else:
                 stated |= choice
         return kept, stated
 
-    def _trigger(self, choice: Choice, owner: Owner | None) -> Trigger | None:
-        names = owner.names if owner else ()
-        trigger = trigger_of(choice, names, lambda name: self.find(name) is not None)
-        if owner is None and trigger == Trigger(should=False):
-            # It names no skill because none should be chosen: it tests any skill of the file.
-            return Trigger(should=False, nothing=True)
-        return trigger
+    def _exists(self, name: str) -> bool:
+        return self.find(name) is not None
 
 
 def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:

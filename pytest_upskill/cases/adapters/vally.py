@@ -7,7 +7,7 @@ azure-functions-skills.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks import AnyCheck
 
 
-def _of_text(grader: make.Given) -> Sequence[AnyCheck]:
+def _of_text(grader: make.Given) -> make.Checks:
     kind = grader["type"]
     negate = ("-not-" in kind) != bool(grader["negate"])
     if kind.endswith("matches"):
@@ -30,7 +30,7 @@ def _of_text(grader: make.Given) -> Sequence[AnyCheck]:
     return make.in_file(grader.get("path"), found) if kind.startswith("file-") else found
 
 
-def _judged(grader: make.Given) -> Sequence[AnyCheck]:
+def _judged(grader: make.Given) -> make.Checks:
     # Without a rubric of its own, it has that of the stimulus.
     rubric = grader.get("prompt")
     return make.judged(rubric, prefix=make.RUBRIC) if rubric else ()
@@ -47,7 +47,7 @@ def _called(grader: make.Given) -> Draft:
     return merged(required, disallowed)
 
 
-def _call(check: Callable[..., AnyCheck], spec: object) -> Sequence[AnyCheck]:
+def _call(check: Callable[..., AnyCheck], spec: object) -> make.Checks:
     given = an_object(spec)
     if {"args", "path"} & given.keys():
         raise left_out("an argument is not searched for by its name")

@@ -8,7 +8,7 @@ dskst/ddd-skills, mizchi/skills, akunzai/agent-skills and AzureCosmosDB/cosmosdb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from pytest_upskill.cases.adapters.draft import (
     left_out,
 )
 from pytest_upskill.cases.source.formats import object_in
-from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.text import NotRegex, Regex
 
 _LENGTH = re.compile(r"\s*len\(output(?:\.strip\(\))?\) ([<>]) (\d+)\s*")
@@ -34,7 +33,7 @@ _LENGTH = re.compile(r"\s*len\(output(?:\.strip\(\))?\) ([<>]) (\d+)\s*")
 _BUDGETS = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
 
 
-def _of_text(grader: make.Given) -> Iterator[AnyCheck]:
+def _of_text(grader: make.Given) -> make.Checks:
     for key, value in grader.items():
         negate = "not_" in key
         if value and key.removeprefix("not_") in {"contains", "contains_cs", "keywords"}:
@@ -43,7 +42,7 @@ def _of_text(grader: make.Given) -> Iterator[AnyCheck]:
             yield from make.patterns(value, negate=negate)
 
 
-def _lengths(grader: make.Given) -> Iterator[AnyCheck]:
+def _lengths(grader: make.Given) -> make.Checks:
     """Yield the checks of assertions that are all about the length of the answer."""
     found = [_LENGTH.fullmatch(str(each)) for each in as_list(grader.get("assertions"))]
     if not found or not all(found):
@@ -56,11 +55,11 @@ def _lengths(grader: make.Given) -> Iterator[AnyCheck]:
             yield NotRegex(pattern=rf"(?s)\A.{{{size}}}")
 
 
-def _of_prompt(grader: make.Given) -> Sequence[AnyCheck]:
+def _of_prompt(grader: make.Given) -> make.Checks:
     return make.judged(grader.get("prompt") or grader.get("rubric"), prefix=make.RUBRIC)
 
 
-def _of_files(grader: make.Given) -> Iterator[AnyCheck]:
+def _of_files(grader: make.Given) -> make.Checks:
     if names := grader.get("must_exist"):
         yield from make.file_exists(names)
     if names := grader.get("must_not_exist"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,20 +109,6 @@ class Document:
     def line(self, path: JsonPath) -> int:
         """Return the line of the value at ``path``, from 1."""
         return self.line_column(self.offsets[path].value)[0]
-
-    def mention_of(self, name: str) -> JsonPath:
-        """Return the path of the first key or text that names a file or its folder, else ()."""
-        name = posixpath.normpath(name)
-        for path in self.offsets:
-            value = self.value
-            for step in path:
-                value = value[step]
-            for text in (value, path[-1] if path else ""):
-                if isinstance(text, str) and text:
-                    plain = posixpath.normpath(text)
-                    if plain == "." or f"{name}/".startswith(f"{plain}/"):
-                        return path
-        return ()
 
     def problem(
         self,
