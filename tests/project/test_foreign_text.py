@@ -197,11 +197,13 @@ def test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_n
 
 
 def test_warnings_of_lint_steer_nothing(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill({"id": "a", "input": "?", "expected": {"contains": "x"}, "models": [HOSTILE]})
+    file = write_skill() / "SKILL.md"
+    text = file.read_text("utf-8").replace("---\n", f"---\n{json.dumps(HOSTILE)}: 1\n", 1)
+    file.write_text(text, "utf-8")
 
     result = run_once(
         "--upskill-lint", "--upskill-models=offline", "-W", "default", "--color=no", "skills"
     )
 
-    result.stdout.fnmatch_lines(["*a: it is only for \\x1b[[]2J*: :warning::two*"])
+    result.stdout.fnmatch_lines(["*u001b[[]2J*evil*: unknown key: *"])
     assert steering(result.stdout.str()) == []
