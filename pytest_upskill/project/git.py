@@ -87,7 +87,7 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
             raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
         known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or ""
         # A branch of a remote was rather not fetched than misspelled.
-        meant = "" if "/" in ref else did_you_mean(ref, known.split())
+        meant = "" if "/" in ref else did_you_mean(ref, ["baseline", *known.split()])
         raise GitError(
             f"no commit is called {ref!r}{meant} in {folder}: {_fetch(folder, ref)}, or write "
             "another ref"

@@ -17,6 +17,7 @@ Properties = list[tuple[str, str]]
 def trial_properties(result: TrialResult) -> Properties:
     """Return a trial's figures; checks, tokens, dollars and seconds are means over valid runs."""
     runs = result.runs
+    done = read(AGENT, agent_figures(runs), name="agent.{}")
     return [
         ("upskill.skill", result.skill),
         ("upskill.case", result.case),
@@ -37,19 +38,11 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s, ".3f")),
         ("upskill.attempts", str(sum(run.completion.attempts for run in runs))),
         ("upskill.replayed", str(sum(run.completion.replayed for run in runs))),
-        *_agent_properties(result),
+        *([("upskill.agent", result.agent), *figure_properties(done)] if result.agent else []),
         ("upskill.digest.prompt", result.prompt_digest),
         ("upskill.digest.skill", result.skill_digest),
         *_chosen_skills(runs),
     ]
-
-
-def _agent_properties(result: TrialResult) -> Properties:
-    """Return what an agent did, as means per run; nothing for single requests."""
-    if not result.agent:
-        return []
-    done = read(AGENT, agent_figures(result.runs), name="agent.{}")
-    return [("upskill.agent", result.agent), *figure_properties(done)]
 
 
 def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
