@@ -84,7 +84,6 @@ class CallOf:
 class OfCalls(Key):
     """A check that is decided from the calls of an agent."""
 
-    name: ClassVar[str]
     calls: tuple[CallOf, ...]
     """The calls that it names."""
 

@@ -160,11 +160,6 @@ def _inside(name: str) -> PurePosixPath:
 class OfWorkspace(Key):
     """A check that is decided from what an agent left in its workspace."""
 
-    @property
-    def name(self) -> str:
-        """The key in the case file."""
-        raise NotImplementedError
-
     def check_left(self, left: Left) -> CheckResult:
         """Check what was left.
 

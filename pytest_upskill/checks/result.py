@@ -38,6 +38,11 @@ class Key:
     for_teacher: ClassVar[str] = ""
     """What its value is, in a teacher's prompt; "" for keys that no teacher writes."""
 
+    @property
+    def name(self) -> str:
+        """The key in the case file."""
+        raise NotImplementedError
+
 
 class Check(Key):
     """An assertion that is decided from the answer's text alone; `TextChecks` lists all kinds."""
@@ -46,11 +51,6 @@ class Check(Key):
     """Whether it says what must not be in the answer, so that an empty answer passes."""
     is_fast: ClassVar[bool] = False
     """Whether it needs no time limit."""
-
-    @property
-    def name(self) -> str:
-        """The key in the case file."""
-        raise NotImplementedError
 
     @property
     def wanted(self) -> tuple[str, ...]:
