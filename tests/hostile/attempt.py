@@ -68,7 +68,7 @@ def tight_limits() -> Iterator[None]:
     """Lower the limits of programs, so that bombs end soon."""
     with ExitStack() as stack:
         compile_limits = replace(LIMITS, wall_s=10, cpu_s=10, memory_bytes=2 << 30)
-        for module, limits in (("python", LIMITS), ("command", compile_limits)):
+        for module, limits in (("python", LIMITS), ("toolchain", compile_limits)):
             stack.enter_context(
                 mock.patch(f"pytest_upskill.checks.compile.{module}.LIMITS", limits)
             )

@@ -40,7 +40,6 @@ def test_the_gate_fails_beyond_its_limits(
     junit = Path("j.xml").read_text("utf-8")
     assert '<property name="upskill.trigger.recall" value="0.7500"/>' in junit.replace(" />", "/>")
     assert 'name="upskill.trigger.taken" value="none"' in junit
-    assert 'name="upskill.trigger.recall[billing-m]" value="0.7500"' in junit
 
 
 def test_the_limit_of_the_case_file_precedes_that_of_the_option(
