@@ -68,6 +68,9 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "llm-rubric", "value": "Says hi"}, Judge(statement="Says hi")),
         ({"type": "file_not_contains", "path": "a.cs", "value": "x"},
          InFile(file="a.cs", check=NotContains(text="x"))),
+        ({"contains": "hi", "required": True}, Contains(text="hi")),
+        ({"text": "Says hi", "required": True}, Judge(statement="Says hi")),
+        ({"required": ["hi"], "forbidden": []}, Contains(text="hi")),
         ("contains:hi there", Contains(text="hi there")),
         ("response_not_contains:hi", NotContains(text="hi")),
         (r"matches:h\.", Regex(pattern=r"h\.")),
@@ -103,6 +106,8 @@ def test_each_of_several_texts_must_hold() -> None:
     [
         ({"type": "file_changed", "path": "out.csv", "description": "Writes it"},
          "assertions: file_changed: a single answer does not show it"),
+        ({"type": "file_contains", "value": "hi"},
+         "assertions: file_contains: a single answer does not show it"),
         ({"type": "contains", "value": "hi", "file": "/etc/passwd"},
          "assertions: '/etc/passwd' is not a path in the workspace"),
         ({"type": "tool-called", "tool": "Read"},

@@ -65,6 +65,15 @@ def test_a_folder_is_all_its_files_in_order_of_name(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("nothing", ["", None])
+def test_an_empty_name_is_no_file(nothing: Any, folder: Path) -> None:
+    assert list(given(read(folder, nothing, "files/a.csv"))) == ["files/a.csv"]
+
+
+def test_a_file_may_be_an_object_with_its_path(folder: Path) -> None:
+    assert given(read(folder, {"path": "files/a.csv"})) == {"files/a.csv": "1,2\n"}
+
+
 def test_a_file_may_stand_in_its_case(folder: Path) -> None:
     case = read(folder, {"path": "src/a.py", "content": "print()"})
 

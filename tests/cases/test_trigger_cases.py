@@ -98,6 +98,10 @@ def test_a_check_that_needs_an_agent_leaves_the_query() -> None:
         {"trigger_evaluation": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
         {"csv": {"should_trigger": ["Parse"]}, "global_should_not_trigger": ["Sing"]},
         {
+            "should_trigger": ["Parse"],
+            "near_neighbor": [{"text": "Sing", "expected": "It is no question about a table."}],
+        },
+        {
             "queries": [
                 {"query": "Parse", "should_trigger": "csv"},
                 {"query": "Sing", "should_trigger": None},

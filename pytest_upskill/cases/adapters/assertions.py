@@ -82,9 +82,13 @@ def checks_of(assertion: object) -> make.Checks:
         return checks_of(nested)
     if kind := _kind(_text_of(assertion, "type", "kind")):
         return _of_kind(assertion, kind)
-    typed = [key for key in assertion if _kind(key) in _KINDS and assertion[key]]
-    if any(isinstance(assertion[key], str | list) for key in typed):
-        parts = (part for key in typed for part in _of_type(assertion, key))
+    parts = [
+        part
+        for key, value in assertion.items()
+        if _kind(key) in _KINDS and value and isinstance(value, str | list)
+        for part in _of_type(assertion, key)
+    ]
+    if parts:
         return [check for part in parts for check in checks_of(part)]
     if text := _text_of(assertion, *_PROSE_KEYS, "value"):
         return stated(text)
@@ -129,10 +133,10 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     if kind == "file_exists":
         exists = make.files_gone if assertion.get("negate") else make.file_exists
         return exists(file or _value(assertion))
-    if kind in {"file_contains", "file_not_contains"}:
+    if kind in {"file_contains", "file_not_contains"} and file:
         search = "regex" if "pattern" in assertion else "contains"
         kind = f"not_{search}" if "not" in kind else search
-    if kind in _KINDS:
+    if kind in _KINDS and not kind.startswith("file"):
         found = _search(assertion, kind)
         return make.in_file(file, found) if file else found
     words = set(kind.split("_"))

@@ -106,8 +106,9 @@ def _with(query: Any, shared: Mapping[str, Any]) -> Any:
     if not isinstance(query, dict):
         return query
     own = {key: query[key] for key in query if key not in {"expected", "expect"}}
-    other = str(query.get("expected") or "")
-    if not shared["should_trigger"] and other and not meaning_of(other):
+    other = query.get("expected")
+    is_name = isinstance(other, str) and " " not in other.strip() and not meaning_of(other)
+    if is_name and not shared["should_trigger"]:
         own["expected_skill"] = other  # a near neighbor may name the skill that it is for
     return own | dict(shared)
 

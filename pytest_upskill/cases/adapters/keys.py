@@ -88,14 +88,14 @@ def files_in(value: object, *, keep_folders: bool = True) -> tuple[WorkspaceFile
     if isinstance(value, dict):
         value = [{"path": name, "content": text} for name, text in value.items()]
     found: list[WorkspaceFile | Copied] = []
-    for each in as_list(value):
+    for each in filter(None, as_list(value)):
         file = each if isinstance(each, dict) else {"source": each}
         source, text = file.get("source") or file.get("src"), file.get("content")
-        own = source if keep_folders else PurePosixPath(str(source)).name
-        name = str(file.get("path") or file.get("name") or file.get("dest") or own)
+        own = source if keep_folders else PurePosixPath(str(source or "")).name
+        name = str(file.get("path") or file.get("name") or file.get("dest") or own or "")
         if isinstance(text, str) and is_safe_name(name):
             found.append(WorkspaceFile(name=name, text=text))
-        elif is_text(source) or (text is None and not source):
+        elif text is None and is_text(source or name):
             found.append(Copied(name, str(source or name)))
         else:
             raise Flaw("its files cannot be read", Weight.LACKS)

@@ -130,7 +130,7 @@ class Document:
         """
         offsets = self.offsets[path]
         line, column = self.line_column(offsets.key if key else offsets.value)
-        where = _where(path if missing is None else (*path, missing))
+        where = where_is(path if missing is None else (*path, missing))
         return Problem(line=line, column=column, where=where, what=what, is_hint=is_hint)
 
     def line_column(self, offset: int) -> tuple[int, int]:
@@ -229,7 +229,8 @@ def _renamed(problem: Problem) -> str:
     return unknown if problem.what == MESSAGES["missing"] else ""
 
 
-def _where(path: JsonPath) -> str:
+def where_is(path: JsonPath) -> str:
+    """Return a path as messages show it, such as ``cases[1].expected.regex``."""
     return "".join(map(_segment, path)).removeprefix(".")
 
 

@@ -21,6 +21,7 @@ from pytest_upskill.cases.source.document import (
     Problem,
     too_deep,
     unusable,
+    where_is,
 )
 
 _MAX_VALUES = 60_000
@@ -113,19 +114,17 @@ def parse_json_lines(text: str) -> Document:
     for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
         if not line.strip():
             continue
+        case: JsonPath = (len(values),)
         try:
             document = parse_json(line)
         except BadFile as error:
-            path: JsonPath = (len(values),)
-            offsets[path] = Offsets(start, start)
-            flaws += [(path, replace(problem, line=number)) for problem in error.problems]
-            values.append(None)
-            continue
+            document = Document(value=None, offsets={(): Offsets(0, 0)}, line_starts=[0])
+            flaws += [(case, replace(problem, line=number)) for problem in error.problems]
         for path, problem in document.flaws:
-            where = f"[{len(values)}]{'' if problem.where.startswith('[') else '.'}{problem.where}"
-            flaws.append(((len(values), *path), replace(problem, line=number, where=where)))
+            where = where_is((*case, *path))
+            flaws.append(((*case, *path), replace(problem, line=number, where=where)))
         for path, at in document.offsets.items():
-            offsets[(len(values), *path)] = Offsets(at.key + start, at.value + start)
+            offsets[*case, *path] = Offsets(at.key + start, at.value + start)
         values.append(document.value)
     return Document(value=values, offsets=offsets, line_starts=line_starts, flaws=flaws)
 
