@@ -20,7 +20,6 @@ from typing import Annotated
 from uuid import uuid4
 
 from pydantic import Field, TypeAdapter, ValidationError
-from tenacity import stop_after_attempt
 
 from pytest_upskill.answers.budget import Budget, Reservation
 from pytest_upskill.answers.prices import Prices
@@ -264,6 +263,9 @@ class BatchClient:
             reserved=PRICE * sum(self._prices.max_cost(each) or 0.0 for each in requests.values()),
             items={name: identity(each, self._url) for name, each in requests.items()},
         )
+        # Imported here: most sessions have no batches.
+        from tenacity import stop_after_attempt
+
         file = self._notes.write(None, note)
         try:
             # Only what cannot have been submitted is submitted again.

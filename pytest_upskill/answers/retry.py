@@ -33,13 +33,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
+from typing import TYPE_CHECKING, Any
 
 from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.progress import ASKING, InFlight
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
 
 _CUT = 0.8
 _COOLDOWN_S = 15.0
@@ -199,6 +200,8 @@ def repeating(
         may_help: Whether another call may avoid an error.
         options: Further options of tenacity, such as when to stop.
     """
+    # Imported here: a run whose answers are all recorded needs none of it.
+    from tenacity import AsyncRetrying, retry_if_exception
 
     def is_temporary(error: BaseException) -> bool:
         return isinstance(error, ProviderError) and may_help(error)
@@ -377,13 +380,13 @@ def _error_of(state: RetryCallState) -> ProviderError:
     return error
 
 
-_BACKOFF = wait_exponential(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S)
-
-
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: they double, unless the host asks for more."""
+    from tenacity import wait_exponential
+
+    doubled = wait_exponential(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S)(state)
     jitter = _FIRST_BACKOFF_S * random.random()  # noqa: S311  requests must not return together
-    seconds = min(_BACKOFF(state) + jitter, _LONGEST_BACKOFF_S)
+    seconds = min(doubled + jitter, _LONGEST_BACKOFF_S)
     return max(seconds, min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
 
 

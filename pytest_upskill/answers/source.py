@@ -19,7 +19,6 @@ from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.completion import Look
-from pytest_upskill.models.reasoning import without_reasoning
 from pytest_upskill.models.request import BatchApi
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
@@ -135,6 +134,9 @@ class CompletionSource:
         bill: list[Completion],
     ) -> Answer:
         """Request an answer from the model, once more if it is unusable, and record it."""
+        # Imported here: a run whose answers are all recorded needs none of its patterns.
+        from pytest_upskill.models.reasoning import without_reasoning
+
         host = self.hosts[request.model]
         try:
             for _ in range(2):

@@ -172,13 +172,9 @@ class Call:
         except _Filtered:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
-            return Completion(
-                # The message is the host's, and no answer to grade.
-                text="",
-                input_tokens=None,
-                output_tokens=None,
-                stop_reason="refusal",
-            )
+            # The message is the host's, and no answer to grade.
+            nothing = Completion(text="", input_tokens=None, output_tokens=None)
+            return replace(nothing, stop_reason="refusal")
         completion = self.completion(body, read)
         return replace(
             completion,
@@ -228,8 +224,7 @@ class Call:
         Raises:
             ProviderError: There is no usable reply.
         """
-        parse = _read_lines if is_file else httpx2.Response.json
-        body, _ = await self._reply(sent, parse)
+        body, _ = await self._reply(sent, _read_lines if is_file else httpx2.Response.json)
         return body
 
     async def _reply(
