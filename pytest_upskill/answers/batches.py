@@ -34,7 +34,7 @@ PRICE = 0.5
 """Share of the price that vendors charge for a request in a batch."""
 
 _WITH_BATCHES = frozenset({"anthropic", "openai"})
-"""Providers that have batches."""
+"""Providers whose formats have batches."""
 
 _QUIET_S = 1.0
 """Seconds without a further request after which a batch is submitted."""
@@ -47,9 +47,9 @@ _FORGOTTEN_S = 3 * 86_400.0
 """Age of a note without a batch's id, or of one that no host knows, after which it is deleted."""
 
 
-def has_batches(model: Model) -> bool:
-    """Return whether the host of a model has batches, or the gateway in front of it."""
-    return model.provider in _WITH_BATCHES and model.base_url is None and not model.runs_program
+def may_have_batches(model: Model) -> bool:
+    """Return whether the host of a model may have batches; a server of one's own may lack them."""
+    return model.provider in _WITH_BATCHES and not model.runs_program
 
 
 def is_batchable(request: Request) -> bool:
@@ -91,6 +91,8 @@ class BatchNotes:
     def __init__(self, folder: Path, *, enabled: bool) -> None:
         self.folder = folder
         self.enabled = enabled
+        self.lacking: list[str] = []
+        """Addresses of the hosts that turned out to have no batches."""
 
     def read(self) -> dict[Path, LeftBatch]:
         """Return the notes of batches that were left, by file; unreadable ones are skipped."""
@@ -125,7 +127,9 @@ class BatchNotes:
         return sum(note.reserved for note in self.read().values())
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each batch that is left."""
+        """Yield a line for each batch that is left, and for each host that has none."""
+        for url in self.lacking:
+            yield f"upskill: {url} has no batches: its requests were sent at the full price"
         for note in self.read().values():
             yield (
                 f"upskill: a batch of {len(note.items)} requests to {note.model} is left "
@@ -139,6 +143,10 @@ class _Item:
     request: Request
     reservation: Reservation
     outcome: asyncio.Future[Completion]
+
+
+class _NoBatches(Exception):  # noqa: N818  describes a host, not a failure
+    """A host that has no batches."""
 
 
 class BatchClient:
@@ -195,13 +203,14 @@ class BatchClient:
             completion = await left
             if completion is not None:
                 return completion
-        if not self._notes.enabled:
-            return await self._direct.complete(request)
-        reservation = await self._budget.reserve(request, share=PRICE)
-        outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._queue[request.model].append(_Item(request, reservation, outcome))
-        self._added.set()
-        return await outcome
+        if self._notes.enabled and self._url not in self._notes.lacking:
+            reservation = await self._budget.reserve(request, share=PRICE)
+            outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+            self._queue[request.model].append(_Item(request, reservation, outcome))
+            self._added.set()
+            with suppress(_NoBatches):
+                return await outcome
+        return await self._direct.complete(request)
 
     async def aclose(self) -> None:
         """Leave the batches in progress, and close the connections."""
@@ -234,7 +243,7 @@ class BatchClient:
         file: Path | None = None
         try:
             outcomes, file = await self._submit_and_wait(requests, items[0].request.model)
-        except (ProviderError, OSError) as error:
+        except (ProviderError, _NoBatches, OSError) as error:
             outcomes = dict.fromkeys(requests, error)
         for name, item in zip(requests, items, strict=True):
             outcome = outcomes.get(name) or ProviderError(
@@ -278,8 +287,9 @@ class BatchClient:
             if not error.billable:
                 self._notes.delete(file)
             if error.status in {404, 405, 501}:
-                line = f"{model.label}: {self._url} has no batches: leave out --upskill-batch"
-                raise ProviderError(line, status=error.status) from None
+                if self._url not in self._notes.lacking:
+                    self._notes.lacking.append(self._url)
+                raise _NoBatches from None
             raise
         self._notes.write(file, replace(note, id=batch))
         results = await self._wait(batch, requests, note.began)

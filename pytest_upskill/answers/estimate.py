@@ -285,7 +285,7 @@ def _estimate(
     """Return the estimate of a model's missing answers."""
     max_usd = likely_usd = 0.0
     seconds: float | None = 0.0
-    takes_time = model.is_language_model and not (batch and host.has_batches)
+    takes_time = model.is_language_model and not (batch and host.may_have_batches)
     for item in missing:
         share = PRICE if batch and host.has_batches and is_batchable(item.request) else 1.0
         max_usd += item.at_most * share * (past.prices.max_cost(item.request) or 0.0)

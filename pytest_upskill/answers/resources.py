@@ -43,8 +43,10 @@ class Host:
     """Timeout of a request in seconds."""
     runs_agents: bool = False
     """Whether its client runs agents, with retries and within the budget."""
+    may_have_batches: bool = False
+    """Whether its format has batches; the server may lack them."""
     has_batches: bool = False
-    """Whether it is a vendor's that has batches, or the gateway in front of it."""
+    """Whether it is the vendor's own, which has them."""
     from_plugin: bool = False
     """Whether a plugin's hook made its client."""
     fetch_served_models: Callable[[Iterable[str]], Mapping[str, str]] | None = None

@@ -171,7 +171,8 @@ class CompletionSource:
                 self._agents[host] = self._resources.open_agent(client)
                 self._opened.push_async_callback(self._agents[host].aclose)
             return await self._agents[host].complete(request)
-        in_batch = self._resources.batches.enabled and host.has_batches and is_batchable(request)
+        batches = self._resources.batches
+        in_batch = batches.enabled and host.may_have_batches and is_batchable(request)
         size = len(request.system.encode("utf-8", "replace")) if request.skill else 0
         if in_batch or not host.caches_prompts or size < _MIN_CACHED:
             return await client.complete(request)
@@ -237,7 +238,7 @@ class CompletionSource:
         )
         direct, notes = HostClient(client, retries, self._resources.budget), self._resources.batches
         uses_batches = notes.enabled or any(note.url == host.url for note in notes.read().values())
-        if not (host.has_batches and uses_batches):
+        if not (host.may_have_batches and uses_batches):
             return direct
         return BatchClient(
             direct,

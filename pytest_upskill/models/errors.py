@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from pytest_upskill.models.hosts import BY_PREFIX
@@ -59,16 +60,22 @@ def retry_after(headers: Mapping[str, str], details: str = "") -> float | None:
     """Return the seconds to wait, by the headers or the body of an error.
 
     Args:
-        headers: They may have ``retry-after``.
+        headers: They may have ``retry-after-ms`` or RFC 9110's ``Retry-After``.
         details: The body as JSON; Google's has a ``RetryInfo``.
     """
     if delay := _RETRY_DELAY.search(details):
         return float(delay[1])
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        return seconds if 0 < seconds < float("inf") else None
     try:
-        seconds = float(headers.get("retry-after", ""))
-    except ValueError:
+        at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return seconds if 0 < seconds < math.inf else None
+    return max(0.0, at - time.time())
 
 
 _RETRY_DELAY = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s"')

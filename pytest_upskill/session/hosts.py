@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.batches import has_batches
+from pytest_upskill.answers.batches import may_have_batches
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.models import Client, Model, ProviderError
@@ -131,7 +131,8 @@ def _hosts_without_plugin(
             timeout=math.inf if is_program else settings.timeout,
             runs_agents=is_program,
             fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
-            has_batches=has_batches(model),
+            may_have_batches=may_have_batches(model),
+            has_batches=may_have_batches(model) and endpoint.url == BY_PREFIX[model.provider].url,
             caches_prompts=endpoint.wire == "anthropic" and not (model.base_url or is_program),
         )
         host_of[model] = host if is_program else shared.setdefault(endpoint, host)

@@ -15,7 +15,6 @@ from pytest_upskill.answers import batches
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.answers.batch_server import BatchServer, serve
 from tests.conftest import Run, WriteSkill, budget_cases
-from tests.loopback import Loopback
 
 PRICES = "upskill_prices =\n    a = 1/2\n    o = 1/2\n    j = 1/2\n"
 
@@ -203,7 +202,7 @@ def test_early_stop_which_needs_one_round_before_the_next_is_refused(run_once: R
     result.stderr.fnmatch_lines(["ERROR: --upskill-early-stop: --upskill-batch needs all runs: *"])
 
 
-def test_a_gateway_without_batches_is_named_with_the_cure(
+def test_a_server_without_batches_is_asked_as_usual(
     run_once: Run, write_skill: WriteSkill, server: BatchServer
 ) -> None:
     write_skill(*budget_cases(2))
@@ -211,24 +210,41 @@ def test_a_gateway_without_batches_is_named_with_the_cure(
 
     result = run_once("--upskill-models=o=openai:gpt-x", "--upskill-batch", "skills")
 
-    assert result.ret == NOT_MEASURED
-    assert (server.direct, notes()) == (0, [])
-    result.stdout.fnmatch_lines([f"o: {server.url}/v1 has no batches: leave out --upskill-batch"])
+    assert result.ret == pytest.ExitCode.OK
+    assert (server.direct, notes()) == (4, [])
+    said = f"upskill: {server.url}/v1 has no batches: its requests were sent at the full price"
+    result.stdout.fnmatch_lines_random([said])
 
 
-def test_a_server_of_your_own_is_asked_as_usual(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, server: BatchServer
+def test_a_server_of_your_own_may_have_batches(
+    run_once: Run,
+    write_skill: WriteSkill,
+    monkeypatch: pytest.MonkeyPatch,
+    server: BatchServer,
 ) -> None:
     write_skill(*budget_cases(2))
+    monkeypatch.delenv("OPENAI_BASE_URL")
 
-    run_once(f"--upskill-models=o=openai:gpt-x@{loopback.openai_url}", "--upskill-batch", "skills")
+    result = run_once(
+        f"--upskill-models=o=openai:gpt-x@{server.url}/v1", "--upskill-batch", "skills"
+    )
 
-    assert (server.batches, len(loopback.requests)) == ({}, 4)
+    assert result.ret == pytest.ExitCode.OK
+    assert (len(server.batches), server.direct) == (1, 0)
 
 
 @pytest.mark.usefixtures("server")
-def test_the_plan_has_half_the_price(run_once: Run, write_skill: WriteSkill) -> None:
+@pytest.mark.parametrize("address", ["", "https://gateway.example/v1"])
+def test_the_plan_has_half_the_price_only_where_the_vendor_itself_is_asked(
+    run_once: Run,
+    write_skill: WriteSkill,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+) -> None:
     write_skill(*budget_cases(2))
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    if address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
     args = ("--upskill-models=o=openai:gpt-x", "--upskill-dry-run", "skills")
 
     usual, batched = (
@@ -238,7 +254,8 @@ def test_the_plan_has_half_the_price(run_once: Run, write_skill: WriteSkill) -> 
 
     assert usual
     assert batched
-    assert float(batched[1]) / float(usual[1]) == pytest.approx(0.5, abs=0.01)
+    share = float(batched[1]) / float(usual[1])
+    assert share == pytest.approx(1 if address else 0.5, abs=0.01)
 
 
 def test_a_submission_that_is_refused_for_now_is_repeated(

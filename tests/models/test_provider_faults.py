@@ -6,6 +6,8 @@ import asyncio
 import json
 import socket
 import threading
+from email.utils import formatdate
+from time import time
 
 import pytest
 
@@ -95,6 +97,7 @@ def test_the_server_decides_whether_to_ask_again(
     [
         ({"retry-after": "7"}, 7),
         ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "soon"}, None),
@@ -107,6 +110,15 @@ def test_retry_after_is_read(
     error = fault(loopback, provider, Reply(status=429, headers=headers))
 
     assert error.retry_after == seconds
+
+
+@every_sdk
+def test_retry_after_may_be_a_date(loopback: Loopback, provider: str) -> None:
+    headers = {"retry-after": formatdate(time() + 3600, usegmt=True)}
+
+    error = fault(loopback, provider, Reply(status=429, headers=headers))
+
+    assert error.retry_after == pytest.approx(3600, abs=60)
 
 
 @every_sdk
