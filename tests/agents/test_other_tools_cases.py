@@ -48,12 +48,14 @@ UNWANTED = "{name: '^(create|create_file)$'}"
         (VALLY, "tool-calls", f"{{disallowed: [{UNWANTED}]}}"),
         (VALLY, "shell-command-invoked", "{required: [{command: '(?i)TOTAL'}]}"),
         (VALLY, "file-not-exists", "{path: '**/*.tf'}"),
+        (VALLY, "run-command", "{command: test, args: ['!', -e, infra/main.tf]}"),
         (WAZA, "behavior", "{required_tools: [bash]}"),
         (WAZA, "behavior", "{forbidden_tools: [write_file]}"),
         (WAZA, "file", "{must_not_exist: [infra/main.tf]}"),
         (PLUGIN, "tool_used", "tool: Bash, input_match: 'total\\.txt'"),
         (PLUGIN, "tool_used", "tool: write_file, max: 0"),
         (PLUGIN, "tool_used", "tool: Bash, max: 2"),  # and at least one
+        (PLUGIN, "tool_order", "before: Bash, after: {tool: read_file, input_match: total}"),
         (PLUGIN, "file_exists", "path: infra/main.tf, exists: false"),
     ],
 )

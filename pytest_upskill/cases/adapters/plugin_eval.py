@@ -17,6 +17,7 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
 from pytest_upskill.cases.adapters.choice import Choice
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
+from pytest_upskill.checks.calls import ToolOrder
 
 _ABSENT = frozenset({"not_contains", "count:0"})
 
@@ -60,6 +61,13 @@ def _tool_used(grader: make.Given) -> Part:
     return Draft(skills=names[:1], choice=Choice(forbidden=names))
 
 
+def _tool_order(grader: make.Given) -> make.Checks:
+    ends = (grader.get("before"), grader.get("after"))
+    given = [end if isinstance(end, dict) else {"tool": end} for end in ends]
+    calls = [make.call_of((str(e.get("tool")),), str(e.get("input_match") or "")) for e in given]
+    return [ToolOrder(calls=tuple(calls))]
+
+
 def _indicator(grader: make.Given) -> str:
     """Return why a grader is left out that counts in one arm only."""
     is_indicator = grader.get("arm") == "with-only" and grader.get("tool") != "Skill"
@@ -67,13 +75,14 @@ def _indicator(grader: make.Given) -> str:
 
 
 _GRADERS = make.graders(
-    "`regex`, `llm`, `file_exists`, `tool_used`; calls of `Skill` are triggers; "
+    "`regex`, `llm`, `file_exists`, `tool_used`, `tool_order`; calls of `Skill` are triggers; "
     "left out: graders of one arm, of the trace, `baseline`, `count:N`",
     {
         "regex": _regex,
         "llm": _llm,
         "file_exists": _file_exists,
         "tool_used": _tool_used,
+        "tool_order": _tool_order,
     },
     unless=_indicator,
 )

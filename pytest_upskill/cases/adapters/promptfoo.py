@@ -6,6 +6,7 @@ version 0.123), and configurations beside skills in public repositories.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -16,10 +17,11 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, listed
 from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
+from pytest_upskill.checks.structure import JsonSchema
 
 
 def _contains(grader: make.Given) -> make.Checks:
@@ -31,6 +33,23 @@ def _contains(grader: make.Given) -> make.Checks:
         value = [text.strip() for text in value.split(",")]
     is_any, ignore_case = which == "any", kind.startswith("i")
     return make.literals(value, ignore_case=ignore_case, negate=negate, any_of=is_any)
+
+
+_TEMPLATES = {"equals": r"\A{}\Z", "starts-with": r"\A{}", "ends-with": r"{}\Z"}
+
+
+def _matches(grader: make.Given) -> Part:
+    if grader["routes"] and grader["type"] == "equals":
+        return keys.SHOULD.read(grader.get("value"))
+    texts = make.texts_in(grader.get("value"))
+    patterns = [_TEMPLATES[grader["type"]].format(re.escape(text)) for text in texts]
+    return make.patterns(patterns, negate=grader["negate"])
+
+
+def _is_json(grader: make.Given) -> make.Checks:
+    if grader["negate"]:
+        raise left_out("no check here can say that there is none")
+    return [JsonSchema(schema=_object(grader.get("value")))]
 
 
 def _judged(prefix: str, grader: make.Given) -> make.Checks:
@@ -56,11 +75,14 @@ def _of_file(grader: make.Given) -> str:
 
 
 _ASSERTIONS = make.graders(
-    "assertions, and their `not-`: of texts, patterns and `skill-used`; `llm-rubric`, "
-    "`g-eval` and `factuality` are for a judge; left out: all others, such as scripts and costs",
+    "assertions, and their `not-`: of texts, patterns, JSON and `skill-used`; "
+    "`llm-rubric`, `g-eval` and `factuality` are for a judge; left out: all others, such as "
+    "scripts and costs",
     {
         "contains icontains contains-any icontains-any contains-all icontains-all": _contains,
         "regex": lambda each: make.patterns(each.get("value"), negate=each["negate"]),
+        "equals starts-with ends-with": _matches,
+        "is-json contains-json": _is_json,
         "llm-rubric g-eval model-graded-closedqa": partial(_judged, make.RUBRIC),
         "factuality model-graded-factuality": partial(_judged, make.AGREES),
         "skill-used": _skill_used,
@@ -92,12 +114,16 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     is_one = all(len(values) == 1 for values in lists)
     assertions = [*as_list(test.get("assert")), *as_list(default.get("assert"))]
+    routes = metadata.get("type") in {"trigger", "routing"}
     for values in product(*lists):
         chosen = dict(zip(given, values, strict=True))
         case = {
             **{key: test[key] for key in ("description", "id") if key in test and is_one},
             **({"skill": metadata["skill"]} if "skill" in metadata else {}),
-            "assert": _rendered(assertions, chosen),
+            "assert": [
+                {**each, "routes": routes} if isinstance(each, dict) else each
+                for each in _rendered(assertions, chosen)
+            ],
         }
         try:
             yield case | {"prompt": _prompt(config, chosen)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from shlex import join
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
@@ -17,6 +18,7 @@ from pytest_upskill.cases.adapters.choice import Choice, names_in
 from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out, merged
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks.files import RunsCommand
 
 
 def _of_text(grader: make.Given) -> make.Checks:
@@ -41,6 +43,12 @@ def _invoked(grader: make.Given) -> Draft:
     return Draft(choice=Choice(expected=required, forbidden=disallowed))
 
 
+def _command(grader: make.Given) -> make.Checks:
+    command = join(map(str, (grader.get("command"), *as_list(grader.get("args")))))
+    code = grader.get("expected_exit_code")
+    return [RunsCommand(command=command, exit_code=code if isinstance(code, int) else 0)]
+
+
 def _called(grader: make.Given) -> Draft:
     required = make.sum_of(partial(_call, make.called), grader.get("required"))
     disallowed = make.sum_of(partial(_call, make.not_called), grader.get("disallowed"))
@@ -56,7 +64,7 @@ def _call(check: Callable[..., AnyCheck], spec: object) -> make.Checks:
 
 
 _GRADERS = make.graders(
-    "graders of the answer, files and calls; `prompt` is for a judge, "
+    "graders of the answer, files, commands and calls; `prompt` is for a judge, "
     "`skill-invocation` a trigger; left out: budgets, comparisons, transcripts",
     {
         "output-contains output-not-contains output-matches output-not-matches"
@@ -64,6 +72,7 @@ _GRADERS = make.graders(
         "file-exists": lambda grader: make.file_exists(grader.get("path")),
         "file-not-exists": lambda grader: make.files_gone(grader.get("path")),
         "prompt": _judged,
+        "run-command": _command,
         "shell-command-invoked tool-calls": _called,
         "skill-invocation": _invoked,
         # Of the agent's session: trouble in one is missing data here.

@@ -32,6 +32,14 @@ tests:
     assert:
       - {type: contains, value: price}
       - {type: llm-rubric, value: Says how many are missing}
+  - description: start
+    vars: {question: Which column has missing values?}
+    assert:
+      - {type: starts-with, value: "Offline model: an excerpt"}
+      - {type: not-ends-with, value: "?"}
+  - description: data
+    vars: {question: Which column has missing values?}
+    assert: [{type: is-json}]
   - description: script
     vars: {question: Which column has missing values?}
     assert: [{type: javascript, value: output.length > 0}]
@@ -46,10 +54,14 @@ def test_assertions_are_checked_as_promptfoo_does(measured: Measured) -> None:
         "case without_skill": "fail",
         "question-which-column-has-missing-values with_skill": "pass",
         "question-which-column-has-missing-values without_skill": "fail",
-        "question-how-many-missing-values-in-1cd7ba with_skill": "pass",
-        "question-how-many-missing-values-in-1cd7ba without_skill": "fail",
+        "question-how-many-missing-values-in-8a2591 with_skill": "pass",
+        "question-how-many-missing-values-in-8a2591 without_skill": "fail",
         "judged with_skill": "pass",  # by its text; nobody judges its rubric
         "judged without_skill": "fail",
+        "start with_skill": "pass",
+        "start without_skill": "fail",
+        "data with_skill": "fail",
+        "data without_skill": "fail",
         "script with_skill": "skip",
         "script without_skill": "skip",
     }
@@ -57,9 +69,9 @@ def test_assertions_are_checked_as_promptfoo_does(measured: Measured) -> None:
 
 ROUTES = """\
 - description: empty columns
-  metadata: {skill: csv}
+  metadata: {type: trigger, skill: csv}
   vars: {prompt: Which columns of the table are empty?}
-  assert: [{type: skill-used, value: csv}]
+  assert: [{type: equals, value: csv}]
 - description: a chart
   metadata: {skill: csv}
   vars: {prompt: Draw a chart of the prices}
