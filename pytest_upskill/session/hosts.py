@@ -41,14 +41,9 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
         pytest.UsageError: The key of an endpoint is ambiguous, or a plugin's hook fails.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    plugin_hosts: dict[Model, Host] = {}
-    without_plugin: list[Model] = []
-    for model in models:
-        client = _client(model, config)
-        if client is None:
-            without_plugin.append(model)
-            continue
-        plugin_hosts[model] = Host(
+    clients = {model: _client(model, config) for model in models}
+    plugin_hosts = {
+        model: Host(
             name=model.address,
             url="",
             open=partial(PluginClient, client, model.address, redactor=resources.redactor),
@@ -58,7 +53,11 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             accepts_tools=getattr(client, "accepts_tools", False) is True,
             from_plugin=True,
         )
-    return plugin_hosts | _hosts_without_plugin(without_plugin, settings, resources)
+        for model, client in clients.items()
+        if client is not None
+    }
+    others = [model for model in clients if model not in plugin_hosts]
+    return plugin_hosts | _hosts_without_plugin(others, settings, resources)
 
 
 def _client(model: Model, config: pytest.Config) -> Client | None:

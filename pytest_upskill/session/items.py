@@ -268,17 +268,18 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
     """
     settings = parent.config.stash[SETTINGS]
     compilers = parent.config.stash[RESOURCES].compilers
-    trials = _trials_of(skill, parent)
-    reasons = [_reason_to_skip(trial, settings) for trial in trials]
     missing = {case.id: _missing(case, compilers) for case in skill.cases}
-    lacking = [None if trial.chooses else missing[trial.case.id] for trial in trials]
+    trials = [
+        (trial, _reason_to_skip(trial, settings), None if trial.chooses else missing[trial.case.id])
+        for trial in _trials_of(skill, parent)
+    ]
     # A baseline needs every case: where a compiler is missing, none is written.
     planned = Counter(
         (trial.model, trial.chooses)
-        for trial, reason, lack in zip(trials, reasons, lacking, strict=True)
+        for trial, reason, lack in trials
         if not reason and (settings.baseline_update or not lack)
     )
-    for index, (trial, reason, lack) in enumerate(zip(trials, reasons, lacking, strict=True)):
+    for index, (trial, reason, lack) in enumerate(trials):
         place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
         unusable = lack if settings.require_compilers else None
         if trial.case.input.startswith(PLACEHOLDER):
