@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_upskill.figures.wording import ANSWER, quoted_lines
+from pytest_upskill.figures.wording import ANSWER, quoted_lines, shorten
 from pytest_upskill.models.hosts import HOSTS
 from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
@@ -89,13 +89,20 @@ def _attach_result(report: Any, item: TrialItem) -> None:
         report.upskill = item.record()
 
 
+_BEGINNING = 1_000
+"""Characters of a long answer that a terminal shows."""
+
+
 def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
     """Yield each different answer that did not pass, and what an agent did, with their titles."""
     runs = item.result.runs if item.result else ()
     missed = [(number, run.completion) for number, run in enumerate(runs, 1) if not run.passed]
+    verbose = item.config.get_verbosity() > 0
     for text in dict.fromkeys(completion.text for _, completion in missed):
-        answer = quoted_lines(text)
-        yield ANSWER, answer if item.config.get_verbosity() > 0 else _beginning(answer)
+        if verbose or len(text) <= _BEGINNING:
+            yield ANSWER, quoted_lines(text)
+        else:
+            yield f"{ANSWER}: -v shows all of it", quoted_lines(shorten(text, _BEGINNING))
     for number, completion in missed:
         if completion.agent_run:
             yield (
@@ -110,19 +117,6 @@ def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
     ]
     if lines:
         yield "what the agent did (reported, never counted)", "\n".join(lines)
-
-
-_ANSWER_LINES = 20
-"""Lines of an answer that are printed."""
-
-
-def _beginning(answer: str) -> str:
-    lines = answer.splitlines(keepends=True)
-    hidden = len(lines) - _ANSWER_LINES
-    # One hidden line would take as much room as the note about it.
-    if hidden <= 1:
-        return answer
-    return f"{''.join(lines[:_ANSWER_LINES])}[... {hidden} more lines; -v shows them]\n"
 
 
 @cache

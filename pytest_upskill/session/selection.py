@@ -112,26 +112,21 @@ class Selection:
         if since is None:
             return
         changed = cache(lambda folder: self._is_changed(folder, since))
-        trials = [item for item in items if isinstance(item, TrialItem)]
         try:
-            unchanged = [
+            unchanged = {
                 item
-                for item in trials
+                for item in items
                 # A trial depends on the folders of the skill and of the case file.
-                if not (changed(item.trial.skill.folder) or changed(item.path.parent))
-            ]
+                if isinstance(item, TrialItem)
+                and not (changed(item.trial.skill.folder) or changed(item.path.parent))
+            }
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
-        if not unchanged:
-            return
-        self._config.hook.pytest_deselected(items=unchanged)
-        deselected = set[pytest.Item](unchanged)
-        items[:] = [item for item in items if item not in deselected]
-        self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
-        if not items:
-            self.nothing_changed = (
-                f"{counted(len(self._unchanged), 'skill')} unchanged since {since}"
-            )
+        if unchanged:
+            self._config.hook.pytest_deselected(items=[*unchanged])
+            items[:] = [item for item in items if item not in unchanged]
+            self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
+            self.nothing_changed = "" if items else self._left_out
 
     def pytest_deselected(self) -> None:
         """Record that items were collected and deselected."""
@@ -173,7 +168,7 @@ class Selection:
 
     def _missed(self, exitstatus: int) -> Iterator[str]:
         """Yield lines about what was missed."""
-        yield from self._misnamed_files()
+        yield from sorted(self._misnamed.values())
         yield from self._hints
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
         if none_ran or self._compared_with is not None:
@@ -200,7 +195,7 @@ class Selection:
 
         In a pull request, also which were deleted.
         """
-        yield from self._misnamed_files()
+        yield from sorted(self._misnamed.values())
         discovery, since = discovery_of(self._config), self._compared_with
         folders = []
         unexplained = self._visited - self._misnamed.keys()
@@ -219,9 +214,6 @@ class Selection:
         if since is not None and (deleted := self._deleted_since(since)):
             were = "was" if len(deleted) == 1 else "were"
             yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
-
-    def _misnamed_files(self) -> list[str]:
-        return [line for _, line in sorted(self._misnamed.items())]
 
     def _deleted_since(self, ref: str) -> list[str]:
         """Return the folders of deleted skills, below the arguments of pytest."""

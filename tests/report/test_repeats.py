@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply
 
-LONG = "\n".join(f"Line {number}." for number in range(30))
+LONG = "\n".join(f"Line {number}." for number in range(300))
 
 
 @pytest.fixture
@@ -30,8 +30,9 @@ def test_a_long_answer_is_cut(run_once: Run, write_skill: WriteSkill, model: str
     result = run_once(model, "skills")
 
     out = result.outlines
-    assert [out.count(f"| Line {number}.") for number in (0, 19, 20)] == [1, 1, 0]
-    assert out.count("[... 10 more lines; -v shows them]") == 1
+    assert [out.count(f"| Line {number}.") for number in (0, 90, 100)] == [1, 1, 0]
+    assert out.count(f"| [... {len(LONG) - 1000} more characters]") == 1
+    assert sum("answer: -v shows all of it" in line for line in out) == 1
     assert out.count("| No.") == 1
 
 
@@ -42,4 +43,4 @@ def test_verbose_writes_every_failure_whole(
 
     result = run_once(model, "-v", "skills")
 
-    assert result.outlines.count("| Line 29.") == 2
+    assert result.outlines.count("| Line 299.") == 2
