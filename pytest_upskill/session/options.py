@@ -49,6 +49,16 @@ class Option(NamedTuple):
         return f"upskill_{(self.plural or self.name).replace('-', '_')}"
 
 
+def _flag(name: str, text: str) -> Option:
+    """Return an option on the command line alone: it says what is done this time."""
+    return Option(name, text, kind="bool", in_ini=False)
+
+
+def _setting(name: str, text: str, kind: Kind = "string") -> Option:
+    """Return a key in the ini file alone: it does not vary from run to run."""
+    return Option(name, text, kind=kind, on_command_line=False)
+
+
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "run": (
         Option(
@@ -76,34 +86,16 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option("max-tokens", "Maximum output tokens of one answer.", "N", "int", 8192),
         Option("timeout", "Seconds to wait for a reply.", "SECONDS", "int", 120),
         Option("early-stop", "Stop a skill on a model once its verdict is clear.", kind="bool"),
-        Option(
-            "sandbox",
-            "Confine the code of answers by: auto, bwrap, landlock, limits or off.",
-            "LEVEL",
-            default="auto",
-        ),
+        Option("sandbox", "Confine code: bwrap, landlock, limits or off.", "LEVEL", default="auto"),
         Option("require-compilers", "A missing compiler is an error, not a skip.", kind="bool"),
-        Option("lint", "Report problems in skills; ask no model.", kind="bool", in_ini=False),
+        _flag("lint", "Report problems in skills and cases; send no request."),
         Option("write-schema", "Write the JSON Schema of skill_meta.json.", "PATH", in_ini=False),
-        Option(
-            "case-files",
-            "Additional case files, such as '*-checks.json', or 'cases/csv.yaml=skills/csv' to "
-            "name the skill that a file belongs to.",
-            kind="args",
-            on_command_line=False,
-        ),
-        Option(
-            "aliases",
-            "Your own names for models, as in 'name = model'.",
-            kind="linelist",
-            on_command_line=False,
-        ),
+        _setting("case-files", "Further case files: PATTERN, or PATTERN=SKILL.", "args"),
+        _setting("aliases", "Your own names for models, as in 'name = model'.", "linelist"),
     ),
     "gate": (
-        Option(
-            "min-pass-rate", "Least share of runs that pass (default: over half).", "RATE", "float"
-        ),
-        Option("min-mean-pass-rate", "Least mean pass rate of all cases.", "RATE", "float"),
+        Option("min-pass-rate", "Fail a case if fewer of its runs pass.", "RATE", "float"),
+        Option("min-mean-pass-rate", "Fail if fewer pass in the mean.", "RATE", "float"),
         Option("min-lift", "Fail if the lift is smaller; 0.2 is 20 points.", "LIFT", "float"),
         Option(
             "fail-on",
@@ -112,25 +104,18 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             default="hurts,regression",
         ),
         Option("compare", "Fail if a skill is worse than its baseline or ref.", "baseline|REF"),
-        Option("baseline-update", "Write the baseline to commit.", kind="bool", in_ini=False),
+        _flag("baseline-update", "Write the baseline of each skill, for you to commit."),
     ),
     "triggers": (
-        Option(
-            "min-recall", "Fail if the recall of triggers is smaller, from 0 to 1.", "RATE", "float"
-        ),
-        Option("max-false-triggers", "Largest share of false triggers.", "RATE", "float"),
-        Option(
-            "catalogue",
-            "File with the names and descriptions of all skills (default: .upskill/catalogue.json "
-            "if it exists, otherwise the skills next to the one under test).",
-            on_command_line=False,
-        ),
-        Option("catalogue-update", "Write the catalogue.", kind="bool", in_ini=False),
+        Option("min-recall", "Fail if recall is smaller; 0.8 is 80 of 100.", "RATE", "float"),
+        Option("max-false-triggers", "Fail if more trigger falsely.", "RATE", "float"),
+        _setting("catalogue", "Catalogue of all skills (default: .upskill/catalogue.json)."),
+        _flag("catalogue-update", "Write the catalogue file, for you to commit; run nothing."),
     ),
     "costs and recordings": (
         Option("max-cost", "Send no request that could exceed this cost.", "USD", "float"),
         Option("batch", "Send requests in batches, at half the price.", kind="bool"),
-        Option("dry-run", "Show what a run costs; send nothing.", kind="bool", in_ini=False),
+        _flag("dry-run", "Show what would be requested and its cost; send nothing."),
         Option(
             "cache",
             "Use recordings and request the rest (auto), request everything again (refresh), use "
@@ -139,33 +124,16 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             default="auto",
         ),
         Option("cache-dir", "Folder of recordings (default: .upskill/cache).", "DIR"),
-        Option("cache-prune", "Delete unused recordings; run nothing.", kind="bool", in_ini=False),
-        Option(
-            "headers",
-            "Further headers of requests to a model, as in 'label: NAME = VARIABLE', with the "
-            "value in an environment variable.",
-            kind="linelist",
-            on_command_line=False,
-        ),
-        Option(
-            "prices",
-            "Your own prices in dollars per million tokens, as in 'label = IN/OUT' or 'label = "
-            "IN/OUT cached RATE'.",
-            kind="linelist",
-            on_command_line=False,
-        ),
+        _flag("cache-prune", "Delete the recordings that no trial uses; run nothing."),
+        _setting("headers", "Headers of requests: 'label: NAME = VARIABLE'.", "linelist"),
+        _setting("prices", "$ per million tokens: 'label = IN/OUT [cached RATE]'.", "linelist"),
     ),
     "reports": (
         Option("json", "Write all results as JSON.", "PATH"),
         Option("md", "Write a summary as Markdown.", "PATH"),
         Option("html", "Write one file with charts and answers.", "PATH"),
-        Option("log-runs", "Add this run to the history.", kind="bool", in_ini=False),
-        Option(
-            "runs-dir",
-            "Folder of the history, to which every run is then added (default with "
-            "--upskill-log-runs: .upskill/runs).",
-            on_command_line=False,
-        ),
+        _flag("log-runs", "Add this run to the history, without its answers."),
+        _setting("runs-dir", "Folder of the history, to which every run is then added."),
     ),
 }
 """The options by their heading in ``--help``."""

@@ -243,7 +243,7 @@ def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> I
         line += "a day"
     yield line
     if settings.dry_run:
-        yield from _plan_in_detail(forecast, paid, settings, resources)
+        yield from _details(forecast, settings, resources)
     if limit := _default_limit(settings, resources):
         yield (
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
@@ -251,13 +251,9 @@ def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> I
         )
 
 
-def _plan_in_detail(
-    forecast: CostForecast,
-    paid: Sequence[ModelEstimate],
-    settings: Settings,
-    resources: Resources,
-) -> Iterator[str]:
+def _details(forecast: CostForecast, settings: Settings, resources: Resources) -> Iterator[str]:
     """Yield what only a dry run says: the share of each model, and what stops the run."""
+    paid = [each for each in forecast.models if each.model.is_language_model]
     for each in paid if len(paid) > 1 else ():
         yield f"  {each.model.label}: {each.answers} to request{_costs_of([each])}"
     for model in forecast.unpriced:
