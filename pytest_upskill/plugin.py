@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # What only prints must not fail because of a wrong option.
     if any(config.getoption(option, default=False) for option in ("help", "markers")):
         return
-    if config.getoption("upskill_lint") or _models_chosen(config):
+    if _is_active(config):
         from pytest_upskill.session.start import start
 
         start(config)
@@ -114,7 +114,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     is_argument = has_known_name and parent.session.isinitpath(file_path)
     lint = parent.config.getoption("upskill_lint")
-    if not (is_argument or lint or _models_chosen(parent.config)):
+    if not (is_argument or _is_active(parent.config)):
         if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
             parent.config.stash[_NOT_COLLECTED] = True
         return None
@@ -132,13 +132,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect strangers' folders without Python, if models are chosen or under lint."""
-    if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
+    if not _is_active(parent.config):
         return None
     from pytest_upskill.session.strangers import StrangersFolder, is_of_strangers
 
-    if not is_of_strangers(path, parent):
-        return None
-    return StrangersFolder.from_parent(parent, path=path)
+    return StrangersFolder.from_parent(parent, path=path) if is_of_strangers(path, parent) else None
 
 
 def pytest_terminal_summary(
@@ -153,10 +151,10 @@ def pytest_terminal_summary(
         terminalreporter.line(f"upskill: no models chosen for case files: {how}", yellow=True)
 
 
-def _models_chosen(config: pytest.Config) -> bool:
-    if config.getoption("upskill_lint"):
-        return False
-    return bool(config.getoption("upskill_models") or config.getini("upskill_models"))
+def _is_active(config: pytest.Config) -> bool:
+    """Return whether models are chosen, or skills are linted."""
+    given = config.getoption("upskill_lint") or config.getoption("upskill_models")
+    return bool(given or config.getini("upskill_models"))
 
 
 def _help(option: Option) -> str:
@@ -177,8 +175,4 @@ def _arguments(option: Option) -> dict[str, Any]:
 
 
 def _ini_default(option: Option) -> Any:
-    if option.kind == "bool":
-        return False
-    if option.kind in {"args", "linelist"}:
-        return []
-    return option.default
+    return {"bool": False, "args": [], "linelist": []}.get(option.kind, option.default)

@@ -114,8 +114,8 @@ def _model_with_parameters(model: Model, given: dict[str, Parameters]) -> Model:
         if model.label in given:
             raise ParameterError(f"{model.label} is not a language model and takes no parameters")
         return model
-    for_all_models = given.get("", Parameters())
-    parameters = given.get(model.label, Parameters()).with_defaults(for_all_models)
+    own, of_all = given.get(model.label, Parameters()), given.get("", Parameters())
+    parameters = own.with_defaults(of_all)
     if model.runs_program and replace(parameters, max_tokens=None):
         raise ParameterError(
             f"{model.agent} chooses its parameters itself: remove them for {model.label}, or write "

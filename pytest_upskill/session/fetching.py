@@ -122,7 +122,7 @@ class Fetching:
             cache.served_models.update(_fetch_served_models(self._hosts))
         if cache.mode == "auto":
             cache.installed_agents.update(installed_versions(self._hosts))
-        stops_at_failure = bool(config.getoption("maxfail") or config.getoption("stepwise", False))
+        stops_at_failure = config.getoption("maxfail") or config.getoption("stepwise", False)
         may_waste_answers = stops_at_failure and not settings.early_stop
         command = _recording_command(config.invocation_params.args)
         self._service = Service(

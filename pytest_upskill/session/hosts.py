@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -173,7 +173,6 @@ def _model_problems(model: Model) -> list[str]:
     return [line for line in problems if line]
 
 
-_PROGRAMS_PER_CORE = 2
 _PROGRAM_MEMORY = 400 << 20
 """Memory of one program in bytes, an upper bound of what was observed."""
 
@@ -225,12 +224,11 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     return versions
 
 
-def runs_ahead(models: Iterable[Model], settings: Settings) -> int:
+def runs_ahead(models: Collection[Model], settings: Settings) -> int:
     """Return how many runs may start before a test waits for them, if not all may be needed.
 
     With agents, whose runs are long and expensive, no more start than can run at once.
     """
-    models = [*models]
     if not any(model.agent for model in models):
         return 2 * settings.concurrency
     slots = [_program_slots() for model in models if model.runs_program]
@@ -239,7 +237,7 @@ def runs_ahead(models: Iterable[Model], settings: Settings) -> int:
 
 def _program_slots() -> int:
     """Return how many programs may run at once: two per core, if the memory is enough for them."""
-    slots = _PROGRAMS_PER_CORE * cores()
+    slots = 2 * cores()
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         available = next(line for line in lines if line.startswith("MemAvailable:"))

@@ -56,8 +56,7 @@ class GroupedWarnings:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._by_cause: defaultdict[str, list[tuple[str, str, warnings.WarningMessage]]]
-        self._by_cause = defaultdict(list)
+        self._by_cause = defaultdict[str, list[tuple[str, str, warnings.WarningMessage]]](list)
         """Places, texts and the single warnings, by cause."""
 
     def note(self, place: str, text: str, *, case: str = "") -> None:

@@ -46,8 +46,8 @@ class Progress:
         self._reporter: pytest.TerminalReporter | None = None
         if config.get_verbosity() >= 0:
             self._reporter = config.pluginmanager.get_plugin("terminalreporter")
-        is_tty = self._reporter is not None and self._reporter.isatty
-        self._is_log = not is_tty or os.environ.get("TERM", "dumb") == "dumb"
+        is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+        self._is_log = is_dumb or self._reporter is None or not self._reporter.isatty
         self._row_is_shown = False
         self._due = time.monotonic() + FIRST_S
         self._service = service

@@ -53,8 +53,8 @@ class Files:
             refs = (settings.ref, settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        wanted = settings.reports or settings.runs_dir
-        if not (wanted or in_github_actions(os.environ)) or exitstatus in _RUN_REFUSED:
+        wanted = settings.reports or settings.runs_dir or in_github_actions(os.environ)
+        if not wanted or exitstatus in _RUN_REFUSED:
             return True
         report = self._presentable(report)
         writers = {

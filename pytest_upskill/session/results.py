@@ -28,16 +28,13 @@ from pytest_upskill.trials.needs import skip_reasons
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
 from pytest_upskill.trials.trial import Arm
 
-TrialKey = tuple[str, str, str, Arm]
-"""Case file, case, model and arm."""
-
 
 @dataclass(slots=True)
 class Records:
     """Results of trials, and skipped cases with the reason."""
 
-    trials: dict[TrialKey, TrialRecord] = field(default_factory=dict)
-    """If a trial is rerun, the last attempt counts."""
+    trials: dict[tuple[str, str, str, Arm], TrialRecord] = field(default_factory=dict)
+    """By case file, case, model and arm; if a trial is rerun, the last attempt counts."""
     skipped: dict[tuple[CellKey, str], str] = field(default_factory=dict)
     """The reason by cell and id of the case."""
     failures: int = 0

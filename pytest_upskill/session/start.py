@@ -171,8 +171,7 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Set the exit status, and write the report files."""
         is_written = not any(update.refused for update in self._updates)
-        settings = self._settings
-        if runs_tests(self._config) and not (settings.dry_run or settings.prune):
+        if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
             self._was_interrupted = exitstatus not in _RAN_TO_THE_END
             self._report = self._make_report(session)
             if not self._was_interrupted:

@@ -39,8 +39,8 @@ class Terminal:
     def pytest_report_header(self) -> list[str]:
         """Return the models and the number of runs."""
         models, runs = self._settings.models, self._settings.runs
-        names = ", ".join(f"{model.label} ({model.resolved})" for model in models)
-        line = f"upskill: {names}; runs: {runs}"
+        names = [f"{model.label} ({model.resolved})" for model in models]
+        line = f"upskill: {', '.join(names)}; runs: {runs}"
         if baseline := self._settings.baseline_runs:
             line += f", {baseline} without the skill"
         if single := [model.label for model in models if runs_of_model(model, runs) < runs]:

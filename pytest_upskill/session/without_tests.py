@@ -62,18 +62,19 @@ class Prune:
                 f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
                 "select all cases and models that have recordings"
             )
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         unused = self._unused(trials)
-        for file, recording in unused:
-            if reporter is not None:
-                line = f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}"
+        lines = [
+            f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}"
+            for file, recording in unused
+        ]
+        for file, _ in unused if not self._dry_run else ():
+            file.unlink(missing_ok=True)
+        folder = self._config.stash[RESOURCES].cache.folder
+        done = "would be deleted" if self._dry_run else "deleted"
+        lines.append(f"upskill: {counted(len(unused), 'recording')} in {folder} {done}")
+        if reporter := self._config.pluginmanager.get_plugin("terminalreporter"):
+            for line in lines:
                 write(reporter, line)
-            if not self._dry_run:
-                file.unlink(missing_ok=True)
-        if reporter is not None:
-            folder = self._config.stash[RESOURCES].cache.folder
-            done = "would be deleted" if self._dry_run else "deleted"
-            write(reporter, f"upskill: {counted(len(unused), 'recording')} in {folder} {done}")
         return True
 
     def _unused(self, trials: Sequence[Trial]) -> list[tuple[Path, Recording]]:
