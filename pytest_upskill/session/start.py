@@ -212,9 +212,8 @@ class Reporting:
         """Return why nothing or not everything was measured, and what was not compared."""
         if self._report is None or self._was_interrupted:
             return []  # pytest says why
-        code = (
-            f"exit code {NOT_MEASURED}: " if exit_code.outcome(self._report) == "undecided" else ""
-        )
+        is_undecided = exit_code.outcome(self._report) == "undecided"
+        code = f"exit code {NOT_MEASURED}: " if is_undecided else ""
         lines = exit_code.why_undecided(self._report, in_its_run=True)
         reasons = [f"{code}{each}" for each in lines]
         if code and not reasons:
