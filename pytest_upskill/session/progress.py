@@ -83,8 +83,8 @@ class Progress:
         """Print the parts that fit in the row, most important first, or a line if one is due."""
         if not self._is_log:
             width = self._config.get_terminal_writer().fullwidth
+            self._row_is_shown = True  # first: Ctrl-C may arrive in between
             self._write_row(fit_parts(parts, width - 1))
-            self._row_is_shown = True
         elif time.monotonic() >= self._due and self._reporter is not None:
             with _uncaptured(self._config):
                 # pytest prints the test's name, or its file, again before its result.
