@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import QUESTION, Run, WriteSkill
@@ -28,9 +30,10 @@ def red(count: int) -> list[dict[str, object]]:
 def test_a_long_answer_is_cut(run_once: Run, write_skill: WriteSkill, model: str) -> None:
     write_skill(*red(1), {**red(1)[0], "id": "other", "input": "A short one."})
 
-    result = run_once(model, "skills")
+    result = run_once(model, "--junitxml=x.xml", "skills")
 
     out = result.outlines
+    assert f"| Line 29. {TAIL}" in Path("x.xml").read_text("utf-8")
     assert [out.count(f"| Line {number}. {TAIL}") for number in (0, 8, 11)] == [1, 1, 0]
     assert out.count(f"| [... {len(LONG) - 1000} more characters]") == 1
     assert sum("answer: -v shows all of it" in line for line in out) == 1
