@@ -121,8 +121,8 @@ SANDBOX = (
 COMPILING = (
     Removal("test_files_of_the_machine_do_not_reach_the_result", (ALL_FILES,), ("bwrap",)),
     Removal("test_files_of_the_machine_do_not_reach_the_result", (NO_LANDLOCK,), ("landlock",)),
-    Removal("test_files_of_the_machine_do_not_reach_the_result", (Edit("checks/compile/toolchain.py", "lines if hides else", "lines if lines else"),), ("limits",)),
-    Removal("test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine", (Edit("checks/compile/toolchain.py", "lines if hides else", "lines if lines else"),)),
+    Removal("test_files_of_the_machine_do_not_reach_the_result", (Edit("checks/compile/toolchain.py", "if may_quote and not sandbox.hides_files:", "if False:"),), ("limits",)),
+    Removal("test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine", (Edit("checks/compile/toolchain.py", "if may_quote and not sandbox.hides_files:", "if False:"),)),
     Removal("test_a_place_in_a_file_that_the_answer_does_not_have_is_none", (Edit("checks/compile/diagnostics.py", '        if (home.root / "src" / match[1]).is_file()\n', ""),)),
     Removal("test_a_bomb_fails_in_bounded_time_and_space", (Edit("checks/compile/compilers.py", "[:MAX_CHARACTERS]", ""),)),
     Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", 'if self.level == "off":', "if True:"),)),

@@ -85,11 +85,25 @@ def test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine(
     assert content.strip('"').removeprefix("pin = ") not in result.message + result.detail
 
 
-def test_only_places_of_diagnostics_are_shown_where_files_are_not_hidden() -> None:
-    result = build(Compilers("limits"), "c", "#include <stdio.h>\nlong f(void) { return y; }")
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "#include <../x.h>", '#include "/etc/x"', "#include X", "#include_next <x>", "#import <x>",
+        '#line 1 "x"', '# 1 "x"', "#/**/line 1", "#em\\\nbed", "%:include </x>", "??=embed <x>",
+        '#include "a/..//x"', '__asm__("x");',
+    ],
+)  # fmt: skip
+def test_only_places_are_shown_of_code_that_may_read_files(directive: str) -> None:
+    result = build(Compilers("limits"), "c", f"long f(void) {{ return y; }}\n{directive}\n")
 
-    assert "answer line 5: error: its text is left out" in result.message
+    assert "answer line 4: error: its text is left out" in result.message + result.detail
     assert "return y" not in result.message + result.detail
+
+
+def test_the_text_of_other_code_is_shown_where_files_are_not_hidden() -> None:
+    code = "#include <sys/types.h>\n#define S(x) #x\nlong f(void) { return y; }"
+
+    assert "'y' undeclared" in build(Compilers("limits"), "c", code).message
 
 
 def test_a_place_in_a_file_that_the_answer_does_not_have_is_none() -> None:

@@ -1,8 +1,8 @@
 """Diagnostics of compilers, with places that refer to lines of the answer.
 
-Where a sandbox cannot hide files, only the places are shown. An ``#include`` makes any file part of
-the code, and compilers quote code: lines, names, types (also those of other lines, after ``aka``),
-values and messages.
+Where a sandbox cannot hide files, only the places are shown of code that may name one to read. An
+``#include`` makes any file part of the code, and compilers quote code: lines, names, types (also
+those of other lines, after ``aka``), values and messages.
 """
 
 from __future__ import annotations
@@ -98,11 +98,25 @@ def _map_to_answer(line: str) -> str:
     return line.replace("../src/", "").replace("../include/", "")
 
 
+_SPLICE = re.compile(r"(?:\\|\?\?/)\s*?\n")
+# A header by its plain name is in a folder of headers, or the answer's own. Only what may be a
+# directive is looked at; a comment between its sign and its name is no plain one.
+_READS_FILES = re.compile(
+    r"\b_*asm|(?:#|%:|\?\?=)\s*"
+    r"(?:/|\d|line|embed|import|include(?!\s*[<\"][\w+-]+(?:[./][\w+-]+)*[>\"]))"
+)
+
+
+def may_read_files(code: str) -> bool:
+    """Return whether C, C++ or CUDA may have a compiler read, and quote, a file of the machine."""
+    return _READS_FILES.search(_SPLICE.sub("", code)) is not None
+
+
 _PLACE = re.compile(
     r"\.\./src/([^\s:(),\"]{1,300})[:(](\d+)(?::\d+)?\)?: *((?:fatal )?error|warning)",
     re.IGNORECASE,
 )
-_LEFT_OUT = "its text is left out, as it could quote files that no sandbox hides here"
+_LEFT_OUT = "its text is left out, as the code may read files that no sandbox hides here"
 
 
 def places(outcome: Outcome, home: Workspace) -> list[str]:

@@ -191,7 +191,8 @@ class Command:
     def build(self, sources: Sources, sandbox: Sandbox) -> Built:
         """Build each unit until one fails."""
         deadline = time.monotonic() + LIMITS.wall_s
-        hides = sandbox.hides_files or not self.reads_files
+        code = "\n".join(block.code for block in (*sources.units, *sources.headers))
+        may_quote = self.reads_files and diagnostics.may_read_files(code)
         shown: list[str] = []
         printed: list[str] = []
         kept: list[bytes] = []
@@ -205,7 +206,8 @@ class Command:
                 outcome = self._compile(unit, home, sandbox, deadline)
                 lines = diagnostics.read(outcome)
                 printed += lines
-                lines = lines if hides else diagnostics.places(outcome, home)
+                if may_quote and not sandbox.hides_files:
+                    lines = diagnostics.places(outcome, home)
                 shown += lines
                 if not outcome.succeeded:
                     return Built(
