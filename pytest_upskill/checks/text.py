@@ -174,7 +174,9 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Return why a pattern cannot be compiled, None if it can."""
+    """Return why a pattern cannot be compiled, or is a mistake; None if it is neither."""
+    if "\b" in pattern:
+        return r"a backspace, which \b is in JSON and quoted YAML: write \\b"
     try:
         compile_pattern(pattern)
     except re.error as error:

@@ -181,20 +181,20 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
 def _on_the_test(gate: Gate) -> Iterator[str]:
     """Yield what the test of a verdict asks for, where the table does not show it."""
     lift = gate.cell.lift
-    needed = f"in at most {_share(lift.alpha)} of experiments"
-    added = f"runs were added to recorded ones (look {lift.look}), so " if lift.look > 1 else ""
+    needed = f"at most {_share(lift.alpha)}"
+    added = f"runs were added to recorded ones (look {lift.look})" if lift.look > 1 else ""
     is_open = lift.verdict in {"too few runs", "no effect"} and gate.outcome != "skipped"
     # Other notes explain the verdicts of a judge, and those that open runs could change.
     seen = lift.observed if is_open and not (lift.judged or lift.doubt) else None
     if seen is not None and not seen.low <= 0 <= seen.high:
         p = _share(stats.lift_test(lift.counts))
-        yield (
-            f"the interval excludes 0, but chance alone gives such a difference in {p} of "
-            f"experiments: {added}helps or hurts needs one that it gives {needed}, and "
-            f"{stats.MIN_RUNS} runs in each arm"
-        )
+        why = f"chance alone gives such a difference in {p} of experiments, and helps or hurts "
+        why += f"needs {needed}{', as ' if added else ''}{added}"
+        if stats.fewest_runs(lift.counts) < stats.MIN_RUNS:
+            why = f"helps or hurts needs {stats.MIN_RUNS} runs in each arm"
+        yield f"{lift.verdict}: {why}"
     elif added:
-        yield f"{added}helps or hurts needs a difference that chance alone gives {needed}"
+        yield f"{added}, so helps or hurts needs a difference that chance alone gives in {needed}"
 
 
 def _share(probability: float) -> str:
@@ -213,9 +213,11 @@ def _at_k(lift: Lift, k: int) -> str:
 
 def _about_runs(lift: Lift) -> Iterator[str]:
     if lift.cell.copied:
+        varies = " temperature=" in lift.cell.resolved
+        vary = "let its server vary the answers (--upskill-param temperature=1), or "
         yield (
-            "the model gave one answer in all runs of every trial, so one run counts: let its "
-            "server vary the answers (--upskill-param temperature=1), or add cases"
+            "the model gave one answer in all runs of every trial, so one run counts: "
+            f"{'' if varies else vary}add cases"
         )
     if lift.skipped_runs:
         done, planned = lift.rounds

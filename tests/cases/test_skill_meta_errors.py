@@ -160,6 +160,8 @@ def test_a_case_that_stands_twice_names_both_lines() -> None:
         ("contains_any", "a", ': must be a list, got "a"'),
         ("contains_any", [], ": must not be empty"),
         ("regex", "a)", ": bad pattern: unbalanced parenthesis at character 2"),
+        ("regex", "\b12\b",
+         r": bad pattern: a backspace, which \b is in JSON and quoted YAML: write \\b"),
         ("regex", "a{99999999999}",
          ": bad pattern: the repetition number is too large"),
         ("not_regex", "", ": must not be empty"),

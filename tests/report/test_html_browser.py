@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, Request
 
 from pytest_upskill.report.files.html import write_html
 from tests.browsing import browser, page
-from tests.reporting import cell, counted, report, run, trial
+from tests.reporting import cell, chosen, counted, report, run, trial
 
 __all__ = ["browser", "page"]
 
@@ -186,3 +186,21 @@ def _luminance(color: str) -> float:
     channels = [int(part) / 255 for part in color.strip("rgba()").split(",")[:3]]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_on_a_narrow_screen_each_cell_is_labelled_by_its_column(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(write_html(report(chosen([5, 2], [1]))), "utf-8")
+    page.set_viewport_size({"width": 500, "height": 800})
+
+    page.goto((tmp_path / "report.html").as_uri())
+
+    labels = page.evaluate(
+        """() => [...document.querySelectorAll("[aria-labelledby=triggers] td")].map(
+            (cell) => getComputedStyle(cell, "::before").content)"""
+    )
+    assert [label.strip('" ') for label in labels][:3] == [
+        "model",
+        "recall [95 %]",
+        "false triggers",
+    ]
+    assert fits(page)
