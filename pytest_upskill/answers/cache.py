@@ -255,6 +255,7 @@ def changed_recordings(
             continue
         cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.folder})"
         return [f"recordings changed since {ref}, on which this replay's results rest: {cure}"]
-    if "not in a git repository" in problem or "git is not installed" in problem:
+    nothing = ("not in a git repository", "git is not installed", "has no commit yet")
+    if any(text in problem for text in nothing):
         return []
     return [f"recordings: cannot tell which of them this branch changed: {problem}"]

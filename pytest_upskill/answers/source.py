@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.completion import Look
 from pytest_upskill.models.request import BatchApi
+from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.trial import Trial
 from pytest_upskill.trials.trial import request as first_request
 
@@ -193,6 +195,9 @@ class CompletionSource:
         host = self.hosts[request.model]
         changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
+        earlier = (replace(request, run=run) for run in range(request.run))
+        if recorded := sum(1 for _ in takewhile(self.load_recorded, earlier)):
+            problem = f"only {counted(recorded, 'run is', 'runs are')} recorded"
         if not self._cache.folder.is_dir():
             where = f"{self._cache.folder}, which does not exist"
             cure = f"correct --upskill-cache-dir, or record it: {self._record_command}"

@@ -190,7 +190,7 @@ def update_baseline(cell: Cell, folder: Path) -> Update:
         why = f"cannot write {file}: {error.strerror}"
         return Update(text=f"no {what} written of {name}: {why}", refused=True)
     cases = counted(len(new.cases), cell.measure.unit, cell.measure.units)
-    stored = f"{cases}, {counted(_runs(new), 'run')}"
+    stored = f"{cases}, {counted(_runs(new), 'run')}{' that count' if cell.copied else ''}"
     if old and _runs(new) < _runs(old):
         stored += f", fewer than before: {_runs(old)}"
     return Update(text=f"{what} of {name}: {file} written ({stored}), commit it")

@@ -15,6 +15,7 @@ from pytest_upskill.figures.baseline import (
     baseline_path,
 )
 from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.wording import points
 from pytest_upskill.project.messages import listed
 from pytest_upskill.trials.result import TrialResult
 
@@ -104,7 +105,10 @@ class Comparison:
         if self.regressed:
             yield from (self.headline, self.next_step)
         elif self.measured:
-            yield self.sentence
+            change = stats.lift([case.counts for case in self.measured]) or 0.0
+            how = ", not clearly worse" if change < 0 else ", not worse"
+            told = "" if self.drift or self.undecided else how
+            yield f"{points(change)} points against {self.base}{told} ({self.sentence})"
         if self.warning:
             yield self.warning
         yield from self.notes

@@ -85,13 +85,15 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
     if commit is None:
         if git_output(folder, "rev-parse", "--git-dir") is None:
             raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
+        if git_output(folder, "rev-parse", "--verify", "HEAD") is None:
+            raise GitError(f"{folder} has no commit yet: git commit the skills, then run again")
         known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or ""
-        # A branch of a remote was rather not fetched than misspelled.
-        meant = "" if "/" in ref else did_you_mean(ref, ["baseline", *known.split()])
-        raise GitError(
-            f"no commit is called {ref!r}{meant} in {folder}: {_fetch(folder, ref)}, or write "
-            "another ref"
-        )
+        # A branch of a remote that exists was rather not fetched than misspelled.
+        remotes = (git_output(folder, "remote") or "").split()
+        is_fetched = ref.partition("/")[0] not in remotes
+        meant = did_you_mean(ref, ["baseline", *known.split()]) if is_fetched else ""
+        fetch = "" if meant else f"{_fetch(folder, ref)}, or "
+        raise GitError(f"no commit is called {ref!r}{meant} in {folder}: {fetch}write another ref")
     base = git_output(folder, "merge-base", commit.strip(), "HEAD")
     if base is None:
         if _is_shallow(folder):

@@ -35,7 +35,9 @@ def test_a_skill_that_did_not_become_worse_beyond_chance_is_green(
     result = run_once(*script(**(GOOD | {"one": f"{one} ----------"})), COMPARE, LENIENT)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["csv on haiku: * with the skill, baseline 19/20, p = *"])
+    result.stdout.fnmatch_lines(
+        ["csv on haiku: * points against the baseline, not * (* baseline 19/20, p = *)"]
+    )
 
 
 @pytest.mark.usefixtures("recorded")
@@ -130,7 +132,7 @@ def test_a_model_that_changed_makes_a_regression_a_warning(script: Script, run_o
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
-            "csv on haiku: 10/20 with the skill, baseline 19/20, p < .001",
+            "csv on haiku: -45 points against the baseline (10/20 *, baseline 19/20, p < .001)",
             "csv on haiku: warning: the model has changed: 10/20 without the skill, *",
         ]
     )

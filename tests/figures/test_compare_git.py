@@ -75,7 +75,9 @@ def test_what_main_got_after_the_branch_left_it_does_not_count(
 
     result = run_once(*args, COMPARE)
 
-    result.stdout.fnmatch_lines(["csv on haiku: 1/1 with the skill, main 1/1, p = 1"])
+    result.stdout.fnmatch_lines(
+        ["csv on haiku: +0 points against main, not worse (1/1 with the skill, main 1/1, p = 1)"]
+    )
 
 
 def test_missing_runs_of_the_old_skill_leave_the_gate_undecided(
@@ -144,7 +146,9 @@ def test_a_moved_skill_is_found_under_its_old_name(repository: Path, run_once: R
     result = run_once(*OFFLINE, COMPARE)
 
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["invoices on offline: 1/1 with the skill, main 1/1, p = 1"])
+    result.stdout.fnmatch_lines(
+        ["invoices on offline: +0 points against main, not worse (1/1 with *, main 1/1, p = 1)"]
+    )
 
 
 def test_a_deleted_skill_does_not_fail_the_comparison(
@@ -170,7 +174,7 @@ def test_a_skill_that_was_moved_and_rewritten_is_found_by_its_other_files(
 
     result = run_once(*OFFLINE, COMPARE, LENIENT)
 
-    result.stdout.fnmatch_lines(["invoices on offline: * with the skill, main 1/1, p = *"])
+    result.stdout.fnmatch_lines(["invoices on offline: * (* with the skill, main 1/1, p = *)"])
     assert git(repository, "status", "--porcelain", "--", "skills") == before
 
 
@@ -191,12 +195,30 @@ def test_a_skill_that_may_be_another_one_renamed_is_not_green(
     )
 
 
-@pytest.mark.parametrize(("ref", "meant"), [("basline", "baseline"), ("mian", "main")])
-@pytest.mark.usefixtures("repository")
-def test_a_misspelled_ref_is_answered_by_the_right_one(run_once: Run, ref: str, meant: str) -> None:
+@pytest.mark.parametrize(
+    ("ref", "meant"), [("basline", "baseline"), ("mian", "main"), ("orgin/main", "origin/main")]
+)
+def test_a_misspelled_ref_is_answered_by_the_right_one(
+    repository: Path, run_once: Run, ref: str, meant: str
+) -> None:
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+
     result = run_once(*OFFLINE, f"--upskill-compare={ref}")
 
-    result.stderr.fnmatch_lines([f"ERROR: *'{ref}'*(did you mean '{meant}'[?])*"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: *'{ref}'*(did you mean '{meant}'[?]) in *: write another ref"]
+    )
+
+
+def test_a_repository_without_a_commit_says_so(
+    write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    git(pytester.path, "init", "-q")
+
+    result = run_once(*OFFLINE, "--upskill-compare=HEAD")
+
+    result.stderr.fnmatch_lines(["ERROR: --upskill-compare: * has no commit yet: git commit *"])
 
 
 @pytest.mark.parametrize("ref", ["origin/main", "nowhere", "--output=x"])

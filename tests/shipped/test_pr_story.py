@@ -121,7 +121,9 @@ def test_a_branch_that_repairs_a_case_is_green(
     result = run_once(*RUNS, f"--upskill-compare={then}")
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines([f"billing on m: 15/15 with the skill, {then} 10/15, p = .998"])
+    result.stdout.fnmatch_lines(
+        [f"billing on m: +33 points * (15/15 with the skill, {then} 10/15, p = .998)"]
+    )
 
 
 def test_after_a_repair_is_merged_a_branch_that_undoes_it_is_red(
