@@ -40,10 +40,12 @@ from tests.evals import SAYS_HI, read, read_one
         {"skill_name": "csv", "scenarios": [{"id": 1, "prompt": "Say hi", "must": ["Says hi"]}]},
         [{"name": "1", "input": {"prompt": "Say hi"}, "assertions": {
             "type": "llm-rubric", "value": "Says hi"}}],
+        {"evals": [{"id": 1, "prompt": "Say hi", "fixture": {"status": "none"}, "execution": {
+            "expected_output": "A greeting", "assertions": ["Says hi"]}}]},
     ],
     ids=["agentskills.io", "skill-creator", "bare list", "flat list", "cases", "tests", "routed",
          "one case", "output_evals", "judge", "named", "dimensions", "graded", "unknown list",
-         "nested question"],
+         "nested question", "execution"],
 )  # fmt: skip
 def test_a_file_of_each_family_holds_the_same_case(document: Any) -> None:
     (case,) = read(document).cases
@@ -141,6 +143,32 @@ def test_a_key_may_say_how_to_read_its_words() -> None:
         "The answer does not do this: shouting",
         "Does not shout",
     }
+
+
+def test_graders_of_waza_and_skillgrade_are_read_in_any_list_of_tasks() -> None:
+    pattern = {"type": "text", "config": {"regex_match": ["h."]}}
+    script = {"type": "deterministic", "run": "make"}
+    rubric = {"type": "llm_rubric", "rubric": "Is kind"}
+    tasks = [
+        {"id": "a", "prompt": "Say hi", "validators": [pattern]},
+        {"id": "b", "instruction": "Say hi", "graders": [script, rubric]},
+        {"id": "c", "instruction": "Say hi", "graders": [script]},
+        {"id": "d", "instruction": "Say hi", "graders": ["make"]},
+    ]
+
+    cases = read({"tasks": tasks}).cases
+
+    assert [case.checks for case in cases] == [
+        (Regex(pattern="h."),),
+        (Judge(statement="The answer passes this rubric: Is kind"),),
+        (),
+        (),
+    ]
+    assert [case.skip for case in cases] == [
+        *(None, None),
+        "graders: deterministic: no check here can decide it",
+        "graders: its commands are not run",
+    ]
 
 
 def test_expected_may_map_checks_to_values() -> None:

@@ -159,6 +159,17 @@ def test_a_file_may_lie_with_the_cases_of_all_skills(folder: Path, name: str) ->
     assert case.skip == "files: '../README.md' leads outside the skill's folder"
 
 
+def test_an_object_with_a_path_is_a_folder_and_how_it_is_made(folder: Path) -> None:
+    fixture = {"status": "ready", "path": "evals/files", "invocation": "bash setup.sh"}
+    entry = {"prompt": "Read it", "fixture": fixture, "assertions": ["Reads it"]}
+    (folder / "evals" / "evals.json").write_text(json.dumps([entry]), "utf-8")
+
+    (case,) = load_skills(folder / "evals" / "evals.json")[0].cases
+
+    assert [file.name for file in case.workspace] == ["a.csv"]
+    assert (case.setup.commands, case.skip) == (("bash setup.sh",), None)
+
+
 def test_a_prompt_that_is_the_name_of_a_file_is_what_the_file_says(folder: Path) -> None:
     (folder / "evals" / "prompts").mkdir(parents=True)
     (folder / "evals" / "prompts" / "a.md").write_text("Say hi\n", "utf-8")

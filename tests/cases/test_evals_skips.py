@@ -70,6 +70,14 @@ def test_a_conversation_needs_no_separate_question() -> None:
     assert (case.id, case.skip) == ("talk", "query_flow: a single answer has no further turns")
 
 
+def test_a_suite_of_nothing_but_conversations_is_shown_with_the_reason() -> None:
+    talk = {"name": "talk", "turns": ["Hi", "Bye"], "rubric": ["Says bye"]}
+
+    (case,) = read({"stimuli": [talk]}, suffix=".yaml").cases
+
+    assert (case.id, case.skip) == ("talk", "turns: a single answer has no further turns")
+
+
 def test_a_skill_of_nearly_the_name_of_an_unknown_one_is_named() -> None:
     def skip(near: set[str], **entry: Any) -> str | None:
         (case,) = read([{"prompt": "Say hi", "assertions": ["a"], **entry}], names=near).cases

@@ -20,7 +20,8 @@ from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, Shape, listed
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, meaning_of, normalize
-from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight
+from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
+from pytest_upskill.cases.adapters.waza import GRADERS
 
 _QUESTION = "prompt|input|question|query|task|instruction|user_request|text"
 PROMPTS = tuple(_QUESTION.split("|"))
@@ -59,6 +60,23 @@ def _kind(meaning: str, *, only: str = ".+") -> Reader:
         return Draft(implied=found) if found and found.should else NOTHING
 
     return Reader(meaning, read)
+
+
+_NOT_RUN = "its commands are not run"
+
+
+def _graders(value: object) -> Draft:
+    has_types = (isinstance(e, dict) and isinstance(e.get("type"), str) for e in as_list(value))
+    if all(has_types):
+        return GRADERS.read(value)
+    raise Flaw(_NOT_RUN, Weight.SKIPPED)
+
+
+def _if_object(inner: Keys) -> Reader:
+    """Return how an object is read by its own keys, where other files may have another value."""
+    shape = Shape(inner)
+    names = ", ".join(f"`{name}`" for name in inner)
+    return Reader(f"an object with {names}", lambda e: shape.read(e if isinstance(e, dict) else {}))
 
 
 _QUERY: Keys = {
@@ -204,6 +222,11 @@ ADAPTER = Adapter(
         "assertions assert expectations expected_behavior expected_behaviors checks acceptance"
         " acceptance_criteria rubric criteria must must_have": ASSERTIONS,
         "expected_output": _ANSWER,
+        "execution": _if_object({"assertions": ASSERTIONS, "expected_output": _ANSWER}),
+        "routing": _if_object(
+            {"target_present": _if_object({"expected_selected_skill": keys.EXPECTED_SKILL})}
+        ),
+        "routing_context": _if_object({"target_skill": keys.SKILL}),
         "must_include": worded("The answer includes this: "),
         "must_not_include": worded("The answer does not include this: ", negate=True),
         "expected_output_characteristics": worded("The answer has this: "),
@@ -225,9 +248,8 @@ ADAPTER = Adapter(
         "expected_files|expected_artifacts|required_artifacts|output_files": keys.LEFT_FILES,
         "expected_script": keys.RAN_SCRIPT,
         "expected_references": keys.OPENED_FILES,
-        "expected_test|graders|validators|deterministic_assertions": keys.unmeasured(
-            "its commands are not run"
-        ),
+        "graders|validators": Reader("graders of waza or of skillgrade", _graders),
+        "expected_test|deterministic_assertions": keys.unmeasured(_NOT_RUN),
         "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
         "reject_tools": keys.REJECTED_TOOLS,
         "tools|cmd|environment": keys.lacks("a model is not given it"),

@@ -105,6 +105,8 @@ def files_in(value: object, *, keep_folders: bool = True) -> tuple[WorkspaceFile
 def _workspace(value: object) -> Draft:
     if isinstance(value, str):
         return Draft(workspace=(Copied("", value),))
+    if isinstance(value, dict) and {"path", "status"} & value.keys():  # about one folder
+        return merged(_workspace(value.get("path") or []), commands_in(value.get("invocation")))
     return Draft(workspace=files_in(value, keep_folders=False))
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry
-from pytest_upskill.cases.adapters.draft import Note
+from pytest_upskill.cases.adapters.draft import Note, Weight
 from pytest_upskill.cases.source.document import Document, JsonPath, Problem
 
 _COMPARED = re.compile("expect|golden|ground_truth|ideal|oracle|reference|solution|target")
@@ -37,9 +37,11 @@ class Reading:
     def fits(self) -> bool:
         """Whether the file is of the adapter's tool.
 
-        A case with a wrong value is one of it, as long as it has a question and an expectation.
+        A case with a wrong value is one of it, as long as it has an expectation and a question, or
+        lacks what asks, such as further turns.
         """
-        cases = [bool(each.draft.prompt and each.draft.expects) for each in self.entries]
+        drafts = [each.draft for each in self.entries]
+        cases = [bool((e.prompt or e.whys(Weight.LACKS)) and e.expects) for e in drafts]
         if not self.adapter.every:
             return any(cases)
         noted = any(each.draft.notes for each in self.entries) or any(self._unread())

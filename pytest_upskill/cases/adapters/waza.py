@@ -82,13 +82,13 @@ def _behavior(grader: make.Given) -> Draft:
     return Draft(checks=(*wanted, *unwanted), notes=tuple(notes))
 
 
-_GRADERS = make.graders(
+GRADERS = make.graders(
     "`text`, `keyword`, `file`, `behavior`, `skill_invocation`, `prompt`, and `code` about "
     "lengths; left out: other `code`, `program`, `tool_constraint`, budgets",
     {
         "text regex keyword": _of_text,
         "code": _lengths,
-        "prompt llm": _of_prompt,
+        "prompt llm llm_rubric": _of_prompt,
         "file": _of_files,
         "trigger": None,  # of the words of the prompt, not of an agent's choice
         "skill_invocation": _skills,
@@ -136,8 +136,8 @@ ADAPTER = Adapter(
                 "texts of which one must", partial(make.literals, any_of=True)
             ),
         },
-        "graders": _GRADERS,
-        "suite": {"skill": keys.SKILL, "graders": _GRADERS},
+        "graders": GRADERS,
+        "suite": {"skill": keys.SKILL, "graders": GRADERS},
         "tags": keys.TAGS,
     },
     beside=_beside,
