@@ -87,7 +87,8 @@ def _run(options: argparse.Namespace) -> NoReturn:
     """Print the ``pytest`` command and replace this process by it, with its exit code."""
     root, ini, models = settings_at(Path(options.skills[0]))
     chosen = any(each.startswith("--upskill-models") for each in options.passed_on)
-    if not (options.models or models or chosen):
+    is_default = not (options.models or models or chosen)
+    if is_default:
         options.models = [STUDENT]
     options.models = [with_generic_server(each, options.base_url) for each in options.models]
     if options.tests and not Path(options.tests).absolute().is_relative_to(root):
@@ -96,6 +97,8 @@ def _run(options: argparse.Namespace) -> NoReturn:
     arguments = pytest_arguments(options)
     shown = shlex.join(["pytest", *map(without_credentials, arguments)])
     say(f"$ {shown}")
+    if is_default:
+        say(f"no model is named, so {STUDENT} runs: -m offline costs nothing, -m MODEL is another")
     sys.stdout.flush()
     command = [sys.executable, "-P", "-m", "pytest", *arguments]
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own

@@ -15,7 +15,6 @@ from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands.command import (
     PASSED,
-    PROGRAM,
     UNUSABLE,
     CommandError,
     Parser,
@@ -78,7 +77,7 @@ def _init(folder: Path) -> list[Path]:
 
 
 def _trial_run(folder: Path) -> str:
-    return f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
+    return f"pytest --upskill-models offline {shlex.quote(str(folder))}"
 
 
 def _commented_file(skill: Skill, command: str) -> Mapping[str, Any]:

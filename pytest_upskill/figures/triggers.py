@@ -24,7 +24,10 @@ from pytest_upskill.trials.result import TrialResult
 NO_SKILL = "(no skill)"
 """What is taken where no skill is."""
 
-BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
+BY_WORDS = (
+    "triggers are not measured on offline, which chooses by words in common, and their limits "
+    "(min_recall, max_false_triggers) are not checked"
+)
 
 
 @dataclass(frozen=True)

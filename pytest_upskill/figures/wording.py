@@ -53,7 +53,8 @@ def failure(result: TrialResult) -> str:
     lines = [f"{passed}; {_required_passes(result)}: {first[0]}"]
     for misses, numbers in missed.items():
         lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
-        lines += [f"  {line}" for line in misses]
+        # The first line has the reason, if there is only one.
+        lines += [f"  {line}" for line in misses[len(missed) == 1 :]]
     return "\n".join(lines)
 
 

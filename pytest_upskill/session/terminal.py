@@ -176,9 +176,10 @@ def _baseline_status(
     if record is None or not report.passed or record.result.decides:
         return None
     # Any category but "passed" would make pytest's last line yellow.
+    arm = "OFFLINE" if record.result.arm == "trigger" else "BASELINE"
     if record.result.passed:
-        return "passed", "+", ("BASELINE PASS", {"cyan": True})
-    return "passed", "-", ("BASELINE FAIL", {"cyan": True})
+        return "passed", "+", (f"{arm} PASS", {"cyan": True})
+    return "passed", "-", (f"{arm} FAIL", {"cyan": True})
 
 
 def needs_lines(items: Iterable[pytest.Item]) -> list[str]:

@@ -46,6 +46,18 @@ def test_the_password_of_a_server_is_not_printed(
     assert "m@http://me:secret@127.0.0.1/v1" in started[0]
 
 
+@pytest.mark.usefixtures("skill")
+def test_the_default_model_is_named_with_the_one_that_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "execv", lambda *_: None)
+
+    main(["eval", "skills"])
+
+    said = capsys.readouterr().out
+    assert "no model is named, so haiku runs: -m offline costs nothing" in said
+
+
 @pytest.mark.parametrize("command", ["eval", "refine", "init"])
 @pytest.mark.parametrize(("wrong", "meant"), [("skills/csw", "csv"), ("skils/csv", "skills")])
 def test_a_misspelled_folder_is_answered_by_the_one_that_was_meant(

@@ -49,7 +49,7 @@ def test_the_first_cases_explain_themselves_and_do_not_run_as_they_are(
 ) -> None:
     assert main(["init", str(skill)]) == 0
 
-    assert f"pytest-upskill eval {skill} -m offline" in capsys.readouterr().out
+    assert f"pytest --upskill-models offline {skill}" in capsys.readouterr().out
     written = read(skill)
     assert [case.get("expected") for case in written["cases"]] == [
         {"contains": ["a string of the answer"]},
@@ -71,7 +71,7 @@ def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(
 
     runs, cure = capsys.readouterr().out.splitlines()
     file = skill / "evals.json"
-    assert runs == f"{file}: exists, with 1 case: run pytest-upskill eval {skill} -m offline"
+    assert runs == f"{file}: exists, with 1 case: run pytest --upskill-models offline {skill}"
     assert not (skill / "skill_meta.json").exists()
     added = json.loads(f"{{{cure.partition(': ')[2]}}}".replace("TEXT", "0x5A"))
     file.write_text(json.dumps([evals[0] | added]), "utf-8")
@@ -116,11 +116,11 @@ def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     assert said.out.splitlines() == [
         (
             f"{other / 'skill_meta.json'}: exists, with 2 cases: "
-            f"run pytest-upskill eval {other} -m offline"
+            f"run pytest --upskill-models offline {other}"
         ),
         f"written: {skill / 'skill_meta.json'}",
         "Rewrite the questions and checks, then run at no cost:",
-        f"pytest-upskill eval {skill.parent} -m offline",
+        f"pytest --upskill-models offline {skill.parent}",
     ]
     assert "broken/SKILL.md:1:1: no frontmatter" in said.err
     assert read(other) == before

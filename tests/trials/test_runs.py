@@ -134,6 +134,7 @@ def test_a_failure_names_the_pass_rate_that_was_set(
     result = run_once(*passing(3), "--upskill-runs=4", "--upskill-min-pass-rate=1", "skills")
 
     result.stdout.fnmatch_lines(["3 of 4 runs passed; all 4 must (min_pass_rate 1): contains*"])
+    assert result.stdout.str().count("contains '37': not in") == 1  # also a reason is said once
 
 
 def test_the_runs_that_missed_count_in_the_pass_rates(

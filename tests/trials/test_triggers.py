@@ -161,7 +161,7 @@ def test_offline_chooses_by_words_in_common_and_fails_nothing(
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["*::words?offline-trigger] BASELINE PASS *", "*::none?offline-trigger] BASELINE FAIL *"]
+        ["*::words?offline-trigger] OFFLINE PASS *", "*::none?offline-trigger] OFFLINE FAIL *"]
     )
 
 
