@@ -236,6 +236,8 @@ class Skill:
     """Why there is no earlier version to compare with; "" if there is one."""
     past_unknown: bool = False
     """Whether an earlier version may exist, under another name or in an unreadable file."""
+    case_changes: str = ""
+    """Which cases were removed or changed since, in words; "" for none."""
     broken: str = ""
     """The problems of its ``SKILL.md``, one per line, if only other skills of the file can run."""
     read_as: str = ""

@@ -1,11 +1,10 @@
-"""What of a skill reaches a model, now or at a git ref: its text with files, or all its files."""
+"""What of a skill reaches a model: its text with the files that it names, or all its files."""
 
 from __future__ import annotations
 
 import os
 import re
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -19,7 +18,7 @@ from pytest_upskill.cases.hidden_files import (
     is_installed,
     without_entries,
 )
-from pytest_upskill.cases.skill import HiddenFiles, Skill, SkillVersion
+from pytest_upskill.cases.skill import HiddenFiles, Skill
 from pytest_upskill.cases.skill_text import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import (
@@ -27,11 +26,9 @@ from pytest_upskill.cases.source.files import (
     BinaryError,
     Unreadable,
     read_folder,
-    read_text,
     read_text_inside,
 )
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.project.git import deleted_skills, extract, is_changed, merge_base
 
 # A line with a suffix, which every path has: a search for it first is many times faster.
 _LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
@@ -205,58 +202,3 @@ def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
 
 def _left_out_problem(text: str, at: int, why: str) -> Problem:
     return Problem.in_text(text, at, f"left out of the context: {why}")
-
-
-def with_history(skill: Skill, ref: str, project: Path) -> Skill:
-    """Return a skill with its version at the merge base with ``ref``, or why it has none.
-
-    The result is the same in every process.
-
-    Args:
-        skill: The current skill.
-        ref: A branch, tag or commit of the project's repository.
-        project: The project's folder.
-
-    Raises:
-        GitError: A git command fails.
-    """
-    folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
-    commit = merge_base(folder, ref, project)
-    since = f"{ref} ({commit[:7]})"
-    if not is_changed(commit, folder):
-        return replace(skill, history=f"unchanged since {since}: not compared")
-    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-        if not extract(commit, folder, Path(temporary)):
-            deleted = [os.path.relpath(each, project) for each in deleted_skills(commit, folder)]
-            return replace(
-                skill, history=_new_or_renamed(since, deleted), past_unknown=bool(deleted)
-            )
-        try:
-            before = _read(Path(temporary), skill)
-        except (BadFile, OSError, Unreadable):
-            history = f"not compared: its SKILL.md at {since} cannot be read"
-            return replace(skill, history=history, past_unknown=True)
-    if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
-        return replace(skill, history=f"no text changed since {since}: not compared")
-    return replace(skill, before=before)
-
-
-def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
-    """Describe a skill that did not exist then, or may be one of ``deleted``, renamed."""
-    if not deleted:
-        return f"new since {since}: not compared"
-    return (
-        f"not compared: it did not exist at {since}, and {', '.join(deleted)} is gone: if it was "
-        "renamed, keep its cases or most of its SKILL.md, and git add them, so that git finds it"
-    )
-
-
-def _read(folder: Path, skill: Skill) -> SkillVersion:
-    content = read_text(folder / "SKILL.md")
-    text = read_skill_text(content, folder=skill.folder.absolute().name)
-    return SkillVersion(
-        name=text.name,
-        text=read_bundle(folder, text, skill.hidden_files).text,
-        files=installed_files(folder, skill.hidden_files) if skill.files else (),
-        description=text.description,
-    )

@@ -241,9 +241,11 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
 
 def _against_ref(cell: Cell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
-    past = Comparison(then=cell.ref, chooses=cell.chooses)
+    notes = (cell.case_changes,) if cell.case_changes else ()
+    past = Comparison(then=cell.ref, chooses=cell.chooses, notes=notes)
     if cell.history:
-        return replace(past, notes=(cell.history,), lacking=cell.past_unknown)
+        notes = (cell.history, *notes)
+        return replace(past, notes=notes, lacking=cell.past_unknown)
     then = {trial.case: trial for trial in cell.old_trials}
     cases = (
         _compared(trial, then[trial.case]) for trial in cell.current_trials if trial.case in then

@@ -62,6 +62,8 @@ class TrialGroup:
     """Why there is no comparison with ``ref``; empty if there is one."""
     past_unknown: bool = False
     """Whether a comparison is missing that should exist."""
+    case_changes: str = ""
+    """Which cases were removed or changed since ``ref``, in words; empty for none."""
     skipped: tuple[str, ...] = ()
     """Cases that did not run, or not in every arm."""
     at_k: int = 0

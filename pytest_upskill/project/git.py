@@ -129,15 +129,24 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     return True
 
 
-def deleted_skills(commit: str, folder: Path) -> list[Path]:
-    """Return the folders of a repository whose ``SKILL.md`` was deleted since, and not renamed.
+def deleted_files(commit: str, folder: Path) -> list[Path]:
+    """Return the files of a folder's repository that were deleted since, and not renamed.
 
     Raises:
         GitError: A git command fails.
     """
     names = _text(folder, "diff", "-M", "--diff-filter=D", "--name-only", "-z", commit).split("\0")
     top = _top(folder)
-    return sorted(top / Path(name).parent for name in names if Path(name).name == "SKILL.md")
+    return sorted(top / name for name in names if name)
+
+
+def deleted_skills(commit: str, folder: Path) -> list[Path]:
+    """Return the folders of a repository whose ``SKILL.md`` was deleted since, and not renamed.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    return [file.parent for file in deleted_files(commit, folder) if file.name == "SKILL.md"]
 
 
 def has_remote(folder: Path) -> bool:

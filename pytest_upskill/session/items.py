@@ -13,9 +13,10 @@ import pytest
 # pytest has no public access to whether it will skip an item.
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
+from pytest_upskill.cases.history import with_history
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
-from pytest_upskill.cases.skill_files import with_files, with_history
+from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.figures.wording import failure
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
@@ -161,6 +162,7 @@ class TrialItem(ItemOutsidePackages):
             ref=self.trial.skill.ref,
             history=self._history(),
             past_unknown=self.trial.skill.past_unknown,
+            case_changes=self.trial.skill.case_changes,
             result=self.result,
         )
 
@@ -304,7 +306,8 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
         if any(model.agent for model in settings.models):
             skill = with_files(skill)
         if settings.ref is not None:
-            skill = with_history(skill, settings.ref, settings.project)
+            extensions = extensions_of(parent.ihook, parent.config.stash[RESOURCES].languages)
+            skill = with_history(skill, settings.ref, settings.project, extensions)
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except Unreadable as error:

@@ -110,6 +110,7 @@ def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
             ref=first.ref,
             history=first.history,
             past_unknown=first.past_unknown,
+            case_changes=first.case_changes,
             skipped=tuple(sorted(case for each, case in records.skipped if each == key)),
             trials=tuple(record.result for record in trials),
             at_k=settings.at_k,

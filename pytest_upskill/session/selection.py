@@ -16,7 +16,13 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.hidden_files import CASE_FOLDERS, has_shape_of_cases
 from pytest_upskill.project.files import project_folder
-from pytest_upskill.project.git import GitError, deleted_skills, is_changed, merge_base
+from pytest_upskill.project.git import (
+    GitError,
+    deleted_files,
+    deleted_skills,
+    is_changed,
+    merge_base,
+)
 from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
@@ -205,6 +211,8 @@ class Selection:
                     since is None or self._is_changed(folder, since)
                 ):
                     folders.append(folder)
+        for folder in folders:
+            yield from self._deleted_cases(folder)
         if folders:
             have = "has" if len(folders) == 1 else "have"
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
@@ -214,6 +222,19 @@ class Selection:
         if since is not None and (deleted := self._deleted_since(since)):
             were = "was" if len(deleted) == 1 else "were"
             yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
+
+    def _deleted_cases(self, folder: Path) -> Iterator[str]:
+        """Yield that the case files of a skill that has none any more were deleted."""
+        if self._compared_with is None:
+            return
+        from pytest_upskill.cases.adapters.registry import is_certain
+
+        commit = merge_base(folder, self._compared_with, self._project)
+        for file in deleted_files(commit, folder):
+            is_inside = file.is_relative_to(folder.resolve())
+            if is_inside and (file.name == CASE_FILE or is_certain(file)):
+                name = shown(file, self._config)
+                yield safe_line(f"the cases in {name} were deleted since {self._compared_with}")
 
     def _deleted_since(self, ref: str) -> list[str]:
         """Return the folders of deleted skills, below the arguments of pytest."""

@@ -343,6 +343,8 @@ class TrialRecord:
     """Why there is no comparison with ``ref``; empty if there is one."""
     past_unknown: bool
     """Whether a comparison is missing that should exist."""
+    case_changes: str
+    """Which cases were removed or changed since ``ref``, in words; empty for none."""
     result: TrialResult
 
     @property

@@ -18,9 +18,11 @@ from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.cases.adapters.adapter import pattern_of
 from pytest_upskill.cases.adapters.registry import ADAPTERS
 from pytest_upskill.cases.discovery import CaseDiscovery
+from pytest_upskill.cases.history import with_history
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.cases.skill_files import with_files, with_history
+from pytest_upskill.cases.skill_files import with_files
+from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.models import parse_model
 from pytest_upskill.trials.trial import plan, request
@@ -239,7 +241,7 @@ def test_an_earlier_version_hides_the_same_files(tmp_path: Path) -> None:
     commit_all(tmp_path)
     with_case(folder, "New. See a.json and checks/b.yaml.")
 
-    skill = with_history(with_files(load(folder)), "HEAD", tmp_path)
+    skill = with_history(with_files(load(folder)), "HEAD", tmp_path, NO_EXTENSIONS)
 
     assert skill.before is not None
     assert "Old." in skill.before.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -287,3 +288,49 @@ def test_a_machine_without_git_is_refused_in_one_line(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --upskill-compare: git is not installed: install it, *"])
+
+
+@pytest.mark.parametrize("name", ["skill_meta.json", "evals/evals.json"])
+def test_cases_that_were_removed_or_changed_since_are_named(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str
+) -> None:
+    folder = write_skill()
+    (folder / "skill_meta.json").unlink()
+    (folder / name).parent.mkdir(exist_ok=True)
+
+    def write(*cases: tuple[str, str], text: str) -> None:
+        own = [{"id": i, "input": f"{i}?", "expected": {"contains": c}} for i, c in cases]
+        evals = [
+            {"id": i, "prompt": f"{i}?", "assertions": [{"type": "contains", "value": c}]}
+            for i, c in cases
+        ]
+        (folder / name).write_text(json.dumps(own if name == "skill_meta.json" else evals))
+        (folder / "SKILL.md").write_text(f"---\nname: billing\ndescription: d\n---\n{text}\n")
+
+    write(("a", "37"), ("b", "12"), ("c", "9"), text="a? 37. b? 12. c? 9.")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    write(("c", "9"), ("a", "3"), text="a? 3. c? 9.")
+
+    result = run_once(*OFFLINE, COMPARE, "--upskill-md=out.md", "--upskill-html=out.html")
+
+    line = r"cases since main (???????): removed: b; changed: a"
+    result.stdout.fnmatch_lines([f"billing on offline: {line}"])
+    for page in ("out.md", "out.html"):
+        assert "removed: b; changed: a" in Path(page).read_text("utf-8")
+
+
+def test_a_case_file_that_was_deleted_since_is_named(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill()
+    write_skill(name="other")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    (folder / "skill_meta.json").unlink()
+
+    result = run_once(*OFFLINE, COMPARE, "--upskill-md=out.md")
+
+    said = "the cases in skills/billing/skill_meta.json were deleted since main"
+    result.stdout.fnmatch_lines([f"upskill: {said}"])
+    assert said in Path("out.md").read_text("utf-8")

@@ -1,0 +1,111 @@
+"""A skill at a git ref: its earlier version, and which cases were removed or changed since."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_upskill.cases.load import SkillError, load_skills
+from pytest_upskill.cases.skill import Case, Skill, SkillVersion
+from pytest_upskill.cases.skill_files import installed_files, read_bundle
+from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.cases.source.files import Unreadable, read_text
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.project.git import deleted_skills, extract, is_changed, merge_base
+from pytest_upskill.project.messages import listed
+
+_NAMED = 5
+"""Maximum number of cases that a line names."""
+
+
+def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) -> Skill:
+    """Return a skill with its version at the merge base with ``ref``, or why it has none.
+
+    The result is the same in every process.
+
+    Args:
+        skill: The current skill.
+        ref: A branch, tag or commit of the project's repository.
+        project: The project's folder.
+        extensions: What plugins add to the format of cases.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
+    commit = merge_base(folder, ref, project)
+    since = f"{ref} ({commit[:7]})"
+    if not is_changed(commit, folder):
+        return replace(skill, history=f"unchanged since {since}: not compared")
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        old = Path(temporary, folder.name)
+        old.mkdir()
+        if not extract(commit, folder, old):
+            deleted = [os.path.relpath(each, project) for each in deleted_skills(commit, folder)]
+            return replace(
+                skill, history=_new_or_renamed(since, deleted), past_unknown=bool(deleted)
+            )
+        try:
+            before = _read(old, skill)
+        except (BadFile, OSError, Unreadable):
+            history = f"not compared: its SKILL.md at {since} cannot be read"
+            return replace(skill, history=history, past_unknown=True)
+        skill = replace(skill, case_changes=_case_changes(skill, old, since, extensions))
+    if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
+        return replace(skill, history=f"no text changed since {since}: not compared")
+    return replace(skill, before=before)
+
+
+def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
+    """Describe a skill that did not exist then, or may be one of ``deleted``, renamed."""
+    if not deleted:
+        return f"new since {since}: not compared"
+    return (
+        f"not compared: it did not exist at {since}, and {', '.join(deleted)} is gone: if it was "
+        "renamed, keep its cases or most of its SKILL.md, and git add them, so that git finds it"
+    )
+
+
+def _read(folder: Path, skill: Skill) -> SkillVersion:
+    content = read_text(folder / "SKILL.md")
+    text = read_skill_text(content, folder=skill.folder.absolute().name)
+    return SkillVersion(
+        name=text.name,
+        text=read_bundle(folder, text, skill.hidden_files).text,
+        files=installed_files(folder, skill.hidden_files) if skill.files else (),
+        description=text.description,
+    )
+
+
+def _case_changes(skill: Skill, old: Path, since: str, extensions: Extensions) -> str:
+    """Return which cases were removed or changed: without them, a worse skill may look better.
+
+    Args:
+        skill: The current skill.
+        old: Its folder as it was; a case file outside the folder is not compared.
+        since: What it is compared with, in words.
+        extensions: What plugins add to the format.
+    """
+    file = old / os.path.relpath(skill.case_file, skill.folder)
+    if not (file.is_relative_to(old) and ".." not in file.parts and file.is_file()):
+        return ""
+    try:
+        found = load_skills(file, extensions=extensions)
+    except SkillError:
+        return ""
+    same = [each for each in found if len(found) == 1 or each.name == skill.name]
+    then = {case.id: _content(case) for each in same for case in each.cases}
+    now = {case.id: _content(case) for case in skill.cases}
+    removed = [name for name in then if name not in now]
+    changed = [name for name in now if name in then and then[name] != now[name]]
+    kinds = (("removed", removed), ("changed", changed))
+    what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
+    return f"cases since {since}: {what}" if what else ""
+
+
+def _content(case: Case) -> Case:
+    return replace(case, line=1, column=1, tags=(), quote="")
