@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -313,3 +314,23 @@ def skill_folders(top: Path) -> Iterator[Path]:
             folders.clear()
         # os.walk goes into the folders that remain in this list.
         folders[:] = sorted(name for name in folders if name not in _NOT_SEARCHED)
+
+
+_EVALS = "evals.json"
+_CLOSE = 0.9
+"""How similar the name of a file must be to that of a case file: ``skill.json`` has 0.8."""
+
+
+def skill_and_name_meant(file: Path) -> tuple[Path, str]:
+    """Return a skill, and the name that a file of it should have; "" if it has no such name.
+
+    Args:
+        file: A file from which no cases are read.
+    """
+    folder, meant = file.parent, [CASE_FILE, _EVALS]
+    if folder.name in CASE_FOLDERS and not (folder / "SKILL.md").exists():
+        folder, meant = folder.parent, [_EVALS]
+    if not (folder / "SKILL.md").exists():
+        is_skill = file.name.lower() == "skill.md" and not (folder / CASE_FILE).exists()
+        return folder, "SKILL.md" if is_skill else ""
+    return folder, "".join(get_close_matches(file.name, meant, n=1, cutoff=_CLOSE))

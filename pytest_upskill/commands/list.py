@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from pytest_upskill.cases.discovery import skill_folders
+from pytest_upskill.cases.discovery import skill_and_name_meant, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.commands.command import (
@@ -41,11 +41,15 @@ def _run(options: argparse.Namespace) -> int:
     top = options.folder or options.dir or (Path("skills") if Path("skills").is_dir() else Path())
     check_exists(top)
     folders = sorted(skill_folders(top))
-    if not folders:
+    misnamed = [
+        file for file in sorted(top.glob("*/*.md")) if skill_and_name_meant(file)[1] == "SKILL.md"
+    ]
+    if not folders and not misnamed:
         raise CommandError(
             f"no skill in {top}: a skill is a folder with a SKILL.md; name another folder"
         )
     say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
+    say(*(f"  {file} is not read: rename it to SKILL.md" for file in misnamed))
     return PASSED
 
 
@@ -71,6 +75,9 @@ def _describe(folder: Path) -> tuple[str, str, list[str]]:
         return folder.name, "", str(error).splitlines()
     with_cases, problems = own_cases(folder)
     lines = [*chain.from_iterable(map(_case_lines, with_cases)), *problems]
+    if not lines:
+        meant = [(file.name, skill_and_name_meant(file)[1]) for file in sorted(folder.iterdir())]
+        lines = [f"{name} is not read: rename it to {right}" for name, right in meant if right]
     if not lines:
         lines = [f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first"]
     return skill.name, safe_line(skill.description), lines

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
-from pytest_upskill.cases.hidden_files import CASE_FOLDERS, has_shape_of_cases
+from pytest_upskill.cases.discovery import skill_and_name_meant
+from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import (
     GitError,
@@ -306,23 +306,3 @@ def lookalikes(unread: Iterable[Path], start: Path) -> str:
         what = f"{len(found)} files look like cases, such as {first}: to read them"
     patterns = dict.fromkeys(f"*{''.join(f.suffixes)}" if f.suffixes[1:] else f.name for f in found)
     return safe_line(f"{what}, set upskill_case_files = {' '.join([*patterns][:3])}")
-
-
-_EVALS = "evals.json"
-_CLOSE = 0.9
-"""How similar the name of a file must be to that of a case file: ``skill.json`` has 0.8."""
-
-
-def skill_and_name_meant(file: Path) -> tuple[Path, str]:
-    """Return a skill, and the name that a file of it should have; "" if it has no such name.
-
-    Args:
-        file: A file from which no cases are read.
-    """
-    folder, meant = file.parent, [CASE_FILE, _EVALS]
-    if folder.name in CASE_FOLDERS and not (folder / "SKILL.md").exists():
-        folder, meant = folder.parent, [_EVALS]
-    if not (folder / "SKILL.md").exists():
-        is_skill = file.name.lower() == "skill.md" and not (folder / CASE_FILE).exists()
-        return folder, "SKILL.md" if is_skill else ""
-    return folder, "".join(get_close_matches(file.name, meant, n=1, cutoff=_CLOSE))

@@ -50,7 +50,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once_with_their_places() -> None
         "f:4:26: cases[1].input: must be a string, got 3",
         "f:5:7: cases[1].expected.contians: unknown key (did you mean 'contains'?)",
         "f:6:23: cases[1].expected.regex[1]: bad pattern: unbalanced parenthesis at character 2",
-        "f:7:25: cases[1].min_pass_rate: must be at most 1, got 2: write 0.2 for 20 points or 20 %",
+        "f:7:25: cases[1].min_pass_rate: must be at most 1, got 2: write 0.02 for 2 %",
         "f:9:3: gates: unknown key (did you mean 'gate'?)",
     ]
 
@@ -69,7 +69,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once_with_their_places() -> None
         ({"cases": {}}, "cases: must be a list, got {}"),
         ([[]], "[0]: must be an object, got []"),
         ({"cases": [case()], "gate": {"min_lift": 20}},
-         "gate.min_lift: must be at most 1, got 20: write 0.2 for 20 points or 20 %"),
+         "gate.min_lift: must be at most 1, got 20: write 0.2 for 20 %"),
         ({"cases": [case()], "gate": {"min_recall": "90%"}},
          'gate.min_recall: must be a number such as 0.2, got "90%"'),
         ({"cases": [case(gate={})]}, "cases[0].gate: unknown key (it belongs beside 'cases')"),

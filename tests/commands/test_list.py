@@ -43,6 +43,18 @@ def test_every_skill_is_listed_with_its_cases(
     assert len(lines[-2]) <= 80
 
 
+def test_a_misnamed_file_is_named_with_its_right_name(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("skills/deep/long/skills_meta.json").write_text("{}", "utf-8")
+    Path("skills/lower").mkdir()
+    Path("skills/lower/skill.md").write_text("---\nname: lower\n---\n", "utf-8")
+
+    assert main(["list"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "    skills_meta.json is not read: rename it to skill_meta.json" in lines
+    assert "  skills/lower/skill.md is not read: rename it to SKILL.md" in lines
+
+
 def test_what_the_cases_of_each_skill_need_is_listed(
     capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
 ) -> None:

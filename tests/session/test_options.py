@@ -23,7 +23,7 @@ OFFLINE = ("--upskill-models", "offline")
         (("--upskill-runs", "many"), "--upskill-runs: must be a whole number, got *many*"),
         (
             ("--upskill-min-lift", "20"),
-            "--upskill-min-lift: must be at most 1, got *20*: write 0.2 for 20 points or 20 %",
+            "--upskill-min-lift: must be at most 1, got *20*: write 0.2 for 20 %",
         ),
         (
             ("--upskill-min-lift", "20%"),

@@ -184,7 +184,9 @@ def explained(error: ErrorDetails, messages: Mapping[str, str] = MESSAGES) -> st
     context = error.get("ctx", {})
     message = messages.get(error["type"], "{msg}")
     what = message.format(got=shown(error["input"]), msg=error["msg"], **context)
-    return f"{what}: write 0.2 for 20 points or 20 %" if context.get("le") == 1 else what
+    if context.get("le") == 1 and (fraction := float(error["input"]) / 100) <= 1:
+        return f"{what}: write {fraction:g} for {100 * fraction:g} %"
+    return what
 
 
 def translated(
