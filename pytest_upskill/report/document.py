@@ -34,9 +34,15 @@ class Session:
     other_tests: int = 0
     """Number of tests that ran besides trials and gates."""
     other_failures: int = 0
-    """Number of failures besides those of trials and gates, such as of unreadable files."""
+    """Number of failures besides those of trials and gates."""
+    unreadable: tuple[str, ...] = ()
+    """What is wrong with the files that could not be read, one line each: the path comes first."""
     without_trials: tuple[str, ...] = ()
     """Which skills of a pull request have no trials: they lack cases, or were deleted."""
+    without_cases: int = 0
+    """Number of changed skills of a pull request that have no cases."""
+    skipped: tuple[str, ...] = ()
+    """Why cases were skipped, and how many, one line for each reason."""
     nothing_changed: str = ""
     """Why there was nothing to run, as every skill is unchanged; empty if there was."""
     sandbox: str | None = None

@@ -29,7 +29,7 @@ EXIT_CODES: Mapping[Outcome, int] = {
 
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
-    others_failed = any(session.other_failures for session in report.sessions)
+    others_failed = any(each.other_failures or each.unreadable for each in report.sessions)
     if others_failed or report.failed_gates or failed_trials(report):
         return "failed"
     if any(why_undecided(report)):
@@ -60,7 +60,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):
         run = f"the run of {session.date:%Y-%m-%d %H:%M} UTC"
-        yield f"not everything ran: see the output of {run}"
+        yield from session.unreadable or [f"not everything ran: see the output of {run}"]
 
 
 def uncompared_base(report: Report) -> str | None:
@@ -95,6 +95,11 @@ def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
         for nodeid, trial in _trials(report)
         if trial.failed or (trial.errors and _is_replay(report))
     ]
+
+
+def unrecorded_trials(report: Report) -> list[TrialResult]:
+    """Return the trials for which a replay had no recording."""
+    return [trial for _, trial in failed_trials(report) if not trial.failed]
 
 
 def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:

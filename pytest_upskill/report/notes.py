@@ -13,7 +13,7 @@ from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.exit_code import why_undecided
+from pytest_upskill.report.exit_code import unrecorded_trials, why_undecided
 from pytest_upskill.trials.needs import unmeasured_lines
 
 _AGENT = "write an agent before the model, as in loop:MODEL"
@@ -112,14 +112,24 @@ def _open_verdict(lift: Lift) -> Iterator[str]:
 
 def about_the_whole(report: Report) -> list[str]:
     """Return what was not measured, compared or graded, one line each, without repeats."""
-    lines = (
+    lines = [
+        *_unrecorded(report),
         *why_undecided(report),
         *(line for session in report.sessions for line in session.without_trials),
         *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
         *statements_not_graded(report.lifts),
         *about_offline(report.gates),
-    )
+    ]
+    skipped = (line for session in report.sessions for line in session.skipped)
+    lines += [f"skipped: {line}" for line in skipped if not any(line in each for each in lines)]
     return [*dict.fromkeys(lines)]
+
+
+def _unrecorded(report: Report) -> Iterator[str]:
+    """Yield how to record what a replay lacks."""
+    if trials := unrecorded_trials(report):
+        who = "where a fork has no key, a maintainer does that after a review"
+        yield f"{counted(len(trials), 'trial')} not recorded: {trials[0].errors[0]} ({who})"
 
 
 def about_offline(gates: Iterable[Gate]) -> Iterator[str]:

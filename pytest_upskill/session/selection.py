@@ -132,7 +132,7 @@ class Selection:
             self._config.hook.pytest_deselected(items=[*unchanged])
             items[:] = [item for item in items if item not in unchanged]
             self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
-            self.nothing_changed = "" if items else self._left_out
+            self.nothing_changed = "" if items or self._broken_files else self._left_out
 
     def pytest_deselected(self) -> None:
         """Record that items were collected and deselected."""
@@ -202,15 +202,8 @@ class Selection:
         In a pull request, also which were deleted.
         """
         yield from sorted(self._misnamed.values())
-        discovery, since = discovery_of(self._config), self._compared_with
-        folders = []
-        unexplained = self._visited - self._misnamed.keys()
-        for folder in sorted(map(Path, unexplained), key=lambda folder: folder.name):
-            with suppress(GitError):  # its cases would have been refused
-                if not discovery.skill_has_cases(folder) and (
-                    since is None or self._is_changed(folder, since)
-                ):
-                    folders.append(folder)
+        since = self._compared_with
+        folders = self._unexplained()
         for folder in folders:
             yield from self._deleted_cases(folder)
         if folders:
@@ -222,6 +215,23 @@ class Selection:
         if since is not None and (deleted := self._deleted_since(since)):
             were = "was" if len(deleted) == 1 else "were"
             yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
+
+    def without_cases(self) -> int:
+        """Return how many skills have no cases; in a pull request, how many of the changed."""
+        return len(self._misnamed) + len(self._unexplained())
+
+    def _unexplained(self) -> list[Path]:
+        """Return those of which no file has nearly the name of a case file."""
+        discovery, since = discovery_of(self._config), self._compared_with
+        folders = []
+        unexplained = self._visited - self._misnamed.keys()
+        for folder in sorted(map(Path, unexplained), key=lambda folder: folder.name):
+            with suppress(GitError):  # its cases would have been refused
+                if not discovery.skill_has_cases(folder) and (
+                    since is None or self._is_changed(folder, since)
+                ):
+                    folders.append(folder)
+        return folders
 
     def _deleted_cases(self, folder: Path) -> Iterator[str]:
         """Yield that the case files of a skill that has none any more were deleted."""

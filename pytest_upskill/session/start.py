@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +33,7 @@ from pytest_upskill.session.results import Records, cells_of, report_gate, sessi
 from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, runs_tests
 from pytest_upskill.session.terminal import Terminal
+from pytest_upskill.trials.needs import skip_lines
 
 if TYPE_CHECKING:
     from pytest_upskill.session.xdist import Controller
@@ -110,7 +112,9 @@ class Reporting:
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self._report: Report | None = None
         """The session as a value; None before its end, and where no test was to run."""
-        self._collection_failed = self._was_interrupted = False
+        self._was_interrupted = False
+        self._unreadable: list[list[str]] = []
+        """What is wrong with each file that could not be collected, one line for each mistake."""
         self._terminal = Terminal(config)
         config.pluginmanager.register(self._terminal, "upskill-terminal")
         self._junit = JUnit(config)
@@ -125,8 +129,12 @@ class Reporting:
                 raise pytest.UsageError(str(error)) from None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record that a file could not be collected."""
-        self._collection_failed |= report.failed
+        """Record why a file could not be collected; that of Python has a traceback."""
+        if report.failed:
+            lines = str(report.longrepr).splitlines()
+            is_python = report.nodeid.endswith(".py")
+            unread = [f"{report.nodeid}: it cannot be imported"] if is_python else lines
+            self._unreadable.append(unread)
 
     # First: pytest's writer of JUnit XML drops a test after its teardown report.
     @pytest.hookimpl(tryfirst=True)
@@ -188,9 +196,12 @@ class Reporting:
             self._records,
             settings,
             max_cost=budget.limit,
-            complete=not (is_stopped or self._collection_failed),
-            failures=session.testsfailed,
+            complete=not (is_stopped or self._unreadable),
+            failures=session.testsfailed - len(self._unreadable),
+            unreadable=tuple(chain(*self._unreadable)),
             without_trials=tuple(self._selection.without_trials()) if compares else (),
+            without_cases=self._selection.without_cases() if compares else 0,
+            skipped=tuple(skip_lines(self._records.skip_reasons())),
             nothing_changed=self._selection.nothing_changed,
         )
         return Report(sessions=(made,), gates=tuple(self._gates))

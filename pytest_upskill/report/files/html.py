@@ -17,7 +17,6 @@ from pytest_upskill.figures.wording import money, points, shorten
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report import notes, trajectory
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.exit_code import outcome
 from pytest_upskill.report.files import phrases
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -76,7 +75,6 @@ def environment() -> Environment:
         "figure": figure,
         "icons": phrases.ICONS,
         "notes": notes,
-        "outcome": outcome,
         "phrases": phrases,
         "trajectory": trajectory,
     }

@@ -10,7 +10,6 @@ from pytest_upskill.figures.figure import case_columns, case_lines, columns_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.exit_code import outcome
 from pytest_upskill.report.files import phrases
 from pytest_upskill.report.notes import about_the_whole, notes
 
@@ -52,7 +51,7 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _parts(report: Report, most: int) -> Iterator[str]:
-    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[outcome(report)]} {_heading(report)}\n\n"
+    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[phrases.mark(report)]} {_heading(report)}\n\n"
     failures = [line for gate in report.failed_gates for line in (gate.text, *gate.details)]
     said = phrases.headline(report)
     yield _list("", [line for line in failures if line != said], most)

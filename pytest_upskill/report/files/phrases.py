@@ -13,7 +13,7 @@ from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money, original_cost
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, dollars, runs_of
-from pytest_upskill.report.exit_code import Outcome, failed_trials, outcome, why_undecided
+from pytest_upskill.report.exit_code import Outcome, outcome, unrecorded_trials, why_undecided
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",
@@ -41,6 +41,12 @@ OUTCOME_ICONS: Mapping[Outcome, str] = {
     "empty": "\u2754",
     "passed": "\u2705",
 }
+
+
+def mark(report: Report) -> Outcome:
+    """Return the outcome as its icon shows it: no tick where a changed skill has no cases."""
+    uncovered = any(session.without_cases for session in report.sessions)
+    return "empty" if uncovered and outcome(report) == "passed" else outcome(report)
 
 
 def headline(report: Report) -> str:
@@ -91,13 +97,18 @@ def _verdicts(gates: Sequence[Gate]) -> str:
 
 
 def _unmeasured(report: Report) -> Iterator[str]:
-    """Yield what was not measured or not compared."""
+    """Yield what was not read, not measured or not compared."""
+    lines = [line for session in report.sessions for line in session.unreadable]
+    if files := {line.partition(":")[0] for line in lines}:
+        yield f"{counted(len(files), 'file')} cannot be read"
     if not report.gates:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
-    not_recorded = [trial for _, trial in failed_trials(report) if not trial.failed]
-    if not_recorded:
-        yield f"{counted(len(not_recorded), 'trial')} not recorded"
+    if uncovered := sum(session.without_cases for session in report.sessions):
+        have = "has" if uncovered == 1 else "have"
+        yield f"{counted(uncovered, 'changed skill')} {have} no cases"
+    if trials := unrecorded_trials(report):
+        yield f"{counted(len(trials), 'trial')} not recorded"
     if report.unmeasured_skills or any(why_undecided(report)):
         yield "not everything was measured"
 

@@ -1,0 +1,113 @@
+"""What a team reads of a pull request: in Markdown and HTML is what the terminal says."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
+
+REPORTS = ("--upskill-md=r.md", "--upskill-html=r.html", "--upskill-json=r.json")
+OFFLINE = ("--upskill-models=offline", *REPORTS, "skills")
+
+
+def pages() -> tuple[str, str]:
+    return Path("r.md").read_text("utf-8"), unescape(Path("r.html").read_text("utf-8"))
+
+
+def title() -> str:
+    return pages()[0].splitlines()[1].removeprefix("### ")
+
+
+@pytest.fixture
+def repository(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
+    """Commit a skill on main, and go on on a branch."""
+    write_skill()
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    return pytester.path
+
+
+def test_a_file_that_cannot_be_read_is_named_with_its_mistakes(
+    write_skill: WriteSkill, pytester: pytest.Pytester, run: Run
+) -> None:
+    write_skill()
+    write_skill(name="shipping")
+    pytester.path.joinpath("skills/shipping/SKILL.md").write_text("---\nname: [\n---\n", "utf-8")
+    pytester.path.joinpath("skills/test_it.py").write_text("import nothing_like_it\n", "utf-8")
+
+    result = run(*OFFLINE)
+
+    assert result.ret != pytest.ExitCode.OK
+    (line,) = {line for line in result.outlines if line.startswith("skills/shipping/SKILL.md:")}
+    for page in pages():
+        assert line in page
+        assert "skills/test_it.py: it cannot be imported" in page
+        assert "2 files cannot be read" in page
+        assert "other tests" not in page
+        assert "see the output" not in page
+    (session,) = json.loads(Path("r.json").read_text("utf-8"))["sessions"]
+    assert line in session["unreadable"]
+
+
+@pytest.mark.needs("git")
+def test_a_broken_file_beside_unchanged_skills_is_something_to_measure(
+    repository: Path, write_skill: WriteSkill, run_once: Run
+) -> None:
+    write_skill(name="shipping")
+    repository.joinpath("skills/shipping/skill_meta.json").write_text("{", "utf-8")
+
+    result = run_once(*OFFLINE, "--upskill-changed-since=main")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert title() == "\u274c 1 file cannot be read, not everything was measured"
+    result.stdout.no_fnmatch_line("*nothing to run*")
+
+
+@pytest.mark.needs("git")
+def test_a_changed_skill_without_cases_is_in_the_title_and_gets_no_tick(
+    repository: Path, run_once: Run
+) -> None:
+    new = repository / "skills" / "hiring"
+    new.mkdir()
+    new.joinpath("SKILL.md").write_text(
+        "---\nname: hiring\ndescription: How we hire.\n---\nAsk.\n", "utf-8"
+    )
+
+    result = run_once(*OFFLINE, "--upskill-changed-since=main", "--upskill-compare=main")
+
+    assert result.ret == pytest.ExitCode.OK
+    nothing = "Nothing to measure: 1 skill unchanged since main"
+    assert title() == f"\u2754 {nothing}, 1 changed skill has no cases"
+    assert '<div class="banner open">' in pages()[1]
+
+
+@pytest.mark.usefixtures("skill")
+def test_a_replay_without_recordings_says_how_to_make_them_and_who(
+    run_once: Run, model: str
+) -> None:
+    run_once("--upskill-models", model, "--upskill-cache=replay", *REPORTS, "skills")
+
+    for page in pages():
+        assert "2 trials not recorded: no recording in " in page
+        assert f"--upskill-models {model} --upskill-cache=auto --upskill-md=r.md " in page
+        assert "where a fork has no key, a maintainer does that after a review" in page
+
+
+def test_a_case_that_only_a_judge_could_decide_says_how_to_name_one(
+    write_skill: WriteSkill, run_once: Run
+) -> None:
+    file = write_skill() / "skill_meta.json"
+    meta = json.loads(file.read_text("utf-8"))
+    judged = {"id": "polite", "input": "Hello?", "expected": {"judge": "It is polite."}}
+    meta["cases"].append(judged)
+    file.write_text(json.dumps(meta), "utf-8")
+
+    run_once(*OFFLINE)
+
+    line = "skipped: 1 case has only statements for a judge: add --upskill-judge MODEL"
+    assert all(line in page for page in pages())
