@@ -37,6 +37,9 @@ _OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|promp
 
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
 
+_COPIED = re.compile(r"-workspace/(?:.*/)?(?:skill-snapshot[^/]*|iteration-[^/]*/.*outputs)/")
+"""Folders of copies that skill-creator makes: of a skill, and of what an agent left."""
+
 _NOT_SEARCHED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched for skills."""
 
@@ -88,6 +91,8 @@ class CaseDiscovery:
         """
         if path.name in {CASE_FILE, "SKILL.md"}:
             return path.name == CASE_FILE and path.is_file()
+        if _COPIED.search(path.as_posix()):
+            return False
         from pytest_upskill.cases.adapters import registry
 
         is_certain = self._is_listed(path) or registry.is_certain(path)
@@ -313,7 +318,8 @@ def skill_folders(top: Path) -> Iterator[Path]:
             yield Path(place)
             folders.clear()
         # os.walk goes into the folders that remain in this list.
-        folders[:] = sorted(name for name in folders if name not in _NOT_SEARCHED)
+        found = (name for name in folders if name not in _NOT_SEARCHED)
+        folders[:] = sorted(name for name in found if not _COPIED.search(f"{place}/{name}/"))
 
 
 _EVALS = "evals.json"

@@ -86,6 +86,12 @@ def test_everything_that_must_hold_counts() -> None:
     )
 
 
+def test_what_is_said_twice_is_one_check() -> None:
+    case = read_one(assertions=["Says hi", "contains:hi"], expectations=["contains:hi", "Says hi"])
+
+    assert case.checks == (*SAYS_HI, Contains(text="hi"))
+
+
 def test_a_description_of_the_answer_counts_where_nothing_else_does() -> None:
     assert read_one(assertions=[], expected_output="A greeting").checks == (
         Judge(statement="The answer fits this: A greeting"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cases.discovery import CaseDiscovery
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from tests.cases.conftest import CASE, IDS, collected, write
 from tests.conftest import Run
 
@@ -162,6 +162,19 @@ def test_files_of_a_common_name_that_hold_no_cases_of_a_skill_are_left_alone(
         write(folder / place, value)
 
     assert collected(run_once, ".") == []
+
+
+def test_the_copies_that_skill_creator_makes_are_no_cases_of_their_own(
+    run_once: Run, folder: Path
+) -> None:
+    workspace = folder.parent / "csv-workspace"
+    for place in ("skill-snapshot-v2", "iteration-1/eval-0/with_skill/outputs/csv"):
+        write(workspace / place / "evals" / "evals.json")
+        (workspace / place / "SKILL.md").write_bytes((folder / "SKILL.md").read_bytes())
+    write(folder / "evals" / "evals.json")
+
+    assert collected(run_once, ".") == IDS
+    assert [*skill_folders(folder.parents[1])] == [folder]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ import pytest
 from pytest_upskill.cases.adapters.choice import CONTRADICTION
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Trigger
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.text import NotContains
 from tests.conftest import WriteSkill
-from tests.evals import read, read_one
+from tests.evals import read, read_one, skill
 
 TAKE = Trigger(should=True)
 LEAVE = Trigger(should=False)
@@ -53,6 +55,36 @@ def test_keys_of_other_tools_say_which_skill_to_take(entry: Any, trigger: Trigge
     case = read_one(assertions=["Says hi"], **entry)
 
     assert (case.trigger, case.skip) == (trigger, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("read-csv", None),
+        ("tables-read-csv", None),
+        ("csv-read", "no skill near this file is called 'csv-read'"),
+        ("read", "no skill near this file is called 'read'"),
+    ],
+)
+def test_a_name_of_several_words_may_lack_the_group_of_the_skill(
+    name: str, reason: str | None
+) -> None:
+    (case,) = read(
+        [{"prompt": "Say hi", "expected_skill": name}], owner=skill("tables-read-csv")
+    ).cases
+
+    assert (case.trigger, case.skip) == (None if reason else TAKE, reason)
+
+
+def test_an_assertion_that_a_skill_is_activated_is_about_the_choice() -> None:
+    assertions = ["not_contains:bye", "exit_status:completed", "activation_evidence_contains:csv"]
+    case = read_one(assertions=assertions, expected_output="A greeting")
+
+    assert (case.trigger, case.skip) == (TAKE, None)
+    assert case.checks == (
+        NotContains(text="bye"),
+        Judge(statement="The answer fits this: A greeting"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ _ALTERNATIVES = re.compile(r"[^|\s](?:[^|]{0,40}[^|\s])?(?:\|[^|\s](?:[^|]{0,40}
 _JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", "qualitative"})
 """Words in types of assertions whose value is a statement."""
 
+_ACTIVATED = frozenset({"triggered", "activates", "activation"})
+_NAME = re.compile(r"[a-z][\w:-]+")
 _OF_CHOICE = frozenset({"trigger", "triggered", "skill", "activates", "activation"})
 _OF_AGENTS = re.compile(
     "(files?|artifacts?|tools?|called|command|cmd|script|exit|exec|shell|run|max|min|latency|cost"
@@ -140,6 +142,8 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
         found = _search(assertion, kind)
         return make.in_file(file, found) if file else found
     words = set(kind.split("_"))
+    if words & _ACTIVATED and _NAME.fullmatch(name := str(_value(assertion))):
+        return [Judge(statement=f"The {name} skill is {'not ' * ('not' in words)}activated.")]
     if words & _OF_CHOICE:
         raise left_out(f"{kind}: {UNCLEAR}")
     if any(map(_OF_AGENTS.fullmatch, words)):

@@ -127,6 +127,12 @@ def trigger_of(
     if len(choice.should) > 1:
         raise ValueError(CONTRADICTION)
     names = {plain_name(name) for name in own}
+    # Of several words, a name without the group of its skill hardly means another one.
+    names |= {
+        plain
+        for plain in map(plain_name, choice.expected)
+        if "-" in plain and not exists(plain) and any(n.endswith(f"-{plain}") for n in names)
+    }
     others = [name for name in choice.expected if plain_name(name) not in names]
     is_own = len(others) < len(choice.expected)
     known = tuple(dict.fromkeys(filter(exists, others)))

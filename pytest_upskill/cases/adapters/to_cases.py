@@ -165,13 +165,16 @@ class _Maker:
             ValueError: It contradicts itself, or marks a statement that it does not have.
         """
         draft = each.draft
-        case = replace(case, checks=draft.checks or draft.reference)
+        given = draft.checks or draft.reference
+        # Some files repeat a list under several keys, or what their suite says.
+        given = tuple(each for index, each in enumerate(given) if each not in given[:index])
+        case = replace(case, checks=given)
         case = with_marks(case, each.value.get(MARK_KEY))
         kept, stated = self._without_choice(case.checks)
         skips = [*draft.whys(Weight.SKIPPED, Weight.LACKS), *filter(None, [case.skip])]
         if (left_out := draft.whys(Weight.LEFT_OUT)) and all(map(_is_negative, kept)):
-            kept = []
-            skips += [] if draft.choice else left_out
+            kept = [*kept, *draft.reference] if draft.reference else []
+            skips += [] if kept or draft.choice or stated else left_out
         trigger = None
         implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
         if choice := draft.choice or stated or implied:
