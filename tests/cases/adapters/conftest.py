@@ -38,7 +38,7 @@ Measured = Callable[[Mapping[str, str]], Mapping[str, str]]
 """Runs a suite of files, and returns the outcome of each trial: pass, fail or skip."""
 
 _OUTCOME = re.compile(
-    r"\S+::(?P<id>.+)\[offline-(?P<arm>\w+)\] (?:BASELINE )?(?P<word>PASS|FAIL|SKIP)"
+    r"\S+::(?P<id>.+)\[offline-(?P<arm>\w+)\] (?:(?:BASELINE|OFFLINE) )?(?P<word>PASS|FAIL|SKIP)"
 )
 
 
