@@ -51,6 +51,7 @@ async def run_agent(
                 run = await asyncio.to_thread(place.record, run, tally.redact)
         except (OSError, SandboxError) as error:
             reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+            reason = reason or type(error).__name__
             stopped = NotStartedError(f"{name}: cannot run the agent: {reason}", billable=False)
             stopped.paid = tally.paid()
             raise stopped from None

@@ -128,7 +128,8 @@ class _Loader:
             groups[self._folder] = []
         if self._problems or (groups and self._broken.keys() >= groups.keys()):
             raise SkillError("\n".join([*chain(*self._broken.values()), *self._problems]))
-        warnings, hints = _by_weight([*file.warnings, *self._left_out(groups)], str(self._shown))
+        left_out = self._leave_out_copies(groups)
+        warnings, hints = _by_weight([*file.warnings, *left_out], str(self._shown))
         skills = [self._skill(folder, groups, file.gate) for folder in groups]
         if skills:
             # Only the first skill has the warnings about the cases, so that each appears once.
@@ -221,18 +222,19 @@ class _Loader:
         read_as = "" if is_placed else reading.adapter.tool
         return _CaseFile(cases=cases, warnings=file.warnings, read_as=read_as)
 
-    def _left_out(self, groups: dict[Path, list[Case]]) -> Iterator[Problem]:
-        """Remove copies of the skill from its cases; yield a line if the skill was in some."""
+    def _leave_out_copies(self, groups: Mapping[Path, list[Case]]) -> list[Problem]:
+        """Remove copies of the skill from its cases; return a line if the skill was in some."""
         left_out: set[str] = set()
         for folder, cases in groups.items():
             for index, case in enumerate(cases):
                 cases[index], copies = without_copies(case, self._text_of(folder).text)
                 left_out.update(copies)
             left_out |= self._parts_of(folder).inputs.left_out
-        if left_out:
-            names = listed(sorted(left_out), _SHOWN)
-            what = f"left out of every arm, as the arm without the skill would get it: {names}"
-            yield Problem(what=what)
+        if not left_out:
+            return []
+        names = listed(sorted(left_out), _SHOWN)
+        what = f"left out of every arm, as the arm without the skill would get it: {names}"
+        return [Problem(what=what)]
 
     def _check_labels(self) -> None:
         if self._labelled:

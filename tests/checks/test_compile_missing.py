@@ -100,6 +100,23 @@ def test_a_compiler_that_builds_nothing_leaves_the_check_undecided(bare: Path, s
         Compilers("limits").decide(Compile(language="c"), fenced("c", "int x;"))
 
 
+def test_a_compiler_that_recovers_decides_again(bare: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.touch()
+    finds_a_z = (
+        'for file; do :; done; while read -r line; do [ "$line" != "int z;" ] || exit 1; done'
+    )
+    _program(bare, "gcc", f'[ -e {broken} ] && exit 1; {finds_a_z} < "$file"')
+    compilers = Compilers("limits")
+    with pytest.raises(CannotCompile):
+        compilers.decide(Compile(language="c"), fenced("c", "int z;"))
+
+    broken.unlink()
+
+    (result,) = compilers.decide(Compile(language="c"), fenced("c", "int z;"))
+    assert not result.passed
+
+
 def test_a_sandbox_that_does_not_work_leaves_the_check_undecided(bare: Path) -> None:
     _program(bare, "gcc", "exit 0")
 

@@ -259,7 +259,8 @@ class Compiler(ABC):
     """
 
     def __init__(self) -> None:
-        self._smallest: dict[Command, Built] = {}
+        self._working: set[Command] = set()
+        """The commands that have built a minimal program here."""
 
     @abstractmethod
     def command(self, check: Compile) -> Command:
@@ -286,15 +287,13 @@ class Compiler(ABC):
         """
         command = self.command(check)
         built = command.build(sources, sandbox)
-        if not built.passed:
-            smallest = self._smallest.get(command)
-            if smallest is None:
-                smallest = command.build(Sources.of(command.smallest), sandbox)
-                self._smallest[command] = smallest
+        if not built.passed and command not in self._working:
+            smallest = command.build(Sources.of(command.smallest), sandbox)
             if not smallest.passed:
                 raise CannotCompile(
                     f"{command.label} cannot build even an empty program here: {smallest.message}"
                 )
+            self._working.add(command)
         return built
 
 
