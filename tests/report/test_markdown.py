@@ -54,7 +54,7 @@ def test_one_run_of_one_case_is_no_plural() -> None:
     page = write_markdown(report(counted([(1, 0)], of=1)))
 
     assert "Measured on 1 case, once in each arm: " in page
-    assert "- requested: 2 answers, " in page
+    assert "- requested: 2 usable answers, " in page
     assert "replayed: " not in page
 
 

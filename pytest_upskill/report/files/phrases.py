@@ -180,7 +180,7 @@ def costs(report: Report) -> list[tuple[str, str]]:
         ("replayed", True, original_cost),
     ):
         if some := [run for run in runs if run.completion.replayed is was_replayed]:
-            rows.append((name, f"{counted(len(some), 'answer')}, {text(dollars(some))}"))
+            rows.append((name, f"{counted(len(some), 'usable answer')}, {text(dollars(some))}"))
     tokens = [run.completion.tokens for run in runs]
     known = [count for count in tokens if count is not None]
     return [
