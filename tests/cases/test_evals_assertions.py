@@ -101,6 +101,12 @@ def test_each_of_several_texts_must_hold() -> None:
     )
 
 
+def test_a_pattern_among_texts_ignores_case_as_they_do() -> None:
+    case = read_one(must_contain=["a", {"regex": "b."}], must_not_contain=[{"regex": "c."}])
+
+    assert case.checks == (Contains(text="a"), Regex(pattern="(?i)b."), NotRegex(pattern="(?i)c."))
+
+
 @pytest.mark.parametrize(
     ("assertion", "reason"),
     [
@@ -145,3 +151,9 @@ def test_an_assertion_that_nothing_can_decide_skips_a_case_without_another(
     assert skip(assertion) == reason
     assert skip(assertion, "Says hi") is None
     assert skip(assertion, {"type": "not_contains", "value": "bye"}) == reason
+
+
+def test_alternatives_of_grep_are_a_pattern() -> None:
+    assert checks(r"Platform\.OS\|Platform\.select") == (
+        Regex(pattern=r"(?i)Platform\.OS|Platform\.select"),
+    )

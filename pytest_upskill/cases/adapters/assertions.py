@@ -126,6 +126,8 @@ def _of_text(text: str) -> make.Checks:
 
 def _alternatives(text: str) -> str:
     """Return the pattern of a text such as ``refund|money back``, "" for any other text."""
+    if re.fullmatch(r"(?:[^|]+\\\|)+[^|]+", text):  # as grep has alternatives
+        text = text.replace(r"\|", "|")
     is_pattern = _ALTERNATIVES.fullmatch(text) and not pattern_problem(text)
     return f"(?i){text}" if is_pattern else ""
 
@@ -224,6 +226,8 @@ def searched(kind: str) -> Reader:
 
     def read(part: object) -> make.Checks:
         if isinstance(part, dict):
+            if kind.endswith("contains"):  # as of the texts beside it, the case is ignored
+                part = {"flags": "i", **part}
             return checks_of(part | {"negate": True} if kind.startswith("not_") else part)
         return checks_of({"type": kind, "value": part} if isinstance(part, str) else part)
 
