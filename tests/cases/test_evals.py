@@ -165,7 +165,7 @@ def test_graders_of_waza_and_skillgrade_are_read_in_any_list_of_tasks() -> None:
     cases = read({"tasks": tasks}).cases
 
     assert [case.checks for case in cases] == [
-        (Regex(pattern="h."),),
+        (Regex(pattern="(?i)h."),),
         (Judge(statement="The answer passes this rubric: Is kind"),),
         (),
         (),
