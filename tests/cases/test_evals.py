@@ -110,9 +110,9 @@ def test_a_key_may_say_what_is_looked_for() -> None:
 
     assert set(case.checks) == {
         *(Contains(text=text) for text in ("there", "hi", "you")),
-        *(Regex(pattern=pattern) for pattern in ("h.", "y.u")),
+        *(Regex(pattern=pattern) for pattern in ("(?i)h.", "y.u")),
         NotContains(text="yo"),
-        *(NotRegex(pattern=pattern) for pattern in ("y.", "s.r")),
+        *(NotRegex(pattern=pattern) for pattern in ("(?i)y.", "s.r")),
     }
 
 
@@ -165,7 +165,7 @@ def test_graders_of_waza_and_skillgrade_are_read_in_any_list_of_tasks() -> None:
     cases = read({"tasks": tasks}).cases
 
     assert [case.checks for case in cases] == [
-        (Regex(pattern="(?i)h."),),
+        (Regex(pattern="h."),),
         (Judge(statement="The answer passes this rubric: Is kind"),),
         (),
         (),
