@@ -72,7 +72,7 @@ def pytest_load_initial_conftests(
     given = early_config.known_args_namespace
     if not (given.upskill_lint or given.upskill_models or early_config.getini("upskill_models")):
         return (yield)
-    from pytest_upskill.session.strangers import initial_arguments
+    from pytest_upskill.session.untrusted_files import initial_arguments
 
     arguments, start = given.file_or_dir, early_config.invocation_params.dir
     paths = early_config.getini("testpaths") if start == early_config.rootpath else []
@@ -134,7 +134,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect strangers' folders without Python, if models are chosen or under lint."""
     if not _is_active(parent.config):
         return None
-    from pytest_upskill.session.strangers import StrangersFolder, is_of_strangers
+    from pytest_upskill.session.untrusted_files import StrangersFolder, is_of_strangers
 
     return StrangersFolder.from_parent(parent, path=path) if is_of_strangers(path, parent) else None
 

@@ -195,8 +195,8 @@ TEXTS = (
     Removal("test_hostile_text_stays_text_in_markdown", (Edit("report/files/markdown.py", '    return f"{ticks}{pad}{text}{pad}{ticks}"', "    return text"),)),
     Removal("test_values_do_not_show_the_credentials_of_a_url", (Edit("models/model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),)),
     Removal("test_logs_hold_no_key_wherever_they_come_from", (Edit("session/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),)),
-    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/cache.py", "            if not is_changed(commit, cache.folder):", "            if True:"),)),
-    Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("answers/cache.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
+    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/recordings.py", "            if not is_changed(commit, cache.folder):", "            if True:"),)),
+    Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("answers/recordings.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
 )
 """Text of others, keys and recordings."""
 DATA = (
@@ -244,7 +244,7 @@ AGENTS = (
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/workspace.py", "        if bytes_left < 0:", "        if False:"),)),
     Removal("test_settings_of_a_repository_run_nothing_outside_the_sandbox", (Edit("agents/workspace.py", "                outcome = self.shell.run(_GIT_STATE)", "                __import__('subprocess').run(['git', '-c', 'safe.directory=*', 'status'], cwd=self.shell.folder)\n                outcome = self.shell.run(_GIT_STATE)"),)),
     Removal("test_a_setup_that_fails_is_an_error_before_anything_is_asked", (Edit("agents/workspace.py", "    if outcome.succeeded:\n        return\n    how", "    if outcome:\n        return\n    how"),)),
-    Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("session/strangers.py", 'if path.suffix == ".py" and not is_folder and not is_named:', "if False:"),)),
+    Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("session/untrusted_files.py", 'if path.suffix == ".py" and not is_folder and not is_named:', "if False:"),)),
     Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("plugin.py", "    given.file_or_dir = initial_arguments(\n        arguments or found or [str(start)], start, early_config.rootpath\n    )\n", ""),)),
     Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("models/request.py", "if turns >= max_turns:", "if False:"),)),
     Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/box.py", "_threads_below, sandbox_pid) > _MAX_THREADS:", "_threads_below, sandbox_pid) < 0:"),)),

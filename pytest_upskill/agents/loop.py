@@ -19,7 +19,7 @@ from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.agents.workspace import AgentWorkspace
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
-from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.models import AgentTask, Client, Completion, Request, RunLimits, Turn
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentTask, InstalledSkill
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.answers.batches import BatchNotes
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.cases.catalogue import Catalogues
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.extensions import Extensions

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_upskill.cases.skill import Skill, SkillVersion, plain_name
-from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.files import leads_out, read_state, write_file

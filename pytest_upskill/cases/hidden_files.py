@@ -14,7 +14,7 @@ from types import ModuleType
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, KEY_FILE, LABELS_FILE, STATE
 from pytest_upskill.cases.skill import HiddenFiles
-from pytest_upskill.cases.skill_text import SkillText
+from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.project.files import real_name

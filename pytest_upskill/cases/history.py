@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.cases.skill_files import installed_files, read_bundle
-from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import Unreadable, read_text
 from pytest_upskill.checks.extensions import Extensions

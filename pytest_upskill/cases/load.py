@@ -19,8 +19,8 @@ from pytest_upskill.cases.case_inputs import CaseInputs, answers_in, without_cop
 from pytest_upskill.cases.discovery import CaseDiscovery, folder_of_cases
 from pytest_upskill.cases.skill import Case, GateRule, HiddenFiles, Skill
 from pytest_upskill.cases.skill_files import Bundle, read_bundle
+from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.cases.skill_text import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import read_text
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions

@@ -19,7 +19,7 @@ from pytest_upskill.cases.hidden_files import (
     without_entries,
 )
 from pytest_upskill.cases.skill import HiddenFiles, Skill
-from pytest_upskill.cases.skill_text import SkillText, read_skill_text
+from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import (
     MAX_TOTAL_BYTES,

@@ -27,7 +27,7 @@ from pytest_upskill.session.case_files import catalogues_of, discovery_of, path_
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
-from pytest_upskill.session.strangers import HooksOfParent
+from pytest_upskill.session.untrusted_files import HooksOfParent
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
 from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description, plan

@@ -17,7 +17,7 @@ from pytest_upskill.session.case_files import catalogue_file, catalogues_of, dis
 from pytest_upskill.session.items import ItemFailed, ItemOutsidePackages
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import extensions_of, languages_of
-from pytest_upskill.session.strangers import HooksOfParent
+from pytest_upskill.session.untrusted_files import HooksOfParent
 from pytest_upskill.trials.trial import why_unlisted
 
 

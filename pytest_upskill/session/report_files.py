@@ -15,7 +15,7 @@ import pytest
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
-from pytest_upskill.answers.cache import changed_recordings
+from pytest_upskill.answers.recordings import changed_recordings
 from pytest_upskill.checks.builds import Compile, Run
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import quoted_lines

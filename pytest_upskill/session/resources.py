@@ -13,9 +13,9 @@ import pytest
 from pytest_upskill import STATE
 from pytest_upskill.answers.batches import BatchNotes
 from pytest_upskill.answers.budget import Budget
-from pytest_upskill.answers.cache import Cache
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.resources import Bill, Resources
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult

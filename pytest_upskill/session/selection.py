@@ -28,7 +28,7 @@ from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.session.strangers import NOT_COLLECTED, line_about
+from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = ("_misnamed", "_hints", "_visited", "_unchanged", "nothing_changed", "_deselected")
 """What a worker sends to the controller."""

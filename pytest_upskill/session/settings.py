@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, Field, InstanceOf, ValidationEr
 from pydantic_core import ErrorDetails
 
 from pytest_upskill import STATE
-from pytest_upskill.answers.cache import Mode
 from pytest_upskill.answers.prices import OwnPrice
+from pytest_upskill.answers.recordings import Mode
 from pytest_upskill.cases.source.document import explained
 from pytest_upskill.figures.thresholds import FailOn, Thresholds
 from pytest_upskill.models import Model

@@ -14,7 +14,7 @@ from unicodedata import normalize
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.project.files import read_state, write_file

@@ -17,7 +17,7 @@ from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.cases.skill_files import read_bundle
-from pytest_upskill.cases.skill_text import MAX_DESCRIPTION, MAX_NAME, SkillText, read_skill_text
+from pytest_upskill.cases.skill_md import MAX_DESCRIPTION, MAX_NAME, SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.teacher.additions import copies_words, refused_parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.models import Completion, Request, parse_model
 
 URL = "https://api.anthropic.com"

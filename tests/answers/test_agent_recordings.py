@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import AgentRun, AgentTask, Completion, parse_model
 from tests.sdk_requests import request_to

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.cache import Cache, Mode
+from pytest_upskill.answers.recordings import Cache, Mode
 from pytest_upskill.models import Request, parse_model
 from tests.answers.one_recording import ANSWER, REQUEST, URL, only_file, recorded
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.models import ToolCall
 from tests.answers.one_recording import ANSWER, REQUEST, URL, only_file, recorded
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.retry import HostClient
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests import junit

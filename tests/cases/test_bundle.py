@@ -9,7 +9,7 @@ import pytest
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import HiddenFiles
 from pytest_upskill.cases.skill_files import Bundle, read_bundle
-from pytest_upskill.cases.skill_text import read_skill_text
+from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.files import MAX_FILE_BYTES
 
 FRONT = "---\nname: csv\ndescription: See references/api.md.\n---\n"

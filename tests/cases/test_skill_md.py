@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.cases.skill_text import SkillText, read_skill_text
+from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 
 GOOD = "name: csv\ndescription: Reads CSV.\n"

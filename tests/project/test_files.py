@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.cases.catalogue import CatalogueError, read_catalogue
 from pytest_upskill.cases.judge_labels import load_labels
 from pytest_upskill.cases.source.document import BadFile

@@ -12,7 +12,7 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.teacher.acceptance import (
     STRIDE,
