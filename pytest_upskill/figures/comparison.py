@@ -90,13 +90,13 @@ class Comparison:
     @property
     def next_step(self) -> str:
         """Advice about a regression."""
-        step = "restore the facts in the skill, or change the cases"
+        step = "restore what the skill has lost"
         if self.chooses:
             step = (
                 "say in the description when to use the skill, and how it differs from a skill "
-                "that is chosen instead; or change the queries"
+                "that is chosen instead"
             )
-        again = " and record the baseline again: --upskill-baseline-update"
+        again = "; where the change is right, record the baseline again: --upskill-baseline-update"
         return f"next: {step}{again if self.then == 'baseline' else ''}"
 
     @property

@@ -6,7 +6,7 @@ in the terminal, Markdown, HTML and the history, is made of these figures too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
@@ -205,6 +205,8 @@ class CaseLine:
     """Passes and runs with the old skill, in the baseline or at a git ref; None if not compared."""
     regressed: bool = False
     """Whether the skill regressed, and this case passes less often than before."""
+    base: str = ""
+    """The git ref of the old skill, if this case passes more or less often than with it."""
 
     @property
     def question(self) -> str:
@@ -237,14 +239,27 @@ class CaseLine:
         return stats.lift_interval([self.counts])
 
     @property
+    def change(self) -> float:
+        """Change of the pass rate that the status is about: since the ref, else by the skill."""
+        if self.base and self.was:
+            with_, (passes, runs) = self.arms["with_skill"], self.was
+            return with_.passes / len(with_.runs) - passes / runs
+        return self.difference or 0.0
+
+    @property
+    def than(self) -> str:
+        """The git ref than which the case is better or worse; empty if the status says all."""
+        return self.base if self.status in {"better", "worse"} else ""
+
+    @property
     def status(self) -> CaseStatus:
         """Result of the case."""
         if self.regressed:
             return "regressed"
         if self.difference is None:
             return "incomplete"
-        if self.difference:
-            return "better" if self.difference > 0 else "worse"
+        if change := self.change:
+            return "better" if change > 0 else "worse"
         rates = {trial.passes / len(trial.runs) for trial in self.arms.values() if trial.runs}
         if self.was is not None:
             rates.add(self.was[0] / self.was[1])
@@ -263,15 +278,23 @@ def case_lines(gate: Gate) -> list[CaseLine]:
     lines = []
     for case, arms in cases.items():
         past = compared.get(case)
+        differs = past is not None and past.counts.difference and "old_skill" in arms
         lines.append(
             CaseLine(
                 case=case,
                 arms=arms,
                 was=(past.counts.passes_without, past.counts.runs_without) if past else None,
                 regressed=bool(past and gate.regressed and past.counts.difference < 0),
+                base=gate.comparison.base if gate.comparison and differs else "",
             )
         )
-    return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.difference or 0.0))
+    return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.change))
+
+
+def arms_of(gates: Iterable[Gate]) -> str:
+    """Return the arms in the order of their figures in tables: ``without -> with``."""
+    three = any("old_skill" in gate.cell.lift.arms for gate in gates)
+    return "without -> old -> with" if three else "without -> with"
 
 
 def case_columns(case: CaseLine) -> Columns:

@@ -11,6 +11,7 @@ from pytest_upskill.answers.budget import LOWER_COST
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
+from pytest_upskill.figures.figure import arms_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
@@ -85,9 +86,7 @@ class Terminal:
         choices = [gate for gate in gates if gate.cell.chooses and not gate.cell.is_by_words]
         # As with pytest-cov: -q keeps the tables, -qq drops them.
         if verbosity > QUIETEST:
-            three = any("old_skill" in gate.cell.lift.arms for gate in lifts)
-            arms = "without -> old -> with" if three else "without -> with"
-            self._print_table(reporter, f"skills: {arms}", lifts, LEGEND)
+            self._print_table(reporter, f"skills: {arms_of(lifts)}", lifts, LEGEND)
             all_notes = notes(lifts, verbose=verbosity > 0, said=reasons)
             for note in all_notes if verbosity >= 0 else short_notes(lifts):
                 write(reporter, note)

@@ -52,7 +52,7 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
             "csv on haiku: the skill became worse than main: one (5/10 with the skill, *)",
             "lift: helps: *",
             "worse: one: 5/5 -> 0/5",
-            "next: restore the facts in the skill, or change the cases",
+            "next: restore what the skill has lost",
             "*= skills: without -> old -> with =*",
             "  haiku *0->100->50% *",
         ]
@@ -61,6 +61,25 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
     gate = junit.properties(junit.cases_of(Path("junit.xml"))["gate[haiku]"])
     assert (gate["upskill.passes.old"], gate["upskill.runs.old"]) == ("10", "10")
     assert (gate["upskill.compared_with"], gate["upskill.regressed"]) == ("main", "true")
+
+
+def test_a_case_is_first_of_all_worse_or_better_than_at_the_ref(
+    branch: Branch, run_once: Run
+) -> None:
+    args = branch(one="++--- ----- +++++", two="+++++ ----- ++---", three="+++++ ----- +++++")
+
+    run_once(*args, COMPARE, LENIENT, "--upskill-md=r.md", "--upskill-html=r.html")
+
+    text = Path("r.md").read_text("utf-8")
+    assert "| passed without \u2192 old \u2192 with |" in text
+    assert "Pass rates without \u2192 old \u2192 with the skill" in text
+    rows = [line for line in text.splitlines() if line.startswith("| `")][1:]
+    assert rows[0].startswith("| `one` | worse than `main` | 0/5 \u2192 5/5 \u2192 2/5 |")
+    assert rows[1].startswith("| `three` | better | ")
+    assert rows[2].startswith("| `two` | better than `main` | ")
+    page = Path("r.html").read_text("utf-8")
+    assert "worse than <bdi>main</bdi>" in page
+    assert "passed, without \u2192 old \u2192 with" in page
 
 
 def test_what_main_got_after_the_branch_left_it_does_not_count(

@@ -92,7 +92,7 @@ def test_a_branch_that_breaks_a_case_is_red(pull_request: PullRequest, run: Run,
         [
             f"billing on m: the skill became worse than {base}: owner (5/15 with *)",
             "worse: owner: 5/5 -> 0/5",
-            "next: restore the facts in the skill, or change the cases*",
+            "next: restore what the skill has lost*",
         ]
     )
     assert result.parseoutcomes()["failed"] == 2
@@ -152,7 +152,7 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
 
     result.stdout.no_fnmatch_line("too few runs on *")
     headline = "billing on m: the skill became worse than the baseline: owner (5/15 with "
-    step = "restore the facts in the skill, or change the cases and record the baseline again"
+    step = "restore what the skill has lost; where the change is right, record the baseline again"
     assert "regression" in next(
         line for line in result.outlines if line.startswith("  m       0->33%")
     )

@@ -78,7 +78,7 @@ def test_the_action_compares_a_pull_request_with_its_base(project: Path) -> None
 
     assert process.returncode == 1, process.stdout
     assert "the skill became worse than origin/main: " in process.stdout
-    assert "next: restore the facts in the skill, or change the cases" in process.stdout
+    assert "next: restore what the skill has lost" in process.stdout
     assert "verdict=regression\n" in (project / "outputs").read_text("utf-8")
 
 

@@ -65,7 +65,7 @@ def environment() -> Environment:
         "points": points,
         "shorten": shorten,
         "money": money,
-        "arrow": lambda text: text.replace("->", " \u2192 "),
+        "arrow": phrases.arrows,
     }
     made.globals |= {
         "arm_names": ARM_NAMES,

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_upskill.figures.figure import case_columns, case_lines, columns_of
+from pytest_upskill.figures.figure import CaseLine, arms_of, case_columns, case_lines, columns_of
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
@@ -148,14 +148,19 @@ def _cases(gate: Gate, most: int) -> str:
     rows = [
         (
             _cell(case.case),
-            f"**failed**, {case.status}" if case.failed else case.status,
-            *(text.replace("->", " \u2192 ") for text in case_columns(case).values()),
+            f"**failed**, {_status(case)}" if case.failed else _status(case),
+            *map(phrases.arrows, case_columns(case).values()),
         )
         for case in case_lines(gate)
     ]
     rows += [(_cell(case), "skipped", "", "", "", "") for case in gate.cell.cases_not_run]
-    columns = ("case", "", "passed without \u2192 with", "difference", "checks", "tokens")
+    passed = f"passed {phrases.arrows(arms_of([gate]))}"
+    columns = ("case", "", passed, "difference", "checks", "tokens")
     return _folded(f"{gate.cell.name}: all cases", _table(columns, rows, most))
+
+
+def _status(case: CaseLine) -> str:
+    return f"{case.status} than {_cell(case.than)}" if case.than else case.status
 
 
 def _footer(report: Report) -> str:
@@ -168,6 +173,6 @@ def _footer(report: Report) -> str:
         ]
     return _folded(
         "cost, versions, how to read this",
-        f"{''.join(rows)}\nPass rates without \u2192 with the skill; lift in points with its 95 % "
-        "interval; tokens per run as a multiple of those without the skill.\n\n",
+        f"{''.join(rows)}\nPass rates {phrases.arrows(arms_of(report.lifts))} the skill; lift in "
+        "points with its 95 % interval; tokens per run as a multiple of those without it.\n\n",
     )

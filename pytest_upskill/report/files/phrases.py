@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,10 +161,15 @@ def scope(report: Report) -> str:
     )
 
 
+def arrows(text: str) -> str:
+    """Return a change from arm to arm with real arrows."""
+    return re.sub(" ?-> ?", " \u2192 ", text)
+
+
 def matrix_parts(gate: Gate) -> list[str]:
     """Return both pass rates, the lift with its interval, and the token ratio of a cell."""
     columns, lift = columns_of(gate), gate.cell.lift
-    parts = [columns["pass rate"].replace("->", " \u2192 ")]
+    parts = [arrows(columns["pass rate"])]
     if lift.deciding is not None:
         parts.append(columns["lift [95 %]"])
     if lift.token_ratio is not None:
