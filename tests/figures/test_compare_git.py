@@ -74,9 +74,12 @@ def test_a_case_is_first_of_all_worse_or_better_than_at_the_ref(
     assert "| passed without \u2192 old \u2192 with |" in text
     assert "Pass rates without \u2192 old \u2192 with the skill" in text
     rows = [line for line in text.splitlines() if line.startswith("| `")][1:]
-    assert rows[0].startswith("| `one` | worse than `main` | 0/5 \u2192 5/5 \u2192 2/5 |")
-    assert rows[1].startswith("| `three` | better | ")
-    assert rows[2].startswith("| `two` | better than `main` | ")
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| `one`", "worse than `main`"],
+        ["| `two`", "better than `main`"],
+        ["| `three`", "better"],
+    ]
+    assert "0/5 \u2192 5/5 \u2192 2/5" in rows[0]
     page = Path("r.html").read_text("utf-8")
     assert "worse than <bdi>main</bdi>" in page
     assert "passed, without \u2192 old \u2192 with" in page
