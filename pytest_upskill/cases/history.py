@@ -101,7 +101,12 @@ def _case_changes(skill: Skill, old: Path, since: str, extensions: Extensions) -
     then = {case.id: _content(case) for each in same for case in each.cases}
     now = {case.id: _content(case) for case in skill.cases}
     removed = [name for name in then if name not in now]
-    changed = [name for name in now if name in then and then[name] != now[name]]
+    # What an old case lacks may be outside the folder, such as another skill.
+    changed = [
+        name
+        for name, case in now.items()
+        if name in then and then[name] != case and not then[name].skip
+    ]
     kinds = (("removed", removed), ("changed", changed))
     what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
     return f"cases since {since}: {what}" if what else ""

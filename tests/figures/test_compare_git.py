@@ -356,3 +356,23 @@ def test_a_case_file_that_was_deleted_since_is_named(
     said = "the cases in skills/billing/skill_meta.json were deleted since main"
     result.stdout.fnmatch_lines([f"upskill: {said}"])
     assert said in Path("out.md").read_text("utf-8")
+
+
+def test_a_case_about_another_skill_is_not_changed(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill()
+    write_skill(name="shipping")
+    (folder / "skill_meta.json").unlink()
+    (folder / "evals").mkdir()
+    case = {"id": "a", "prompt": "Send?", "expected_skill": "shipping"}
+    told = {"id": "b", "prompt": "What?", "assertions": [{"type": "contains", "value": "37"}]}
+    (folder / "evals" / "evals.json").write_text(json.dumps([case, told]))
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    with (folder / "SKILL.md").open("a") as file:
+        file.write("More.\n")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.stdout.no_fnmatch_line("*cases since*")
