@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -333,6 +332,9 @@ def skill_and_name_meant(file: Path) -> tuple[Path, str]:
     Args:
         file: A file from which no cases are read.
     """
+    # Imported here: most sessions have no such file.
+    from difflib import get_close_matches
+
     folder, meant = file.parent, [CASE_FILE, _EVALS]
     if folder.name in CASE_FOLDERS and not (folder / "SKILL.md").exists():
         folder, meant = folder.parent, [_EVALS]

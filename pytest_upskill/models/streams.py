@@ -38,7 +38,7 @@ class ReplyReader:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes.
+        """Read the next bytes.
 
         Raises:
             ValueError: The reply is larger than `MAX_REPLY`.

@@ -19,7 +19,6 @@ from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import (
     GitError,
     deleted_files,
-    deleted_skills,
     is_changed,
     merge_base,
 )
@@ -204,17 +203,18 @@ class Selection:
         yield from sorted(self._misnamed.values())
         since = self._compared_with
         folders = self._unexplained()
-        for folder in folders:
-            yield from self._deleted_cases(folder)
+        deleted = [] if since is None else self._deleted_since(since)
+        for name in self._deleted_cases(deleted, folders):
+            yield safe_line(f"the cases in {name} were deleted since {since}")
         if folders:
             have = "has" if len(folders) == 1 else "have"
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
             names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {have} no cases: {cure}")
-        if since is not None and (deleted := self._deleted_since(since)):
-            were = "was" if len(deleted) == 1 else "were"
-            yield safe_line(f"{listed(deleted)} {were} deleted since {since}: no trial is left")
+        if skills := self._deleted_skills(deleted):
+            were = "was" if len(skills) == 1 else "were"
+            yield safe_line(f"{listed(skills)} {were} deleted since {since}: no trial is left")
 
     def without_cases(self) -> int:
         """Return how many skills have no cases; in a pull request, how many of the changed."""
@@ -233,29 +233,31 @@ class Selection:
                     folders.append(folder)
         return folders
 
-    def _deleted_cases(self, folder: Path) -> Iterator[str]:
-        """Yield that the case files of a skill that has none any more were deleted."""
-        if self._compared_with is None:
-            return
-        from pytest_upskill.cases.adapters.registry import is_certain
+    def _deleted_since(self, ref: str) -> list[Path]:
+        """Return the files of the repository that were deleted."""
+        with suppress(GitError):  # the cases of other skills would have been refused
+            return deleted_files(merge_base(self._project, ref), self._project)
+        return []
 
-        commit = merge_base(folder, self._compared_with, self._project)
-        for file in deleted_files(commit, folder):
-            is_inside = file.is_relative_to(folder.resolve())
-            if is_inside and (file.name == CASE_FILE or is_certain(file)):
-                name = shown(file, self._config)
-                yield safe_line(f"the cases in {name} were deleted since {self._compared_with}")
+    def _deleted_cases(self, deleted: Iterable[Path], folders: Iterable[Path]) -> Iterator[str]:
+        """Yield the deleted case files of skills that have none any more."""
+        skills = {folder.resolve() for folder in folders}
+        for file in deleted:
+            if not skills.isdisjoint(file.parents):
+                # Imported here: slow, and few sessions get here.
+                from pytest_upskill.cases.adapters.registry import is_certain
 
-    def _deleted_since(self, ref: str) -> list[str]:
+                if file.name == CASE_FILE or is_certain(file):
+                    yield shown(file, self._config)
+
+    def _deleted_skills(self, deleted: Iterable[Path]) -> list[str]:
         """Return the folders of deleted skills, below the arguments of pytest."""
         arguments = {path.resolve() for path in arguments_of(self._config)}
-        with suppress(GitError):  # the cases of other skills would have been refused
-            return [
-                shown(folder, self._config)
-                for folder in deleted_skills(merge_base(self._project, ref), self._project)
-                if not arguments.isdisjoint({folder, *folder.parents})
-            ]
-        return []
+        return [
+            shown(file.parent, self._config)
+            for file in deleted
+            if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
+        ]
 
     def _unvisited_folders(self) -> list[str]:
         """Return the hidden folders with unvisited skills, below the arguments of pytest."""
