@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -71,8 +72,8 @@ class CaseDiscovery:
         self.root = root
         self.patterns = patterns
         self._owners = owners
-        self._skills_with_cases: dict[Path, set[Path]] = {}
-        """The folders of the skills that have cases in or below a folder."""
+        self._case_files_below: dict[Path, Mapping[Path, set[Path]]] = {}
+        """The case files in and below a folder, by the folder of the skill that they are for."""
         self._skills_below: dict[Path, Mapping[Path, str]] = {}
         self.owning_skill = cache(self._owning_skill)
         """Returns the folder of the skill that a case file belongs to, None if there is none."""
@@ -154,8 +155,15 @@ class CaseDiscovery:
 
     def skill_has_cases(self, skill: Path) -> bool:
         """Return whether any case file belongs to the skill in the folder ``skill``."""
-        folders = (skill, *self.search_roots(skill))
-        return any(skill in self._skills_with_cases_in(top) for top in folders)
+        return any(self._case_files_of(skill))
+
+    def case_files_of(self, skill: Path) -> Sequence[Path]:
+        """Return the case files of the skill in the folder ``skill``, wherever they are."""
+        return sorted(set().union(*self._case_files_of(skill)))
+
+    def _case_files_of(self, skill: Path) -> Iterator[set[Path]]:
+        for top in (skill, *self.search_roots(skill)):
+            yield self._case_files_in(top).get(skill, set())
 
     def _only_skill_near(self, case_file: Path, reading: Reading | None) -> Path | None:
         """Return the only skill near a file, unless the file or its folder could mean another."""
@@ -176,22 +184,19 @@ class CaseDiscovery:
             skills = [skill for skill in skills if skill.parent in homes]
         return skills[0] if len(skills) == 1 else None
 
-    def _skills_with_cases_in(self, top: Path) -> set[Path]:
-        """Return the skills to which the case files in and below a folder belong."""
+    def _case_files_in(self, top: Path) -> Mapping[Path, set[Path]]:
+        """Return the case files in and below a folder, by the folder of their skill."""
         from pytest_upskill.cases.adapters import registry
 
-        if top not in self._skills_with_cases:
+        if top not in self._case_files_below:
             files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
             if (top / "SKILL.md").exists():
                 files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
-            self._skills_with_cases[top] = {
-                skill
-                for file in files
-                if self.is_case_file(file)
-                for skill in self._skills_of(file)
-                if skill is not None
-            }
-        return self._skills_with_cases[top]
+            self._case_files_below[top] = found = defaultdict(set)
+            for file in filter(self.is_case_file, files):
+                for skill in filter(None, self._skills_of(file)):
+                    found[skill].add(file)
+        return self._case_files_below[top]
 
     def _skills_of(self, case_file: Path) -> Iterator[Path | None]:
         yield self.owning_skill(case_file)

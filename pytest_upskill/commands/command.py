@@ -123,28 +123,32 @@ def check_exists(path: Path) -> None:
 
 
 def own_cases(
-    folder: Path, extensions: Extensions = NO_EXTENSIONS
+    folder: Path,
+    extensions: Extensions = NO_EXTENSIONS,
+    discovery: CaseDiscovery | None = None,
 ) -> tuple[list[Skill], list[str]]:
-    """Read the case files in a skill's folder.
+    """Read the case files of a skill, in its folder or elsewhere in the project.
 
     Args:
         folder: A folder with a ``SKILL.md``.
         extensions: What plugins add to the format.
+        discovery: Where to search; None for one of its own.
 
     Returns:
         The skill once for each file, with the cases in it; and the problems of unreadable files.
     """
-    discovery = CaseDiscovery()
+    discovery = discovery or CaseDiscovery()
+    skill_folder = Path(os.path.normpath(folder.absolute()))
     found: list[Skill] = []
     problems: list[str] = []
-    # rglob does not follow links, and the folder of the cases may be one.
-    for file in sorted(filter(discovery.is_case_file, {*folder.rglob("*"), *folder.glob("*/*")})):
+    for case_file in discovery.case_files_of(skill_folder):
+        file = case_file if folder.is_absolute() else Path(os.path.relpath(case_file))
         try:
             skills = load_skills(file, shown=str(file), extensions=extensions, discovery=discovery)
         except SkillError as error:
             problems += str(error).splitlines()
             continue
-        own = (each for each in skills if each.folder.absolute() == folder.absolute())
+        own = (each for each in skills if each.folder.absolute() == skill_folder)
         found += [each for each in own if not each.broken]
     return found, problems
 

@@ -59,7 +59,9 @@ def _init(folder: Path) -> list[Path]:
         raise problems_error(folder, problems)
     for each in found:
         count = counted(len(each.cases), "case")
-        say(f"{each.case_file}: exists, with {count}: run {_trial_run(folder)}")
+        is_in_folder = each.case_file.absolute().is_relative_to(folder.absolute())
+        place = folder if is_in_folder else each.case_file
+        say(f"{each.case_file}: exists, with {count}: run {_trial_run(place)}")
     if found:
         if found[0].case_file.name != CASE_FILE:
             say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")

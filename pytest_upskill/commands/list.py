@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
-from pytest_upskill.cases.discovery import skill_and_name_meant, skill_folders
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.commands.command import (
@@ -26,6 +27,9 @@ from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 _LEAST_WIDTH = 40
+
+_MOST_FILES = 3
+"""How many case files in a folder have a line of their own; more have one line together."""
 
 
 def add(parser: Parser) -> None:
@@ -55,8 +59,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
     width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
+    discovery = CaseDiscovery()
     for folder in folders:
-        name, description, lines = _describe(folder)
+        name, description, lines = _describe(folder, discovery)
         where = folder.relative_to(top).as_posix()
         yield f"  {name}" if where in {name, "."} else f"  {name} ({where})"
         if description:
@@ -67,14 +72,18 @@ def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterat
             yield from (f"    {file.as_posix()}" for file in files)
 
 
-def _describe(folder: Path) -> tuple[str, str, list[str]]:
+def _describe(folder: Path, discovery: CaseDiscovery) -> tuple[str, str, list[str]]:
     """Return the name of a skill, its description, and lines about its cases."""
     try:
         skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
         return folder.name, "", str(error).splitlines()
-    with_cases, problems = own_cases(folder)
-    lines = [*chain.from_iterable(map(_case_lines, with_cases)), *problems]
+    with_cases, problems = own_cases(folder, discovery=discovery)
+    lines = list(problems)
+    for _, in_folder in groupby(with_cases, key=lambda each: each.case_file.parent):
+        skills = list(in_folder)
+        groups = [skills] if len(skills) > _MOST_FILES else [[each] for each in skills]
+        lines += chain.from_iterable(map(_case_lines, groups))
     if not lines:
         meant = [(file.name, skill_and_name_meant(file)[1]) for file in sorted(folder.iterdir())]
         lines = [f"{name} is not read: rename it to {right}" for name, right in meant if right]
@@ -83,13 +92,19 @@ def _describe(folder: Path) -> tuple[str, str, list[str]]:
     return skill.name, safe_line(skill.description), lines
 
 
-def _case_lines(skill: Skill) -> Iterator[str]:
-    """Yield how the cases of a file can be measured, and what they need."""
-    file = skill.case_file.absolute().relative_to(skill.folder.absolute()).as_posix()
-    ways = measured_by(skill.cases)
-    yield f"{counted(len(skill.cases), 'case')} in {file}{f': {ways}' if ways else ''}"
+def _case_lines(skills: Sequence[Skill]) -> Iterator[str]:
+    """Yield how the cases in a folder can be measured, and what they need."""
+    file = skills[0].case_file
+    place = file if len(skills) == 1 else file.parent
+    shown = os.path.relpath(place, skills[0].folder)
+    if shown.startswith(".."):
+        shown = os.path.relpath(place)
+    cases = [case for skill in skills for case in skill.cases]
+    ways = measured_by(cases)
+    files = "" if len(skills) == 1 else f" ({len(skills)} files)"
+    yield f"{counted(len(cases), 'case')} in {shown}{files}{f': {ways}' if ways else ''}"
     reasons = (
         why_skipped(case, chooses=not case.is_answered, has_judge=False, is_agent=False)
-        for case in skill.cases
+        for case in cases
     )
-    yield from (f"  {line}" for line in skip_lines(filter(None, reasons), len(skill.cases)))
+    yield from (f"  {line}" for line in skip_lines(filter(None, reasons), len(cases)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,42 @@ def test_what_the_cases_of_each_skill_need_is_listed(
         "1 of 2 cases has files or needs commands ('file_exists'): write "
         "an agent before the model, as in loop:MODEL"
     )
+
+
+def write_cases_elsewhere(skill: str, count: int) -> None:
+    folder = Path("evals", skill)
+    folder.mkdir(parents=True)
+    for number in range(count):
+        cases = [{"id": "a", "prompt": "Why?", "expectations": ["It is kind."]}]
+        text = json.dumps({"skill_name": skill, "evals": cases})
+        (folder / f"{number}-evals.json").write_text(text, "utf-8")
+
+
+def test_cases_outside_the_folder_of_a_skill_are_listed_too(
+    capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
+) -> None:
+    (write_skill(name="shipping") / "skill_meta.json").unlink()
+    write_cases_elsewhere("shipping", 1)
+
+    assert main(["list", "skills/shipping"]) == 0
+    output = capsys.readouterr().out
+    assert "1 case in evals/shipping/0-evals.json: 1 by a judge" in output
+    assert "no cases" not in output
+
+    assert main(["init", "skills/shipping"]) == 0
+    output = capsys.readouterr().out
+    assert "evals/shipping/0-evals.json: exists, with 1 case" in output
+    assert "run pytest --upskill-models offline evals/shipping/0-evals.json" in output
+
+
+def test_many_case_files_of_one_folder_are_one_line(
+    capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
+) -> None:
+    (write_skill(name="shipping") / "skill_meta.json").unlink()
+    write_cases_elsewhere("shipping", 4)
+
+    assert main(["list", "skills/shipping"]) == 0
+    assert "4 cases in evals/shipping (4 files): 4 by a judge" in capsys.readouterr().out
 
 
 def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixture[str]) -> None:
