@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import (
@@ -18,7 +18,7 @@ from pytest_upskill.checks.builds import C_FAMILY, CannotCompile, Compile, OfCod
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.nvcc import Cuda
 from pytest_upskill.checks.compile.python import Python, PythonRunner
-from pytest_upskill.checks.compile.toolchain import Built, Compiler, Language, Sources
+from pytest_upskill.checks.compile.toolchain import Built, Language, Sources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Left, RunsCommand, WorkspaceFile
 from pytest_upskill.checks.result import failed
@@ -38,18 +38,20 @@ class Compilers:
         languages: Languages of plugins, which may replace C, C++, CUDA and Python.
     """
 
-    def __init__(
-        self,
-        level: Level = "auto",
-        languages: Iterable[Language] = (),
-    ) -> None:
+    def __init__(self, level: Level = "auto", languages: Iterable[Language] = ()) -> None:
         self._requested_level: Level = level
+        built_in = (
+            Language(name="c", toolchain=Gnu("c")),
+            Language(name="cpp", toolchain=Gnu("cpp")),
+            Language(name="cuda", toolchain=Cuda()),
+            Language(name="python", toolchain=Python(), runner=PythonRunner()),
+        )
         self._languages = {
             spelling: language
-            for language in (*_built_in(), *languages)
+            for language in (*built_in, *languages)
             for spelling in language.spellings
         }
-        self._built: dict[object, Built] = {}
+        self._built: dict[str, Built] = {}
         self._sandbox: Sandbox | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -74,9 +76,7 @@ class Compilers:
             return self._why_unsafe() or language.runner.missing()
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
-        return language.toolchain.missing(check) or self._missing_header(
-            check, language, language.toolchain
-        )
+        return language.toolchain.missing(check) or self._missing_header(check, language)
 
     def decide(
         self, check: Sandboxed, text: str, left: Left = NOTHING_LEFT
@@ -106,7 +106,7 @@ class Compilers:
         if isinstance(found, str):
             built, what = None, found
         else:
-            built = self._build_or_run_once(check, language, found)
+            built = self._build_or_run(check, language, found)
             what = _finding(built, found.units)
         required = check.requires if isinstance(check, Compile) else ()
         result = CheckResult(
@@ -126,46 +126,41 @@ class Compilers:
             if self._sandbox:
                 self._sandbox.close()
 
-    def _missing_header(
-        self, check: Compile, language: Language, toolchain: Compiler
-    ) -> str | None:
+    def _missing_header(self, check: Compile, language: Language) -> str | None:
         """Return in one line which header is missing, None if none is."""
         for header in check.headers:
+            assert language.toolchain is not None
+            smallest = language.toolchain.command(check).smallest
+            code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{smallest}"
             try:
-                sources = _including(header, check, toolchain)
-                built = self._build_or_run_once(check, language, sources)
+                built = self._build_or_run(check, language, Sources.of(code, check.files))
             except CannotCompile as error:
                 return str(error)
             if not built.passed:
                 return f"header {header!r} is not installed here: install its library"
         return None
 
-    def _build_or_run_once(self, check: OfCode, language: Language, sources: Sources) -> Built:
-        """Build or run the code, or return the result of the same work in this session."""
-        key = (
-            *(language.name, *_identity(check)),
-            *(sources.units, sources.headers, sources.workspace),
-        )
-        if key not in self._built:
-            self._built[key] = self._build_or_run(check, language, sources)
-        return self._built[key]
-
     def _build_or_run(self, check: OfCode, language: Language, sources: Sources) -> Built:
+        """Build or run the code, or return the result of the same work in this session."""
+        same = repr((check, sources))
+        if same in self._built:
+            return self._built[same]
         try:
             sandbox = self._open_sandbox()
             if isinstance(check, Run):
                 assert language.runner is not None
-                return language.runner.run(sources, check.code, sandbox)
-            assert language.toolchain is not None
-            return language.toolchain.build(sources, check, sandbox)
-        except SandboxError as error:
+                built = language.runner.run(sources, check.code, sandbox)
+            else:
+                assert language.toolchain is not None
+                built = language.toolchain.build(sources, check, sandbox)
+        except (CannotCompile, SandboxError) as error:
             raise CannotCompile(str(error)) from None
-        except CannotCompile:
-            raise
         except Exception as error:  # a plugin's toolchain or runner
             raise CannotCompile(
                 f"{check.name} {language.name}: raised {describe_exception(error)}"
             ) from error
+        self._built[same] = built
+        return built
 
     def _run_command(self, check: RunsCommand, left: Left) -> tuple[CheckResult, ...]:
         try:
@@ -196,13 +191,6 @@ class Compilers:
                     raise CannotCompile(_ENDED)
                 self._sandbox = Sandbox(self._requested_level)
             return self._sandbox
-
-
-def _built_in() -> Iterator[Language]:
-    yield Language(name="c", toolchain=Gnu("c"))
-    yield Language(name="cpp", toolchain=Gnu("cpp"))
-    yield Language(name="cuda", toolchain=Cuda())
-    yield Language(name="python", toolchain=Python(), runner=PythonRunner())
 
 
 def _spelling(check: OfCode) -> str:
@@ -248,24 +236,10 @@ def _sources(check: OfCode, language: Language, text: str, left: Left) -> Source
     )
 
 
-def _including(header: str, check: Compile, toolchain: Compiler) -> Sources:
-    """Return a program that builds where a header of a library is installed."""
-    smallest = toolchain.command(check).smallest
-    code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{smallest}"
-    return Sources.of(code, check.files)
-
-
 def _block(file: WorkspaceFile) -> Block:
     """Return a file of a workspace as a block of an answer."""
     language = of_file(file.name) or ""
     return Block(language=language, name=file.name, code=file.text, line=1, closed=True)
-
-
-def _identity(check: OfCode) -> tuple[object, ...]:
-    """Return the fields of a check that decide its result, besides language and answer."""
-    if isinstance(check, Run):
-        return (check.code,)
-    return (check.arch, check.flags, check.host, check.requires, *check.files.items())
 
 
 MAX_LINES = 40

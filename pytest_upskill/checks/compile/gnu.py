@@ -37,11 +37,6 @@ _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _EMPTY_PROGRAM = "int main(void) { return 0; }\n"
 
 
-def find_host_compiler() -> Path | None:
-    """Return the path of a C++ compiler on ``PATH``, None if there is none."""
-    return _find("cpp")
-
-
 class Gnu(Compiler):
     """A toolchain that compiles C or C++ to an object file without optimization.
 
@@ -51,6 +46,7 @@ class Gnu(Compiler):
     def __init__(self, language: Literal["c", "cpp"]) -> None:
         super().__init__()
         self._language = language
+        self._program = find_program(language)
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Compiler.missing`."""
@@ -84,10 +80,6 @@ class Gnu(Compiler):
         )
 
     @cached_property
-    def _program(self) -> Path | None:
-        return _find(self._language)
-
-    @cached_property
     def _version_output(self) -> str:
         return run_trusted(self._program, "--version") if self._program else ""
 
@@ -102,6 +94,7 @@ class Gnu(Compiler):
         return f"{name} {version[0] if version else '(unknown version)'}"
 
 
-def _find(language: Literal["c", "cpp"]) -> Path | None:
+def find_program(language: Literal["c", "cpp"]) -> Path | None:
+    """Return the path of a compiler on ``PATH``, None if there is none."""
     found = next(filter(None, map(shutil.which, _PROGRAMS[language])), None)
     return Path(found).absolute() if found else None

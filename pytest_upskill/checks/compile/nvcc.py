@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.builds import AtMost, CannotCompile, Compile, Instruction
-from pytest_upskill.checks.compile.gnu import find_host_compiler
+from pytest_upskill.checks.compile.gnu import find_program
 from pytest_upskill.checks.compile.toolchain import (
     Built,
     Command,
@@ -21,7 +22,6 @@ from pytest_upskill.checks.compile.toolchain import (
     Sources,
     homes_of,
     run_trusted,
-    wheel_programs,
 )
 from pytest_upskill.project.messages import counted
 from pytest_upskill.sandbox.run import Sandbox
@@ -50,6 +50,10 @@ _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 
 class Cuda(Compiler):
     """A toolchain that builds cubins, the fastest mode that runs ptxas for a real architecture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._host = find_program("cpp")
 
     def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Compiler.missing`."""
@@ -87,7 +91,7 @@ class Cuda(Compiler):
         return replace(
             built,
             message=f"{built.message}, {counted(len(names), 'kernel')}",
-            required=tuple(_require(check, ptx, names, printed)),
+            required=_requirements(check, ptx, names, printed),
         )
 
     def command(self, check: Compile) -> Command:
@@ -121,12 +125,8 @@ class Cuda(Compiler):
 
     @cached_property
     def _nvcc(self) -> Path | None:
-        found = next(filter(_is_program, _nvcc_paths()), None)
-        return found.absolute() if found else None
-
-    @cached_property
-    def _host(self) -> Path | None:
-        return find_host_compiler()
+        programs = (path for path in _nvcc_paths() if path.is_file() and os.access(path, os.X_OK))
+        return next(map(Path.absolute, programs), None)
 
     @cached_property
     def _toolkit(self) -> Path:
@@ -158,30 +158,28 @@ def _nvcc_paths() -> Iterator[Path]:
         if folder := os.environ.get(variable):
             yield Path(folder, "bin", "nvcc")
     yield SYSTEM_NVCC
-    yield from wheel_programs("nvcc")
-
-
-def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    # NVIDIA's wheels do not put it on PATH.
+    if nvidia := importlib.util.find_spec("nvidia"):
+        for folder in nvidia.submodule_search_locations or ():
+            yield from sorted(Path(folder).glob("cu[0-9]*/bin/nvcc"), reverse=True)
 
 
 def _limits(check: Compile) -> list[AtMost]:
     return [each for each in check.requires if isinstance(each, AtMost)]
 
 
-def _require(
+def _requirements(
     check: Compile, ptx: Sequence[str], names: set[str], printed: str
-) -> Iterator[CheckResult]:
+) -> tuple[CheckResult, ...]:
     """Check the limits and instructions that the case requires of the device code."""
     figures = read_figures(printed)
     unknown = names - figures.keys()
     if unknown and _limits(check):
         raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
-    for requirement in check.requires:
-        if isinstance(requirement, AtMost):
-            yield _check_limit(requirement, figures)
-        else:
-            yield check_instruction(requirement, ptx)
+    return tuple(
+        _check_limit(each, figures) if isinstance(each, AtMost) else check_instruction(each, ptx)
+        for each in check.requires
+    )
 
 
 def read_figures(output: str) -> Mapping[str, Counter[str]]:
@@ -222,15 +220,12 @@ def _check_limit(limit: AtMost, figures: Mapping[str, Counter[str]]) -> CheckRes
 def check_instruction(required: Instruction, ptx: Iterable[str]) -> CheckResult:
     """Check that the device code contains an instruction, or uses a special register."""
     wanted = required.text.strip()
-    found = any(_has(text, wanted) for text in ptx)
+    code = "\n".join(ptx)
+    found = any(wanted in opcode for opcode in _INSTRUCTION.findall(code)) or any(
+        f"{register}.".startswith(f"{wanted}.") for register in _REGISTER.findall(code)
+    )
     message = f"{required.name} {wanted!r}: {'in' if found else 'not in'} the PTX"
     return CheckResult(name=required.name, passed=found, message=message)
-
-
-def _has(ptx: str, wanted: str) -> bool:
-    return any(wanted in found for found in _INSTRUCTION.findall(ptx)) or any(
-        found == wanted or found.startswith(f"{wanted}.") for found in _REGISTER.findall(ptx)
-    )
 
 
 def without_comments(ptx: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -106,13 +105,12 @@ def write_sources(home: Workspace, sources: Sources, suffix: str) -> list[str]:
     """
     for name, text in sources.files.items():
         home.write(f"include/{name}", text)
-    for header in sources.headers:
-        if header.name not in sources.files:
-            home.write(f"src/{header.name}", _at_own_line(header))
-    return [
-        home.write(f"src/{unit.name or 'answer' + suffix}", _at_own_line(unit))
-        for unit in sources.units
+    headers = [header for header in sources.headers if header.name not in sources.files]
+    written = [
+        home.write(f"src/{block.name or 'answer' + suffix}", "\n" * (block.line - 1) + block.code)
+        for block in (*headers, *sources.units)
     ]
+    return written[len(headers) :]
 
 
 def run_trusted(program: Path, *arguments: str) -> str:
@@ -151,17 +149,6 @@ def homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(sorted(folders))
 
 
-def wheel_programs(name: str) -> Iterator[Path]:
-    """Yield the paths of a program in NVIDIA's wheels, which are not on ``PATH``."""
-    if nvidia := importlib.util.find_spec("nvidia"):
-        for folder in nvidia.submodule_search_locations or ():
-            yield from sorted(Path(folder).glob(f"cu[0-9]*/bin/{name}"), reverse=True)
-
-
-def _at_own_line(block: Block) -> str:
-    return "\n" * (block.line - 1) + block.code
-
-
 LIMITS = Limits()
 """Limits of each compiler process; the limit of wall time is for all files of an answer."""
 
@@ -196,12 +183,12 @@ class Command:
         shown: list[str] = []
         printed: list[str] = []
         kept: list[bytes] = []
+        failure = ""
         with workspace() as home:
             try:
                 units = write_sources(home, sources, self.suffix)
             except OSError as error:
-                message = f"the answer's file names clash: {error.strerror}"
-                return Built(passed=False, compiler=self.label, message=message)
+                units, failure = [], f"the answer's file names clash: {error.strerror}"
             for unit in units:
                 outcome = self._compile(unit, home, sandbox, deadline)
                 lines = diagnostics.read(outcome)
@@ -210,46 +197,34 @@ class Command:
                     lines = diagnostics.places(outcome, home)
                 shown += lines
                 if not outcome.succeeded:
-                    return Built(
-                        passed=False,
-                        compiler=self.label,
-                        message=diagnostics.failure_reason(outcome, lines, LIMITS),
-                        diagnostics=(*shown,),
-                    )
-                kept += self._take_outputs(home)
+                    failure = diagnostics.failure_reason(outcome, lines, LIMITS)
+                    break
+                # Before the next unit, whose files may have the same names.
+                for suffix in self.keep:
+                    kept += map(Path.read_bytes, sorted(home.root.glob(f"tmp/*{suffix}")))
         return Built(
-            passed=True,
+            passed=not failure,
             compiler=self.label,
-            message="builds",
+            message=failure or "builds",
             diagnostics=(*shown,),
             printed=(*printed,),
             kept=(*kept,),
         )
 
     def _compile(self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float) -> Outcome:
-        """Compile a file; retry once if the compiler exits without blaming the code."""
-        outcome = self._compile_once(unit, home, sandbox, deadline)
-        if outcome.succeeded or outcome.ended != "exited" or diagnostics.finds_fault(outcome):
-            return outcome
-        return self._compile_once(unit, home, sandbox, deadline)
-
-    def _compile_once(
-        self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
-    ) -> Outcome:
-        return sandbox.run(
-            [str(self.program), *self.options, unit],
-            home,
-            readable=self.homes,
-            path=(self.program.parent, *self.path),
-            limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
-        )
-
-    def _take_outputs(self, home: Workspace) -> Iterator[bytes]:
-        """Yield the contents of the files to keep, and remove them before the next unit."""
-        for file in sorted((home.root / "tmp").iterdir()):
-            if file.suffix in self.keep:
-                yield file.read_bytes()
-                file.unlink()
+        """Compile a file, once more if the compiler exits without blaming the code."""
+        for may_repeat in (True, False):
+            outcome = sandbox.run(
+                [str(self.program), *self.options, unit],
+                home,
+                readable=self.homes,
+                path=(self.program.parent, *self.path),
+                limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
+            )
+            has_failed = outcome.ended == "exited" and outcome.returncode != 0
+            if not (may_repeat and has_failed) or diagnostics.finds_fault(outcome):
+                break
+        return outcome
 
 
 class Compiler(ABC):
