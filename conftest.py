@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.models.keys import has_module
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import Compile, Run
+from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Outcome, Sandbox

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import Sandboxed
+from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.checks.files import Left
 from pytest_upskill.grading.grade import Answer, left_by

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from pytest_upskill.checks.builds import Compile, Run
+from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.figures.wording import money
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion

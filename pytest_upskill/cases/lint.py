@@ -10,8 +10,7 @@ from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import AnyCheck, CheckError
-from pytest_upskill.checks.builds import Run
-from pytest_upskill.checks.python_tests import find_tests
+from pytest_upskill.checks.code import Run, find_tests
 from pytest_upskill.checks.result import Check
 from pytest_upskill.checks.text import Contains, NotContains
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.calls import OfCalls
+from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.files import (
     NO_SETUP,
     OfWorkspace,

@@ -1,7 +1,7 @@
 """Checks, each of which is one assertion about an answer, and their results."""
 
-from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.calls import OfCalls
+from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import OfWorkspace
 from pytest_upskill.checks.judge import Judge

@@ -97,13 +97,11 @@ def summary(text: str) -> str:
     return f"the answer ({len(text)} characters; begins {quoted(text.lstrip(), 40)})"
 
 
-def line_column(text: str, offset: int) -> tuple[int, int]:
-    """Return the line and the column of an offset, both from 0."""
-    return text.count("\n", 0, offset), offset - text.rfind("\n", 0, offset) - 1
-
-
-def excerpt(text: str, line: int, column: int) -> str:
-    """Return the quoted text of a line from near a column on; both count from 0."""
+def excerpt(text: str, offset: int, folded: str = "") -> str:
+    """Return the quoted text of a line from near an offset on, of the case-folded text if given."""
+    before = (folded or text)[:offset]
+    line, column = before.count("\n"), offset - before.rfind("\n") - 1
+    # Case folding may shift columns a little, but never lines.
     whole = text.split("\n")[line]
     start = max(0, column - 20) if len(whole) > _MAX_QUOTE else 0
     return f"line {line + 1}: {quoted('…' * (start > 0) + whole[start:])}"

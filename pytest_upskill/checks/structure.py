@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
+import yaml
+
+from pytest_upskill.checks.blocks import Block, blocks, choose_units
 from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import Check, CheckError, CheckResult, cut, failed, passed
+from pytest_upskill.project.messages import counted
 
 Step = str | int
 """A key or an index."""
@@ -67,16 +72,15 @@ def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
         NowhereError: The path does not exist; the message says which step is missing.
         ValueError: The path is invalid.
     """
-    walked = "the top level"
+    walked = ""
     for step in parse_path(path):
+        where = walked or "the top level"
         if isinstance(step, int):
-            value = _item(value, step, walked)
+            value = _item(value, step, where)
+            walked += f"[{step}]"
         else:
-            value = _entry(value, step, walked, as_key)
-        before = "" if walked == "the top level" else walked
-        walked = (
-            f"{before}[{step}]" if isinstance(step, int) else f"{before}.{step}".removeprefix(".")
-        )
+            value = _entry(value, step, where, as_key)
+            walked = f"{walked}.{step}".removeprefix(".")
     return value
 
 
@@ -121,23 +125,22 @@ def shown(value: Any) -> str:
             return _json(value)
 
 
-def _item(value: Any, index: int, walked: str) -> Any:
+def _item(value: Any, index: int, where: str) -> Any:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise NowhereError(f"{walked} is {shown(value)}, not a list")
+        raise NowhereError(f"{where} is {shown(value)}, not a list")
     if not -len(value) <= index < len(value):
-        count = f"{len(value)} item{'s' * (len(value) != 1)}"
-        raise NowhereError(f"no [{index}] in {walked}, which has {count}")
+        raise NowhereError(f"no [{index}] in {where}, which has {counted(len(value), 'item')}")
     return value[index]
 
 
-def _entry(value: Any, key: str, walked: str, as_key: Callable[[str], Any]) -> Any:
+def _entry(value: Any, key: str, where: str, as_key: Callable[[str], Any]) -> Any:
     if not isinstance(value, Mapping):
-        raise NowhereError(f"{walked} is {shown(value)}, not a table")
+        raise NowhereError(f"{where} is {shown(value)}, not a table")
     for candidate in (key, as_key(key)):
         if candidate in value:
             return value[candidate]
     keys = ", ".join(map(str, list(value)[:_MAX_ITEMS])) + ", …" * (len(value) > _MAX_ITEMS)
-    raise NowhereError(f"no {key!r} in {walked}, which has {keys or 'no keys'}")
+    raise NowhereError(f"no {key!r} in {where}, which has {keys or 'no keys'}")
 
 
 def _json(value: Any) -> str:
@@ -163,13 +166,143 @@ def _outline(value: Any, depth: int) -> Any:
             return value
 
 
+# The data: a fenced block of the answer, or all of it.
+
+Kind = Literal["json", "toml", "yaml"]
+
+_MAX_ALIASES = 1000
+_MAX_DEPTH = 100
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader with limits on what a few lines could multiply to billions.
+
+    It is not based on libyaml, because deep nesting overflows its stack, and the signal of the
+    time limit cannot interrupt it.
+    """
+
+    _aliases = 0
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._aliases += self.check_event(yaml.AliasEvent)
+        if self._aliases > _MAX_ALIASES:
+            raise ValueError(f"it has over {_MAX_ALIASES} aliases")
+        # Far below Python's recursion limit, which varies and takes seconds to reach.
+        if self._depth == _MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+
+def load_yaml(text: str) -> list[Any]:
+    """Read every document of a YAML stream.
+
+    Raises:
+        ValueError: The YAML is invalid; the message ends in ``at line N`` if the line is known.
+    """
+    try:
+        return list(yaml.load_all(text, Loader=_Loader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f" at line {mark.line + 1}" if mark else ""
+        raise ValueError(f"{error.problem or error.context}{where}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+
+
+def as_yaml_key(word: str) -> Any:
+    """Return the value that YAML reads for a key, such as True for ``on`` or 80 for ``80``."""
+    try:
+        key = yaml.safe_load(word)
+    except (ValueError, yaml.YAMLError):
+        return word
+    return word if isinstance(key, dict | list | set) else key
+
+
+_LINE = re.compile(r" ?\(?at line (\d+)(?:, column \d+)?\)?")
+
+
+def read_documents(kind: Kind, text: str) -> list[tuple[Any, str]]:
+    """Read the data in an answer, from its named files or its longest block of a format.
+
+    If no block has a label of the format, unlabelled blocks are read; if there are no blocks at
+    all, the whole answer is.
+
+    Args:
+        kind: The format.
+        text: The answer.
+
+    Returns:
+        Each document, with the name of its file or its line in the answer.
+
+    Raises:
+        ValueError: There is no such data, or it is invalid; the message is one line.
+    """
+    all_blocks = blocks(text)
+    labelled = choose_units(all_blocks, kind)
+    chosen = labelled or choose_units(all_blocks, "")
+    if not all_blocks:
+        chosen = (Block(language="", name=None, code=text, line=1, closed=True),)
+    try:
+        documents = [
+            (value, block.name or f"answer line {block.line}")
+            for block in chosen
+            for value in _load(kind, block)
+        ]
+    except ValueError:
+        if labelled:
+            raise
+        documents = []
+    if kind == "yaml" and not labelled:  # any sentence is a YAML string
+        documents = [each for each in documents if isinstance(each[0], dict | list)]
+    if not documents:
+        languages = ", ".join(dict.fromkeys(each.language or "unlabelled" for each in all_blocks))
+        raise ValueError(f"no {kind.upper()} in the answer (blocks: {languages or 'none'})")
+    return documents
+
+
+def _load(kind: Kind, block: Block) -> list[Any]:
+    try:
+        match kind:
+            case "json":
+                return [json.loads(block.code, parse_constant=_refuse)]
+            case "toml":
+                return [tomllib.loads(block.code)]
+            case "yaml":
+                return load_yaml(block.code)
+    except RecursionError:
+        raise ValueError(_invalid_message(kind, block.line, "nested too deeply")) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(_invalid_message(kind, block.line + error.lineno - 1, error.msg)) from None
+    except ValueError as error:
+        what = str(error)
+        line_in_block = _LINE.search(what)
+        line = block.line + int(line_in_block[1]) - 1 if line_in_block else block.line
+        raise ValueError(_invalid_message(kind, line, _LINE.sub("", what))) from None
+
+
+def _invalid_message(kind: Kind, line: int, what: str) -> str:
+    return f"invalid {kind.upper()} in line {line} of the answer: {what}"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"JSON has no {constant}")
+
+
+# The checks.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueAtPath(Check):
     """A check that the answer's data, or one of its files, has a value at a path."""
 
     for_teacher = "path to value"
 
-    name: Literal["json", "toml", "yaml"]
+    name: Kind
     path: str
     """A path in the syntax of `pytest_upskill.checks.structure`."""
     value: Any
@@ -207,12 +340,11 @@ class JsonSchema(Check):
         Raises:
             CheckError: Validating takes too long, or the schema refers to itself without end.
         """
-        # Imported late: the Markdown and schema libraries are slow to import, few cases need them.
-        from pytest_upskill.checks.documents import read_documents
+        # Imported late: the library is slow to import, and few cases need it.
         from pytest_upskill.checks.schemas import schema_violations
 
         try:
-            value = read_documents("json", text)[-1].value
+            value, _ = read_documents("json", text)[-1]
         except ValueError as error:
             return failed(self.name, f": {error}")
         try:
@@ -230,17 +362,15 @@ class JsonSchema(Check):
 
 def _compare(check: ValueAtPath, text: str) -> tuple[bool, str]:
     """Return whether a document of the answer has the value, and a phrase that says what it has."""
-    from pytest_upskill.checks.documents import as_yaml_key, read_documents
-
     as_key = as_yaml_key if check.name == "yaml" else str
     what = ""
-    for document in read_documents(check.name, text):
+    for value, place in read_documents(check.name, text):
         try:
-            found = follow(document.value, check.path, as_key)
+            found = follow(value, check.path, as_key)
         except NowhereError as error:
-            what = f"{error} ({document.place})"
+            what = f"{error} ({place})"
             continue
         if equals(found, check.value):
-            return True, f"is {shown(found)} ({document.place})"
-        what = f"is {shown(found)}, not {shown(check.value)} ({document.place})"
+            return True, f"is {shown(found)} ({place})"
+        what = f"is {shown(found)}, not {shown(check.value)} ({place})"
     return False, what

@@ -16,7 +16,6 @@ from pytest_upskill.checks.result import (
     cut,
     excerpt,
     failed,
-    line_column,
     passed,
     quoted,
     summary,
@@ -67,8 +66,7 @@ class NotContains(OfText):
         start = folded.find(self.text.casefold())
         if start < 0:
             return passed(self.name, f" {quoted(self.text)}: not in the answer")
-        # Case folding may shift columns a little, but never lines.
-        place = excerpt(text, *line_column(folded, start))
+        place = excerpt(text, start, folded)
         return failed(self.name, f" {quoted(self.text)}: found in {place}")
 
 
@@ -156,7 +154,7 @@ class NotRegex(OfPattern):
         start = call_untrusted(f"{self.name} {quoted(self.pattern)}", _find, self.pattern, text, 0)
         if start is None:
             return passed(self.name, f" {quoted(self.pattern)}: not found")
-        place = excerpt(text, *line_column(text, start))
+        place = excerpt(text, start)
         return failed(self.name, f" {quoted(self.pattern)}: found in {place}")
 
 

@@ -12,8 +12,8 @@ from itertools import count
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.builds import Sandboxed
 from pytest_upskill.checks.calls import OfCalls
+from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import Left, OfWorkspace, ProcessCheck, WorkspaceFile, is_of_git
 from pytest_upskill.checks.judge import Judge

@@ -16,7 +16,7 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.answers.recordings import changed_recordings
-from pytest_upskill.checks.builds import Compile, Run
+from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import quoted_lines
 from pytest_upskill.project.git import revision

@@ -9,7 +9,7 @@ from pytest_upskill.answers.builds import Builds
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import Run
+from pytest_upskill.checks.code import Run
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.files import Left, WorkspaceFile
 from pytest_upskill.models import AgentRun, Completion

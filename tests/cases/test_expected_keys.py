@@ -12,7 +12,7 @@ from pytest_upskill.cases.skill_meta.expected import TextChecks, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run
+from pytest_upskill.checks.code import AtMost, Compile, Instruction, Run
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.structure import ValueAtPath
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.cases.skill import Case, GateRule
 from pytest_upskill.cases.skill_meta.reader import read_cases
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.structure import JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex

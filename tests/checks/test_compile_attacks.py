@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.limits import Limits
 from tests.compiling import SLOW, build

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import AtMost, Compile, Instruction
+from pytest_upskill.checks.code import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from tests.compiling import fenced
 

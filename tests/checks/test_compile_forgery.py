@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.checks.builds import AtMost, Compile, Instruction
+from pytest_upskill.checks.code import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.checks.compile.nvcc import (
     check_instruction,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from tests.compiling import build, fenced
 

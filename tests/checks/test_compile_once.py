@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_upskill.checks.builds import Compile, Sandboxed
-from pytest_upskill.checks.builds import Run as RunCode
+from pytest_upskill.checks.code import Compile, Sandboxed
+from pytest_upskill.checks.code import Run as RunCode
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from tests.compiling import SLOW, build, fenced
 

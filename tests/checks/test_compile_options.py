@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.checks.blocks import LANGUAGES, canonical
-from pytest_upskill.checks.builds import Compile, check_arch, check_file, check_flags
+from pytest_upskill.checks.code import Compile, check_file, check_flags
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 
 
@@ -67,7 +67,7 @@ def test_python_takes_no_flags() -> None:
      ("compute_90", False), ("sm_90 -o x", False), ("", False)],
 )  # fmt: skip
 def test_an_architecture_is_a_real_one(arch: str, fine: bool) -> None:
-    assert (check_arch(arch) is None) is fine
+    assert (Compile(language="cuda", arch=arch).problem is None) is fine
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.checks.builds import Run
+from pytest_upskill.checks.code import Run
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.sandbox.limits import Level
 from tests.compiling import fenced, python, run

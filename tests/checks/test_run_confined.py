@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.checks.builds import Run
+from pytest_upskill.checks.code import Run
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Sandbox

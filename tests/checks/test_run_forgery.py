@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import Run
+from pytest_upskill.checks.code import Run
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox.limits import Level
 from tests.compiling import python, run

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox import workspace
 from pytest_upskill.sandbox.disk_usage import entries_below

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_upskill.checks.builds import Compile, OfCode, Run
+from pytest_upskill.checks.code import Compile, OfCode, Run
 from tests.hostile.attacks import BOMBS, DECEITS, HARMS, START, THEFTS
 from tests.hostile.sources import BUILD_BOMBS, HONEST, INCLUDES, PARSE_BOMBS
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
 
-from pytest_upskill.checks.builds import Run
+from pytest_upskill.checks.code import Run
 from pytest_upskill.checks.compile import CannotCompile, Compilers
 from pytest_upskill.sandbox.limits import Limits
 from tests.hostile.answers import SECRET, Answer

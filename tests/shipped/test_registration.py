@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 
 from pytest_upskill.agents.programs import PROGRAMS
 from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
-from pytest_upskill.checks.builds import Compile, Run
+from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.models.model import AGENTS
 from pytest_upskill.report.files.write import REPORTS

@@ -27,8 +27,8 @@ from pytest_upskill.cases.skill_meta.values import (
     wrong_value,
 )
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.builds import AtMost, Compile, Figure, Instruction, Run
 from pytest_upskill.checks.calls import CallOf, ToolCalled, ToolOrder
+from pytest_upskill.checks.code import AtMost, Compile, Figure, Instruction, Run
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import FileExists, Git, InFile, ProcessCheck, RunsCommand
 from pytest_upskill.checks.judge import Judge

@@ -14,7 +14,7 @@ from pytest_upskill.checks.blocks import (
     of_file,
     relative_path,
 )
-from pytest_upskill.checks.builds import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
+from pytest_upskill.checks.code import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
 from pytest_upskill.checks.compile.gnu import Gnu
 from pytest_upskill.checks.compile.nvcc import Cuda
 from pytest_upskill.checks.compile.python import Python, PythonRunner

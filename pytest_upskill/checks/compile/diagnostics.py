@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pytest_upskill.checks.builds import CannotCompile
+from pytest_upskill.checks.code import CannotCompile
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome
 from pytest_upskill.sandbox.workspace import Workspace

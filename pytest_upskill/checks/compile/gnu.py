@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile.toolchain import (
     Built,
     Command,

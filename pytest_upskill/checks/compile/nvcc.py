@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.builds import AtMost, CannotCompile, Compile, Instruction
+from pytest_upskill.checks.code import AtMost, CannotCompile, Compile, Instruction
 from pytest_upskill.checks.compile.gnu import find_program
 from pytest_upskill.checks.compile.toolchain import (
     Built,

@@ -22,10 +22,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from pytest_upskill.checks.builds import CannotCompile, Compile
+from pytest_upskill.checks.code import CannotCompile, Compile, find_tests
 from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.checks.compile.toolchain import Built, Command, Compiler, Sources, write_sources
-from pytest_upskill.checks.python_tests import find_tests
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox

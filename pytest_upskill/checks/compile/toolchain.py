@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.blocks import Block
-from pytest_upskill.checks.builds import CannotCompile, Compile
+from pytest_upskill.checks.code import CannotCompile, Compile
 from pytest_upskill.checks.compile import diagnostics
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.limits import Limits

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -72,9 +74,9 @@ class Compile(Key):
             return f"{min(for_cuda)!r} is for cuda only: remove it"
         if self.headers and language not in C_FAMILY:
             return f"'requires' names headers, and {language} has none: remove it"
-        problems = [check_flags(language, self.flags), *map(check_file, self.files)]
-        if self.arch is not None:
-            problems.append(check_arch(self.arch))
+        if self.arch is not None and not _ARCH.fullmatch(self.arch):
+            return f"bad arch {self.arch!r}: write it as in 'sm_90' or 'sm_90a'"
+        problems = (check_flags(language, self.flags), *map(check_file, self.files))
         return next(filter(None, problems), None)
 
 
@@ -146,13 +148,6 @@ def check_flags(language: str, flags: Iterable[str]) -> str | None:
     return None
 
 
-def check_arch(arch: str) -> str | None:
-    """Return what is wrong with a CUDA architecture, None if nothing is."""
-    if _ARCH.fullmatch(arch):
-        return None
-    return f"bad arch {arch!r}: write it as in 'sm_90' or 'sm_90a'"
-
-
 def check_file(name: str) -> str | None:
     """Return what is wrong with the name of a header from a case, None if nothing is."""
     if relative_path(name) == name:
@@ -165,3 +160,56 @@ def check_header(name: str) -> str | None:
     if relative_path(name) == name:
         return None
     return f"bad header {name!r}: write it as in 'torch/extension.h', without brackets"
+
+
+_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonTests:
+    """The tests in test code, by pytest's default naming rules."""
+
+    found: bool
+    """Whether there are functions that pytest runs."""
+    problem: str | None
+    """Why the test code cannot decide a check, in one line; None if no reason is found."""
+    modules: frozenset[str]
+    """What it imports of the standard library."""
+
+
+def find_tests(code: str) -> PythonTests:
+    """Find the tests in test code."""
+    try:
+        parsed = ast.parse(code)
+    except (SyntaxError, ValueError) as error:
+        return PythonTests(found=False, problem=f"it is not Python: {error}", modules=frozenset())
+    found = any(map(_is_test, parsed.body))
+    problem = None
+    if not found and not any(map(_can_fail, parsed.body)):
+        problem = "nothing runs: it has no test function and no statement that could fail"
+    return PythonTests(found=found, problem=problem, modules=frozenset(_standard_modules(parsed)))
+
+
+def _is_test(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        is_case = any(ast.unparse(base).endswith("TestCase") for base in node.bases)
+        return (is_case or node.name.startswith("Test")) and any(map(_is_test, node.body))
+    return isinstance(node, _FUNCTION) and node.name.startswith("test")
+
+
+def _can_fail(node: ast.stmt) -> bool:
+    if isinstance(node, _FUNCTION | ast.ClassDef):
+        return False
+    return any(isinstance(each, ast.Assert | ast.Raise | ast.Call) for each in ast.walk(node))
+
+
+def _standard_modules(parsed: ast.Module) -> Iterator[str]:
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            # The program that runs tests is `__main__` until it has imported these.
+            if name.partition(".")[0] in sys.stdlib_module_names - {"__main__", "sys"}:
+                yield name
