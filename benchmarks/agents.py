@@ -282,7 +282,7 @@ def _request(model: str) -> Request:
 
 def _upstream(cli: Cli, url: str) -> Upstream:
     endpoint = Endpoint(wire="anthropic", url=url, key_variable="UPSKILL_API_KEY", key="not-a-key")
-    slots = Pace(8, timeout=60.0)
+    slots = Pace(8)
     retries = Retries(pace=slots, host=endpoint.host, activity=InFlight())
     return Upstream(endpoint, AGENTS[cli.name][0], timeout=60.0, retries=retries)
 

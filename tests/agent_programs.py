@@ -124,7 +124,7 @@ def scripted_host(script: ReplyScript) -> dict[str, Any]:
             wire="anthropic", url="http://script", key_variable="", key="", redactor=Redactor([])
         ),
         "timeout": 60.0,
-        "retries": Retries(pace=Pace(9, timeout=60.0), host="script", activity=InFlight()),
+        "retries": Retries(pace=Pace(9), host="script", activity=InFlight()),
         "script": script,
     }
 

@@ -56,8 +56,8 @@ def make_program_client(
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
-    pace = Pace(max_in_flight, timeout=timeout)
-    retries = Retries(pace=pace, host=endpoint.host, activity=resources.activity)
+    # Without a timeout: that of a stream, which restarts with each part, is the upstream's.
+    retries = Retries(pace=Pace(max_in_flight), host=endpoint.host, activity=resources.activity)
     return CliClient(
         cli=cli,
         installed=installed,

@@ -108,7 +108,7 @@ class Upstream:
         built = self._http.build_request("POST", url, content=content, headers=headers)
         call = Call(request=request, endpoint=self.endpoint)
         send_once = partial(self._exchange_once, call, built, receive)
-        return await self.retries.send(request, send_once, has_own_timeout=True)
+        return await self.retries.send(request, send_once)
 
     def _completion(self, call: Call, reader: ReplyReader) -> Completion:
         """Return the completion in a reply.

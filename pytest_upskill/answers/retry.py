@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -62,7 +61,7 @@ SendOnce = Callable[[], Awaitable[Completion]]
 """Sends a request once, and raises a `ProviderError` with ``retryable`` set if that may help."""
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Slot:
     """A place among the requests in flight, and what was known when it was taken."""
 
@@ -89,6 +88,7 @@ class Pace:
         width: Number of requests that may be in flight now.
         timeout: As given.
         halvings: How often the width was halved.
+        in_flight: The slots that are taken.
     """
 
     def __init__(
@@ -98,37 +98,27 @@ class Pace:
         timeout: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.width = maximum
+        self.width = self._maximum = maximum
         self.timeout = timeout
         self.halvings = 0
-        self._maximum = maximum
+        self.in_flight: set[Slot] = set()
         self._clock = clock
         self._free = asyncio.Semaphore(maximum)
         self._surplus = 0
         """Slots above a width that was cut, removed as requests end."""
-        self._timed: set[Slot] = set()
-        """Requests in flight whose timeouts are set here."""
-        self._answers = 0
-        self._answers_at_width = 0
-        self._refused_at = -math.inf
-        self._halved_at = -math.inf
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether requests in flight wait for replies."""
-        return bool(self._timed)
+        self._answers = self._answers_at_width = 0
+        self._refused_at = self._halved_at = -math.inf
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         """Wait for a slot, and occupy it for the duration of the block."""
         await self._free.acquire()
+        slot = Slot(self._clock(), self._answers, asyncio.timeout(None))
+        self.in_flight.add(slot)
         try:
-            yield Slot(
-                sent_at=self._clock(),
-                answers_before=self._answers,
-                reply_timeout=asyncio.timeout(None),
-            )
+            yield slot
         finally:
+            self.in_flight.remove(slot)
             self._release()
 
     @asynccontextmanager
@@ -139,48 +129,41 @@ class Pace:
             TimeoutError: There is no reply.
         """
         async with slot.reply_timeout:
-            self._timed.add(slot)
             self._restart_timeout(slot)
-            try:
-                yield
-            finally:
-                self._timed.remove(slot)
+            yield
 
     def answered(self, slot: Slot) -> None:
         """Record an answer."""
         self._answers += 1
-        for other in self._timed:
-            if other is not slot and slot.sent_at <= other.sent_at + _BURST_S:
+        for other in self.in_flight - {slot}:
+            if slot.sent_at <= other.sent_at + _BURST_S:
                 self._restart_timeout(other)
         self._answers_at_width += 1
         if self._answers_at_width >= self.width < self._maximum:
-            self._set_width(self.width + 1)
+            self.width, self._answers_at_width = self.width + 1, 0
+            self._release()
 
     def refused(self) -> None:
         """Record that the host has too many requests."""
         if self._clock() - self._refused_at >= _COOLDOWN_S:
             self._refused_at = self._clock()
-            self._set_width(math.floor(self.width * _CUT))
+            self._cut(math.floor(self.width * _CUT))
 
     def timed_out(self, slot: Slot) -> None:
         """Record that there was no reply in time."""
         if self._answers == slot.answers_before and slot.sent_at >= self._halved_at:
             self._halved_at = self._clock()
             self.halvings += 1
-            self._set_width(self.width // 2)
+            self._cut(self.width // 2)
 
     def _restart_timeout(self, slot: Slot) -> None:
-        if self.timeout < math.inf and not slot.reply_timeout.expired():
+        if not slot.reply_timeout.expired():
             slot.reply_timeout.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
-    def _set_width(self, width: int) -> None:
-        width = max(1, width)
+    def _cut(self, width: int) -> None:
         # Requests in flight are not cancelled: surplus slots are removed when these end.
-        self._surplus += max(0, self.width - width)
-        for _ in range(width - self.width):
-            self._release()
-        self.width = width
-        self._answers_at_width = 0
+        self._surplus += self.width - max(1, width)
+        self.width, self._answers_at_width = max(1, width), 0
 
     def _release(self) -> None:
         if self._surplus:
@@ -211,20 +194,18 @@ def repeating(
     )
 
 
-class _TimedOut(ProviderError):  # noqa: N818  describes a host, not a failure here
-    """A request without a reply within the timeout."""
-
-
 @dataclass(slots=True)
 class _Attempts:
-    """The attempts at one completion."""
+    """The failed attempts at one completion so far."""
 
     request: Request
     started: float
+    errors: list[ProviderError] = field(default_factory=list)
+    """Why each failed."""
     seconds: float = 0.0
     """Time of attempts and pauses, without waits for a slot and timeouts beside other requests."""
-    errors: list[ProviderError] = field(default_factory=list)
-    """Why each attempt failed so far."""
+    expensive: int = 0
+    """Number of those that took the whole timeout, or that may be billed."""
 
 
 class Retries:
@@ -258,15 +239,8 @@ class Retries:
         self._stop_reasons: dict[Model | None, str] = {}
         """Why a model was stopped, or under None why all models were."""
 
-    async def send(
-        self, request: Request, once: SendOnce, *, has_own_timeout: bool = False
-    ) -> Completion:
+    async def send(self, request: Request, once: SendOnce) -> Completion:
         """Send a request, with retries, and return the completion with the number of attempts.
-
-        Args:
-            request: The request.
-            once: Sends the request once.
-            has_own_timeout: Whether ``once`` limits its time itself, as for a stream.
 
         Raises:
             ProviderError: All attempts failed; the message contains their number.
@@ -281,92 +255,77 @@ class Retries:
             sleep=self._sleep,
         )
         try:
-            completion: Completion = await retrying(self._attempt, once, attempts, has_own_timeout)
+            completion: Completion = await retrying(self._attempt, once, attempts)
         except BudgetError as error:
             if not attempts.errors:
                 raise
             raise ProviderError(f"{attempts.errors[-1]} (not retried: {error})") from None
         except ProviderError as error:
-            raise self._final_error(error, attempts) from None
+            self._finish(error, attempts)
+            raise
         return replace(completion, attempts=len(attempts.errors) + 1)
 
-    async def _attempt(
-        self, once: SendOnce, attempts: _Attempts, has_own_timeout: bool
-    ) -> Completion:
+    async def _attempt(self, once: SendOnce, attempts: _Attempts) -> Completion:
         model = attempts.request.model
         async with self._pace.slot() as slot:
             if reason := self._stop_reason(model):
                 raise ProviderError(reason, fatal=True, billable=False)
             try:
-                if has_own_timeout:
+                async with self._pace.wait_for_reply(slot):
                     completion = await once()
-                else:
-                    completion = await self._send_in_time(once, slot, model.label)
+            except TimeoutError:
+                error = ProviderError(
+                    f"{model.label}: no reply from {self._host} within {self._pace.timeout:g} s: "
+                    "raise --upskill-timeout, or lower --upskill-max-tokens",
+                    retryable=True,
+                )
+                self._pace.timed_out(slot)
+                self._note_failure(error, slot, attempts, timed_out=True)
+                raise error from None
             except ProviderError as error:
-                self._record_failure(error, slot, attempts)
+                self._note_failure(error, slot, attempts, timed_out=False)
                 raise
             self._has_replied, self._answered_at = True, self._clock()
             self._pace.answered(slot)
             return completion
 
-    async def _send_in_time(self, once: SendOnce, slot: Slot, label: str) -> Completion:
-        try:
-            async with self._pace.wait_for_reply(slot):
-                return await once()
-        except TimeoutError:
-            raise _TimedOut(
-                f"{label}: no reply from {self._host} within {self._pace.timeout:g} s: "
-                "raise --upskill-timeout, or lower --upskill-max-tokens",
-                retryable=True,
-            ) from None
-
-    def _record_failure(self, error: ProviderError, slot: Slot, attempts: _Attempts) -> None:
+    def _note_failure(
+        self, error: ProviderError, slot: Slot, attempts: _Attempts, *, timed_out: bool
+    ) -> None:
         attempts.errors.append(error)
-        self._has_replied |= error.status is not None
-        timed_out = isinstance(error, _TimedOut)
-        if timed_out:
-            self._pace.timed_out(slot)
-        if not (timed_out and self._pace.is_waiting):
+        attempts.expensive += timed_out or error.status == HTTPStatus.OK
+        if not timed_out or self._pace.in_flight == {slot}:
             attempts.seconds += self._clock() - slot.sent_at
+        self._has_replied |= error.status is not None
         if error.status in _OVERLOADED:
             self._pace.refused()
 
     def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
-        if self._unanswered(attempts) >= _MAX_UNANSWERED:
-            return True
         attempts.seconds += state.upcoming_sleep
-        expensive = [
-            error
-            for error in attempts.errors
-            if isinstance(error, _TimedOut) or error.status == HTTPStatus.OK
-        ]
-        return len(expensive) > _MAX_REPEATS or attempts.seconds > _DEADLINE_S
+        return (
+            self._unanswered(attempts) >= _MAX_UNANSWERED
+            or attempts.expensive > _MAX_REPEATS
+            or attempts.seconds > _DEADLINE_S
+        )
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how often a host failed to reply that never replied, to this request or to all."""
         return 0 if self._has_replied else max(len(attempts.errors), self._pace.halvings)
 
-    def _final_error(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
-        """Make the final error of a completion; stop the model if other requests would fail too."""
+    def _finish(self, error: ProviderError, attempts: _Attempts) -> None:
+        """Make an error the final one; stop the model if other requests would fail too."""
         message, model = str(error), attempts.request.model
         count = max(len(attempts.errors), self._unanswered(attempts))
         if count > 1:
             message += f" (after {count} attempts in {self._clock() - attempts.started:.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
         is_host_error = error.retryable and error.status != HTTPStatus.OK
-        stops = error.fatal or (is_host_error and self._answered_at < attempts.started)
-        if stops:
+        if error.fatal or (is_host_error and self._answered_at < attempts.started):
             self._stop_reasons.setdefault(model if self._has_replied else None, message)
             message = self._stop_reason(model)
-        return ProviderError(
-            message,
-            status=error.status,
-            retryable=error.retryable and not stops,
-            retry_after=error.retry_after,
-            fatal=stops,
-            billable=error.billable,
-        )
+            error.fatal, error.retryable = True, False
+        error.args = (message,)
 
     def _stop_reason(self, model: Model) -> str:
         """Return why a model was stopped, "" if it was not."""
@@ -382,12 +341,12 @@ def _error_of(state: RetryCallState) -> ProviderError:
 
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: they double, unless the host asks for more."""
-    from tenacity import wait_exponential
+    from tenacity import wait_exponential, wait_random
 
-    doubled = wait_exponential(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S)(state)
-    jitter = _FIRST_BACKOFF_S * random.random()  # noqa: S311  requests must not return together
-    seconds = min(doubled + jitter, _LONGEST_BACKOFF_S)
-    return max(seconds, min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S))
+    # At random, as requests that failed together must not return together.
+    doubled = wait_exponential(_FIRST_BACKOFF_S) + wait_random(max=_FIRST_BACKOFF_S)
+    asked_for = min(_error_of(state).retry_after or 0.0, _LONGEST_RETRY_AFTER_S)
+    return max(min(doubled(state), _LONGEST_BACKOFF_S), asked_for)
 
 
 def _reason_to_wait(error: ProviderError) -> str:

@@ -53,7 +53,7 @@ def send(
             "messages",
             timeout=timeout,
             retries=Retries(
-                pace=Pace(times, timeout=timeout),
+                pace=Pace(times),
                 host=endpoint.host,
                 activity=InFlight(),
                 sleep=lambda _: asyncio.sleep(0.01),
