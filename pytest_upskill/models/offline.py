@@ -18,7 +18,10 @@ from pytest_upskill.models.completion import Completion, ToolCall
 from pytest_upskill.models.request import ProviderError, Request
 
 EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
-NO_REFERENCE = "Offline model: no reference for this in the context."
+NO_REFERENCE = (
+    "Offline model: no reference for this in the context: none of its passages has words in "
+    "common with the question."
+)
 NO_SKILL = "Offline model: no skill's description has words in common with this."
 
 _CHARS_PER_TOKEN = 4
@@ -27,7 +30,8 @@ _ANSWER_CHARS = 2400
 _MIN_SCORE = 0.5
 """Minimum score of a further passage, as a share of the best score."""
 _MIN_SHARED = 2
-"""Minimum number of words that a passage shares with the question; one may be chance."""
+"""Minimum number of words that a skill shares with the question, as one may be chance; likewise a
+passage, if any has as many."""
 
 _SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
 _LISTED_SKILL = re.compile(
@@ -58,7 +62,8 @@ class OfflineClient:
 
     A passage is a part of the text under one heading, up to and including a code block. Its score
     is the sum, over the question's words in it, of ``log(1 + passages / passages with the word)``,
-    doubled for words in its headings. Words are compared without inflection.
+    doubled for words in its headings. Words are compared without inflection. A passage that shares
+    only one word with the question is quoted if none shares two.
 
     The question is not repeated, so that no check can pass because of it. The number of tokens is
     a quarter of the number of characters, rounded up.
@@ -82,7 +87,7 @@ class OfflineClient:
         context = [*self._passages(skill[1] if skill else request.skill)]
         for name, text in files:
             context += self._passages(_file_markdown(name, text))
-        answer = _answer(_best_passages(context, _stems(question)))
+        answer = _answer(context, _stems(question))
         text = answer[: request.max_tokens * _CHARS_PER_TOKEN]
         return Completion(
             text=text,
@@ -199,9 +204,11 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(match[1] if (match := _INFLECTED.fullmatch(word)) else word for word in words)
 
 
-def _best_passages(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
+def _best_passages(
+    passages: Sequence[_Passage], question: frozenset[str], *, needed: int = _MIN_SHARED
+) -> list[_Passage]:
     """Return the passages that match the question, best first, without those far behind."""
-    needed = min(_MIN_SHARED, len(question)) or 1
+    needed = min(needed, len(question)) or 1
     weights = {
         stem: math.log1p(len(passages) / spread)
         for stem in question
@@ -217,13 +224,14 @@ def _best_passages(passages: Sequence[_Passage], question: frozenset[str]) -> li
     return [passage for passage in ranked if scores[passage] >= _MIN_SCORE * scores[ranked[0]]]
 
 
-def _answer(passages: Sequence[_Passage]) -> str:
-    """Return an answer of the first passage and as many others as fit."""
-    if not passages:
+def _answer(context: Sequence[_Passage], question: frozenset[str]) -> str:
+    """Return an answer of the best passage and as many others as fit."""
+    best = _best_passages(context, question) or _best_passages(context, question, needed=1)
+    if not best:
         return NO_REFERENCE
-    parts = [EXCERPT, passages[0].text]
-    room = _ANSWER_CHARS - len(passages[0].text)
-    for passage in passages[1:]:
+    parts = [EXCERPT, best[0].text]
+    room = _ANSWER_CHARS - len(best[0].text)
+    for passage in best[1:]:
         if len(passage.text) <= room:
             parts.append(passage.text)
             room -= len(passage.text)

@@ -71,6 +71,13 @@ def test_the_words_that_make_it_a_question_need_not_be_there(question: str) -> N
     assert "Flash the kettle over serial" in ask(question).text
 
 
+def test_one_common_word_is_enough_where_no_passage_has_two() -> None:
+    answer = ask("Is anything said about a strainer, or about an excavator?").text
+
+    assert "Rinse the strainer" in answer
+    assert "firmware" not in answer
+
+
 @pytest.mark.parametrize("skill", [SKILL, ""])
 @pytest.mark.parametrize("question", ["What is the capital of Mongolia?", "What should I do?"])
 def test_a_question_about_something_else_gets_no_reference(skill: str, question: str) -> None:
