@@ -24,7 +24,7 @@ from pytest_upskill.session.hosts import (
     request_problems,
     runs_ahead,
 )
-from pytest_upskill.session.items import TrialItem, needing_answers
+from pytest_upskill.session.items import needing_answers
 from pytest_upskill.session.progress import Progress, interruptible
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, runs_tests
@@ -174,9 +174,9 @@ class FetchedAnswers(Fetching):
         """Run nothing in a dry run."""
         return True if self._settings.dry_run else None
 
-    def wait_for_answers(self, item: TrialItem) -> list[Answer]:
-        """Wait for the answers to all runs of the item's trial and return them."""
+    def wait_for_answers(self, key: str) -> list[Answer]:
+        """Wait for the answers to all runs of a trial and return them."""
         if self._progress is None:
             # Not before the first trial: a session that stops earlier must cost nothing.
             _, self._progress = self.start()
-        return self._progress.wait(item.key)
+        return self._progress.wait(key)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_upskill.cases.history import with_history
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
-from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
+from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.figures.wording import failure
@@ -32,8 +32,8 @@ from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
 from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description, plan
 
-if TYPE_CHECKING:
-    from pytest_upskill.checks.compile import Compilers
+ANSWERS = pytest.StashKey[Callable[[str], list[Answer]]]()
+"""Function that waits for the answers to the trial with a key; absent where no test runs."""
 
 
 class ItemFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
@@ -66,7 +66,7 @@ class TrialItem(ItemOutsidePackages):
         *,
         trial: Trial,
         index: int,
-        planned_trials: int,
+        planned: Mapping[CellKey, int],
         why_skipped: str | None,
         why_not_runnable: str | None,
         **kwargs: Any,
@@ -74,8 +74,8 @@ class TrialItem(ItemOutsidePackages):
         super().__init__(**kwargs)
         self.trial = trial
         self.index = index
-        self.planned_trials = planned_trials
-        """Number of trials of the cell if all run."""
+        self.planned = planned
+        """Numbers of trials of the skill's cells if all run."""
         self.why_skipped = why_skipped
         """Why no answer is requested; None if one is."""
         self.why_not_runnable = why_not_runnable
@@ -121,9 +121,7 @@ class TrialItem(ItemOutsidePackages):
             return
         if skip := evaluate_skip_marks(self):  # where pytest's plugin for it is disabled
             raise pytest.skip.Exception(skip.reason, _use_item_location=True)
-        # The plugin of this process that has the answers: `FetchedAnswers` or `HandedAnswers`.
-        source: Any = self.config.pluginmanager.get_plugin("upskill-answers")
-        answers: list[Answer] = source.wait_for_answers(self)
+        answers = self.config.stash[ANSWERS](self.key)
         for answer in answers:
             if answer.why_not_sent:
                 raise pytest.skip.Exception(safe_line(answer.why_not_sent), _use_item_location=True)
@@ -155,9 +153,9 @@ class TrialItem(ItemOutsidePackages):
         if self.result is None:
             return None
         return TrialRecord(
-            path=self.case_path,
+            cell=self.cell,
             index=self.index,
-            planned=self.planned_trials,
+            trials_of_cell=self.planned[self.cell],
             gate=self.trial.skill.gate,
             ref=self.trial.skill.ref,
             history=self._history(),
@@ -173,8 +171,8 @@ class TrialItem(ItemOutsidePackages):
             return skill.history
         return f"description unchanged since {skill.ref}: not compared"
 
-    @property
-    def cell_key(self) -> CellKey:
+    @cached_property
+    def cell(self) -> CellKey:
         """The cell that the trial belongs to."""
         trial = self.trial
         return CellKey(self.case_path, trial.skill.name, trial.model.label, trial.chooses)
@@ -270,33 +268,34 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
     """
     settings = parent.config.stash[SETTINGS]
     compilers = parent.config.stash[RESOURCES].compilers
-    missing = {case.id: _missing(case, compilers) for case in skill.cases}
-    trials = [
-        (trial, _reason_to_skip(trial, settings), None if trial.chooses else missing[trial.case.id])
-        for trial in _trials_of(skill, parent)
-    ]
-    # A baseline needs every case: where a compiler is missing, none is written.
-    planned = Counter(
-        (trial.model, trial.chooses)
-        for trial, reason, lack in trials
-        if not reason and (settings.baseline_update or not lack)
-    )
-    for index, (trial, reason, lack) in enumerate(trials):
-        place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
-        unusable = lack if settings.require_compilers else None
+    lacking = {}
+    for case in skill.cases:
+        lacks = (compilers().missing(check) for check in sandboxed_of(case))
+        lacking[case.id] = next(filter(None, lacks), None)
+    planned = Counter[CellKey]()
+    for index, trial in enumerate(_trials_of(skill, parent)):
+        reason = _reason_to_skip(trial, settings)
+        lack = None if trial.chooses else lacking[trial.case.id]
+        unusable = None
+        if settings.require_compilers:
+            unusable, lack = lack, None
         if trial.case.input.startswith(PLACEHOLDER):
             unusable = "the input is still a placeholder: write a question"
-        yield TrialItem.from_parent(
+        place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
+        item: TrialItem = TrialItem.from_parent(
             parent,
             name=trial.name,
             # Explicit: pytest 9.2 does not recognize a parsed id in --lf (pytest#15045).
             nodeid=f"{parent.nodeid}::{trial.name}",
             trial=trial,
             index=index,
-            planned_trials=planned[trial.model, trial.chooses],
-            why_skipped=reason or (None if settings.require_compilers else lack),
+            planned=planned,
+            why_skipped=reason or lack,
             why_not_runnable=unusable and f"{safe_line(place)}: {unusable}",
         )
+        # A baseline needs every case: where a compiler is missing, none is written.
+        planned[item.cell] += not reason and (settings.baseline_update or not lack)
+        yield item
 
 
 def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
@@ -350,9 +349,3 @@ class UnsafeFile(HooksOfParent, pytest.File):
             f"{self.nodeid}: the name of the file or a folder contains control characters, a CI "
             f"runner's command or the separator of pytest's node ids, '::': rename it"
         )
-
-
-def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:
-    """Return what this machine lacks to decide a case's checks, None if nothing."""
-    missing = (compilers().missing(check) for check in sandboxed_of(case))
-    return next((reason for reason in missing if reason is not None), None)

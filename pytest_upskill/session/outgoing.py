@@ -85,7 +85,7 @@ def _attach_result(report: Any, item: TrialItem) -> None:
             report.sections += _sections(item)
     elif report.skipped and not hasattr(report, "wasxfail"):
         # A plain tuple: workers of pytest-xdist can send no other.
-        report.upskill_skipped = (tuple(item.cell_key), item.trial.case.id)
+        report.upskill_skipped = (*item.cell, item.trial.case.id)
         report.upskill = item.record()
 
 

@@ -10,10 +10,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Generator
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,17 +25,18 @@ from pytest_upskill import STATE
 from pytest_upskill.figures.baseline import BaselineError, Update, read_baselines, update_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
 from pytest_upskill.report import exit_code
-from pytest_upskill.report.document import Report
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.session.case_files import catalogues_of
 from pytest_upskill.session.fetching import FetchedAnswers
+from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
 from pytest_upskill.session.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, JUnit
 from pytest_upskill.session.resources import RESOURCES, set_up
-from pytest_upskill.session.results import Records, cells_of, report_gate, session_of
+from pytest_upskill.session.results import Records, report_gate
 from pytest_upskill.session.selection import Selection
-from pytest_upskill.session.settings import SETTINGS, runs_tests
+from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.terminal import Terminal
 from pytest_upskill.trials.needs import skip_lines
 
@@ -69,7 +74,9 @@ def start(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         from pytest_upskill.session.xdist import HandedAnswers
 
-        plugins.register(HandedAnswers(config.workerinput["upskill"]), "upskill-answers")
+        handed = HandedAnswers(Path(config.workerinput["upskill"]))
+        config.stash[ANSWERS] = handed.wait_for_answers
+        plugins.register(handed, "upskill-answers")
         return
     answers: FetchedAnswers | Controller | None = None
     if settings.prune:
@@ -77,7 +84,8 @@ def start(config: pytest.Config) -> None:
 
         plugins.register(Prune(config), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
-        answers = FetchedAnswers(config)
+        answers = fetched = FetchedAnswers(config)
+        config.stash[ANSWERS] = fetched.wait_for_answers
     else:
         from pytest_upskill.session.xdist import Controller
 
@@ -158,7 +166,7 @@ class Reporting:
     def _decide(self, session: pytest.Session) -> None:
         """Decide the gate of every cell, report it as a test, and write baselines."""
         settings = self._settings
-        cells = cells_of(self._records, settings, self._config.rootpath)
+        cells = self._records.cells(settings)
         # Baselines that are only to be updated decide nothing.
         old = self._old if settings.compare == "baseline" else None
         self._gates = decide_gates(cells, settings.thresholds, old)
@@ -189,20 +197,29 @@ class Reporting:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
     def _make_report(self, session: pytest.Session) -> Report:
-        budget, settings = self._resources.budget, self._settings
+        settings, selection = self._settings, self._selection
+        budget, records = self._resources.budget, self._records
         is_stopped = self._was_interrupted or session.shouldfail or budget.stopped
         compares = settings.ref is not None or settings.changed_since is not None
-        made = session_of(
-            self._records,
-            settings,
-            max_cost=budget.limit,
+        others_failed = session.testsfailed - len(self._unreadable) - records.failures
+        made = Session(
+            date=datetime.now(UTC).replace(microsecond=0),
+            versions={
+                "pytest-upskill": version("pytest-upskill"),
+                "pytest": version("pytest"),
+                "python": platform.python_version(),
+            },
+            models={model.label: model.resolved for model in settings.models},
+            options={**_shown_options(settings), "max_cost": budget.limit},
             complete=not (is_stopped or self._unreadable),
-            failures=session.testsfailed - len(self._unreadable),
+            other_tests=records.other_tests,
+            other_failures=max(0, others_failed),  # also those without a report: coverage too low
             unreadable=tuple(chain(*self._unreadable)),
-            without_trials=tuple(self._selection.without_trials()) if compares else (),
-            without_cases=self._selection.without_cases() if compares else 0,
-            skipped=tuple(skip_lines(self._records.skip_reasons())),
-            nothing_changed=self._selection.nothing_changed,
+            without_trials=tuple(selection.without_trials()) if compares else (),
+            without_cases=selection.without_cases() if compares else 0,
+            skipped=tuple(skip_lines(records.skip_reasons())),
+            nothing_changed=selection.nothing_changed,
+            unmeasured=records.unmeasured(),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 
@@ -234,3 +251,22 @@ class Reporting:
         if self._config.get_verbosity() < 0 and exit_code.uncompared_base(self._report) is None:
             reasons += exit_code.missing_comparisons(self._report)
         return reasons
+
+
+_SHOWN = {
+    *("runs", "min_pass_rate", "min_mean_pass_rate", "min_lift", "min_recall"),
+    *("max_false_triggers", "max_tokens", "compare", "cache_mode"),
+}
+"""Options that a report shows as they are."""
+
+
+def _shown_options(settings: Settings) -> dict[str, Any]:
+    """Return the options that a report shows."""
+    parameters = ((model, entry) for model in settings.models for entry in model.parameters.entries)
+    return {
+        **settings.model_dump(mode="json", by_alias=True, include=_SHOWN),
+        "fail_on": sorted(settings.fail_on),
+        "params": [f"{model.label}:{entry}" for model, entry in parameters],
+        "baseline_update": settings.baseline_update or None,
+        "judge": settings.judge.resolved if settings.judge else None,
+    }

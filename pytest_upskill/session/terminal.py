@@ -183,25 +183,19 @@ def _baseline_status(
 
 def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
     """Return how the collected cases can be measured, and what those need that are skipped."""
-    cases, skipped, measured = {}, [], set()
-    read: dict[str, None] = {}
-    for item in items:
-        if isinstance(item, TrialItem):
-            path, case = item.case_path, item.trial.case
-            key = path, case.id, item.trial.chooses
-            cases[path, case.id] = case
-            if read_as := item.trial.skill.read_as:
-                read[f"{path} (as {read_as})"] = None
-            if item.why_skipped:
-                skipped.append((key, item.why_skipped))
-            else:
-                measured.add(key)
+    trials = {
+        (item.cell, item.trial.case.id): item for item in items if isinstance(item, TrialItem)
+    }
+    cases = {(cell.path, case): item.trial.case for (cell, case), item in trials.items()}
     if not cases:
         return []
+    named = {item.case_path: item.trial.skill.read_as for item in trials.values()}
+    read = [f"{path} (as {tool})" for path, tool in named.items() if tool]
+    skipped = {key: item.why_skipped for key, item in trials.items() if item.why_skipped}
     ways = measured_by(cases.values()) or "none can be measured"
-    lines = [f"read by their shape: {listed([*read])}"] if read else []
+    lines = [f"read by their shape: {listed(read)}"] if read else []
     lines.append(f"{counted(len(cases), 'case')}: {ways}")
-    lines += skip_lines(skip_reasons(skipped, measured), len(cases))
+    lines += skip_lines(skip_reasons(skipped, trials.keys() - skipped), len(cases))
     return [f"upskill: {line}" for line in lines]
 
 

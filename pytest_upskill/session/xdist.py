@@ -31,7 +31,7 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import write_file
 from pytest_upskill.session.fetching import Fetching
-from pytest_upskill.session.items import TrialItem, needing_answers
+from pytest_upskill.session.items import needing_answers
 from pytest_upskill.session.progress import Heartbeat
 from pytest_upskill.session.settings import runs_tests
 from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
@@ -126,30 +126,6 @@ class Controller(Fetching):
             self._handover.mark_closed()
 
 
-class HandedAnswers:
-    """Plugin of a worker, which waits for the answers from the controller."""
-
-    def __init__(self, folder: str) -> None:
-        self._handover = Handover(Path(folder))
-
-    # First: in the same hook pytest-xdist notifies the controller of the collection.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write which trials need answers."""
-        items = needing_answers(session.items)
-        self._handover.write_collected(
-            Collected(
-                keys={item.nodeid: item.key for item in items},
-                trials={item.key: item.trial for item in items},
-                needs=needs_lines(session.items),
-            )
-        )
-
-    def wait_for_answers(self, item: TrialItem) -> list[Answer]:
-        """Wait for the answers to all runs of the item's trial and return them."""
-        return self._handover.wait_for_answers(item.key)
-
-
 class Handover:
     """Folder through which workers get their answers from the controller.
 
@@ -228,3 +204,20 @@ class Handover:
 
     def _answers_file(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+class HandedAnswers(Handover):
+    """Plugin of a worker, which waits for the answers from the controller."""
+
+    # First: in the same hook pytest-xdist notifies the controller of the collection.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Write which trials need answers."""
+        items = needing_answers(session.items)
+        self.write_collected(
+            Collected(
+                keys={item.nodeid: item.key for item in items},
+                trials={item.key: item.trial for item in items},
+                needs=needs_lines(session.items),
+            )
+        )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.project.messages import counted, listed
-from pytest_upskill.trials.result import Unmeasured
+from pytest_upskill.trials.result import CellKey, Unmeasured
 
 NO_JUDGE = "has only statements for a judge: add --upskill-judge MODEL"
 """Why a case without checks by code is skipped if there is no judge."""
@@ -69,20 +69,22 @@ def _has_only_statements(case: Case) -> bool:
     return len(case.judge_checks) == len(case.checks)
 
 
-CaseKey = tuple[str, str, bool]
-"""Path of the case file, id of a case, and whether it is about which skill is chosen."""
-
-
 def skip_reasons(
-    skipped: Iterable[tuple[CaseKey, str]], measured: Collection[CaseKey]
+    skipped: Mapping[tuple[CellKey, str], str], measured: Iterable[tuple[CellKey, str]]
 ) -> Iterable[str]:
     """Return why cases are skipped on every model for which they are to run, one each.
 
     Args:
-        skipped: The skipped trials, with the reasons.
-        measured: The others.
+        skipped: The reasons by cell and id of the case.
+        measured: Cells and ids of the other cases.
     """
-    return {key[:2]: reason for key, reason in skipped if key not in measured}.values()
+    on_some = {(cell.path, cell.chooses, case) for cell, case in measured}
+    reasons = {
+        (cell.path, case): reason
+        for (cell, case), reason in skipped.items()
+        if (cell.path, cell.chooses, case) not in on_some
+    }
+    return reasons.values()
 
 
 def skip_lines(reasons: Iterable[str], total: int = 0) -> list[str]:

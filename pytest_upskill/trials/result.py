@@ -13,7 +13,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.models import Completion
 from pytest_upskill.models.model import is_language_model
-from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
+from pytest_upskill.trials.trial import Arm
 from pytest_upskill.trials.trigger_trial import Choice
 
 _ENDINGS = {
@@ -317,7 +317,7 @@ class CellKey(NamedTuple):
     """What tells a cell from all others of the session."""
 
     path: str
-    """Path of the case file, as in `TrialRecord`."""
+    """Path of the case file from the rootdir; in a file of several skills, with the skill's."""
     skill: str
     model: str
     """Label of the model."""
@@ -329,11 +329,10 @@ class CellKey(NamedTuple):
 class TrialRecord:
     """A trial's result with its place in the session, as attached to a test report."""
 
-    path: str
-    """Path of the case file from the rootdir; in a file of several skills, with the skill's."""
+    cell: CellKey
     index: int
     """Index among the trials of the skill."""
-    planned: int
+    trials_of_cell: int
     """Number of trials of the cell if all run."""
     gate: GateRule
     """Thresholds of the case file."""
@@ -346,12 +345,6 @@ class TrialRecord:
     case_changes: str
     """Which cases were removed or changed since ``ref``, in words; empty for none."""
     result: TrialResult
-
-    @property
-    def cell_key(self) -> CellKey:
-        """The cell that the trial belongs to."""
-        result = self.result
-        return CellKey(self.path, result.skill, result.model, result.arm in TRIGGER_ARMS)
 
 
 def are_copies(trials: Iterable[TrialResult]) -> bool:
