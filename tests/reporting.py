@@ -113,7 +113,9 @@ def chosen(hits: Sequence[int], false: Sequence[int] = (), of: int = 5) -> Cell:
         for index in range(of):
             took = index < times
             right = CheckResult(name="trigger", passed=took == should, message="")
-            made = replace(run(), choice=Choice(taken="billing" if took else None), checks=(right,))
+            made = replace(
+                run(), choice=Choice(taken="billing" if took else None, text=""), checks=(right,)
+            )
             runs.append(made)
         query = trial(f"query-{number}", "trigger", runs)
         trials.append(replace(query, trigger=Trigger(should=should), listed_as="billing"))

@@ -54,6 +54,11 @@ class Session:
     revision: Revision | None = None
     """What was checked out; None outside a git repository."""
 
+    @property
+    def is_replay(self) -> bool:
+        """Whether only recordings were used, so that every run must have one."""
+        return self.options.get("cache") == "replay"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:

@@ -114,9 +114,9 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
 def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
     for gate in report.gates:
         for trial in gate.cell.trials:
-            yield f"{gate.cell.path}::{trial.case}[{trial.model}-{trial.arm}]", trial
+            yield f"{gate.cell.path}::{trial.name}", trial
 
 
 def _is_replay(report: Report) -> bool:
     """Return whether a session replayed, so that every run must have a recording."""
-    return any(session.options.get("cache") == "replay" for session in report.sessions)
+    return any(session.is_replay for session in report.sessions)

@@ -255,7 +255,7 @@ class Reporting:
 
 _SHOWN = {
     *("runs", "min_pass_rate", "min_mean_pass_rate", "min_lift", "min_recall"),
-    *("max_false_triggers", "max_tokens", "compare", "cache_mode"),
+    *("max_false_triggers", "max_tokens", "compare"),
 }
 """Options that a report shows as they are."""
 
@@ -264,7 +264,8 @@ def _shown_options(settings: Settings) -> dict[str, Any]:
     """Return the options that a report shows."""
     parameters = ((model, entry) for model in settings.models for entry in model.parameters.entries)
     return {
-        **settings.model_dump(mode="json", by_alias=True, include=_SHOWN),
+        **settings.model_dump(mode="json", include=_SHOWN),
+        "cache": settings.cache_mode,
         "fail_on": sorted(settings.fail_on),
         "params": [f"{model.label}:{entry}" for model, entry in parameters],
         "baseline_update": settings.baseline_update or None,

@@ -13,7 +13,8 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.models import Completion
 from pytest_upskill.models.model import is_language_model
-from pytest_upskill.trials.trial import Arm
+from pytest_upskill.project.messages import listed
+from pytest_upskill.trials.trial import Arm, trial_name
 from pytest_upskill.trials.trigger_trial import Choice
 
 _ENDINGS = {
@@ -24,7 +25,6 @@ _ABSENCE = "not_"
 """With this begin the names of checks that pass because something is not in the answer."""
 
 _LONGEST_NAME = 40
-_MOST_NAMES = 3
 
 
 def _instead_of_answer(completion: Completion) -> str:
@@ -34,8 +34,7 @@ def _instead_of_answer(completion: Completion) -> str:
     if completion.stop_reason in _ENDINGS:
         return _ENDINGS[completion.stop_reason]
     if completion.tool_calls:
-        calls = completion.tool_calls[:_MOST_NAMES]
-        names = ", ".join(call.name[:_LONGEST_NAME] for call in calls)
+        names = listed([call.name[:_LONGEST_NAME] for call in completion.tool_calls])
         return f"the model called a tool ({names}) instead of answering"
     if completion.reasoning:
         return "the model wrote only reasoning, and no answer"
@@ -103,11 +102,6 @@ class RunResult:
             check.name.startswith(_ABSENCE) for check in self.checks
         )
         return not (self.is_cut and shows_absence)
-
-    @property
-    def failed_cut(self) -> bool:
-        """Whether the run failed with a cut answer, of which the rest could have passed."""
-        return self.is_cut and not self.passed
 
     @property
     def held(self) -> int:
@@ -193,6 +187,11 @@ class TrialResult:
     """Name of the skill in the catalogue that was shown; empty where none was."""
 
     @property
+    def name(self) -> str:
+        """``case-id[model-arm]``, the part of the trial's node id after the path."""
+        return trial_name(self.case, self.model, self.arm)
+
+    @property
     def decides(self) -> bool:
         """Whether the trial fails when too few runs pass; otherwise it only shows what it found."""
         if self.excused:
@@ -224,7 +223,7 @@ class TrialResult:
     @property
     def cut_failures(self) -> int:
         """Number of valid runs that failed with a cut answer."""
-        return sum(run.failed_cut for run in self.runs)
+        return sum(run.is_cut and not run.passed for run in self.runs)
 
     def counts_if(self, *, open_pass: bool) -> tuple[int, int]:
         """Return passes and runs if all open runs passed, or if all failed.

@@ -66,8 +66,13 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """``case-id[model-arm]``, independent of the number of runs."""
-        return f"{self.case.id}[{self.model.label}-{self.arm}]"
+        """The part of its node id after the path, independent of the number of runs."""
+        return trial_name(self.case.id, self.model.label, self.arm)
+
+
+def trial_name(case: str, model: str, arm: Arm) -> str:
+    """Return the name of a trial: ``case-id[model-arm]``."""
+    return f"{case}[{model}-{arm}]"
 
 
 def runs_of(model: Model, runs: int, *, chooses: bool = False) -> int:

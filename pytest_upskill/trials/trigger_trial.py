@@ -11,7 +11,6 @@ from types import MappingProxyType
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
 from pytest_upskill.models import (
-    AgentRun,
     AgentTask,
     Completion,
     InstalledSkill,
@@ -62,24 +61,8 @@ class Choice:
 
     taken: str | None
     """Name of the skill that it took, as the model wrote it; None for none."""
-    known: bool = True
-    """Whether there is such a skill in the catalogue."""
-    looked: bool = False
-    """Whether it called other tools before, or instead."""
-    requests: int = 1
-    """Number of requests of the run."""
-    malformed: bool = False
-    """Whether its last call of the tool ``skill`` named no skill."""
-
-    @property
-    def text(self) -> str:
-        """What happened, in a few words."""
-        if self.taken is not None:
-            unknown = f"chose {self.taken!r}, which is not a skill"
-            return f"chose {self.taken}" if self.known else unknown
-        if self.malformed:
-            return "called the skill tool without the name of a skill"
-        return "only looked around" if self.looked else "chose no skill"
+    text: str
+    """What happened, in a few words."""
 
 
 def choosing(
@@ -186,28 +169,19 @@ def choice_of(completions: Sequence[Completion], names: Collection[str]) -> Choi
         completions: The completion of each request.
         names: Names of the skills in the catalogue.
     """
-    if run := completions[-1].agent_run:
-        return _choice_of_run(run, names)
     calls = [call for completion in completions for call in completion.tool_calls]
-    taken = next((name for call in calls if (name := _skill_of(call)) is not None), None)
     skill_calls = [call for call in calls if call.name == SKILL_TOOL]
-    return Choice(
-        taken=taken,
-        known=taken is None or taken in names,
-        looked=len(calls) > len(skill_calls),
-        requests=len(completions),
-        malformed=taken is None and bool(skill_calls),
-    )
-
-
-def _choice_of_run(run: AgentRun, names: Collection[str]) -> Choice:
-    """Return what the model of an agent chose in a run."""
-    return Choice(
-        taken=run.taken or None,
-        known=not run.taken or run.taken in names,
-        looked=len(run.calls) > bool(run.taken),
-        requests=run.requests,
-    )
+    taken = next(filter(None, map(_skill_of, skill_calls)), None)
+    looked = len(calls) > len(skill_calls)
+    if run := completions[-1].agent_run:
+        taken, looked = run.taken or None, bool(run.calls)
+    if taken is not None:
+        text = f"chose {taken}" if taken in names else f"chose {taken!r}, which is not a skill"
+    elif skill_calls:
+        text = "called the skill tool without the name of a skill"
+    else:
+        text = "only looked around" if looked else "chose no skill"
+    return Choice(taken=taken, text=text)
 
 
 def join_completions(completions: Sequence[Completion]) -> Completion:

@@ -163,7 +163,7 @@ def test_a_cut_answer_does_not_show_that_something_is_absent() -> None:
         for checks in ((absent,), (present, absent))
     )
 
-    assert (only_absent.passed, only_absent.failed_cut) == (False, True)
+    assert (only_absent.passed, only_absent.is_cut) == (False, True)
     assert both_kinds.passed
 
 
