@@ -40,6 +40,9 @@ _EXAMPLES = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`|
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
 
+_MAX_INSTALLED_BYTES = 16 << 20
+"""Maximum size of a skill that is installed for an agent, with its fonts and pictures."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
@@ -89,7 +92,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
             break
         parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
     for name, at in _missing_links(folder, skill):
-        what = f"{name!r} is not in the skill's folder"
+        what = f"{name!r} does not exist in the skill's folder"
         warnings.append(replace(_left_out_problem(skill.text, at, what), is_hint=True))
     entries = entries_with_cases(skill, folder)
     for entry in entries:
@@ -127,6 +130,7 @@ def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, .
         folder,
         shown=hidden.folder.name or folder.name,
         is_excluded=lambda name: not is_installed(folder, name, hidden),
+        max_bytes=_MAX_INSTALLED_BYTES,
     )
     return tuple(_without_cases(file, folder) for file in files)
 

@@ -229,11 +229,14 @@ def test_a_workspace_can_be_a_folder_which_is_not_installed_with_the_skill(tmp_p
 
 
 def test_a_skill_that_is_too_large_to_install_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.bin").write_bytes(bytes(2 << 20))
+    (tmp_path / "font.ttf").write_bytes(bytes(15 << 20))
     skill = Skill(
         name="s", text="", case_file=tmp_path / "skill_meta.json", cases=(), folder=tmp_path
     )
 
+    assert [file.name for file in with_files(skill).files] == ["font.ttf"]
+
+    (tmp_path / "model.bin").write_bytes(bytes(2 << 20))
     with pytest.raises(Unreadable, match="cannot be installed for an agent"):
         with_files(skill)
 

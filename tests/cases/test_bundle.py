@@ -158,8 +158,8 @@ def test_a_link_to_a_missing_file_is_a_warning(folder: Path) -> None:
     bundle = bundled(folder, body)
 
     assert [(each.line, each.what) for each in bundle.warnings] == [
-        (7, "left out of the context: 'refrences/api.md' is not in the skill's folder"),
-        (7, "left out of the context: 'no such.md' is not in the skill's folder"),
+        (7, "left out of the context: 'refrences/api.md' does not exist in the skill's folder"),
+        (7, "left out of the context: 'no such.md' does not exist in the skill's folder"),
     ]
 
 

@@ -50,7 +50,10 @@ def test_what_only_a_folder_above_has_is_not_in_the_skill(folder: Path) -> None:
 
     case = read(folder, "README.md")
 
-    assert (given(case), case.skip) == ({}, "files: 'README.md' is not in the skill's folder")
+    assert (given(case), case.skip) == (
+        {},
+        "files: 'README.md' does not exist in the skill's folder",
+    )
 
 
 def test_a_folder_is_all_its_files_in_order_of_name(folder: Path) -> None:
@@ -83,12 +86,12 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("none.csv", "files: 'none.csv' is not in the skill's folder"),
-        ("evls", "files: 'evls' is not in the skill's folder (did you mean 'evals'?)"),
-        ("loop", "files: 'loop' is not in the skill's folder"),
+        ("none.csv", "files: 'none.csv' does not exist in the skill's folder"),
+        ("evls", "files: 'evls' does not exist in the skill's folder (did you mean 'evals'?)"),
+        ("loop", "files: 'loop' does not exist in the skill's folder"),
         ("big.txt", "files: 'big.txt' cannot be read: larger than 1 MiB"),
-        ("half", "files: 'half' contains over 1 MiB or 2,000 files"),
-        ("many", "files: 'many' contains over 1 MiB or 2,000 files"),
+        ("half", "files: 'half' contains over 1 MiB or 2,000 files: remove what it needs least"),
+        ("many", "files: 'many' contains over 1 MiB or 2,000 files: remove what it needs least"),
     ],
 )
 def test_a_file_that_cannot_be_read_skips_the_case(folder: Path, name: str, reason: str) -> None:

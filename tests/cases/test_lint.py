@@ -89,7 +89,7 @@ def test_what_changes_no_measurement_is_a_hint_that_never_fails(
     for hint in (
         "*owner: unknown key*SKILL.md:2:1*",
         "*metadata: must map text to text*SKILL.md:3:11*",
-        "*left out of the context: 'references/none.md' is not in the skill's folder*",
+        "*left out of the context: 'references/none.md' does not exist in the skill's folder*",
         "*must_pass: is not read*",
         "*a: contains 'billing': satisfied by the question itself*",
     ):

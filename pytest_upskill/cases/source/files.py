@@ -62,7 +62,9 @@ def read_folder(
                 left -= path.stat().st_size
                 if left < 0 or len(found) >= MAX_FILES:
                     limits = f"{max_bytes >> 20} MiB or {MAX_FILES:,} files"
-                    raise Unreadable(f"{shown!r} contains over {limits}")
+                    raise Unreadable(
+                        f"{shown!r} contains over {limits}: remove what it needs least"
+                    )
                 content = read_inside(folder, path, max_bytes, shown=name)
                 found.append(WorkspaceFile.of(name, content))
     return tuple(sorted(found, key=lambda file: file.name))
@@ -78,7 +80,7 @@ def read_inside(root: Path, path: Path, max_bytes: int, *, shown: str) -> bytes:
     if not path.is_file():
         beside = {each.name for each in path.parent.glob("*")} - {path.name}
         hint = did_you_mean(path.name, sorted(beside))
-        raise Unreadable(f"{shown!r} is not in the skill's folder{hint}")
+        raise Unreadable(f"{shown!r} does not exist in the skill's folder{hint}")
     try:
         return read_file(path, max_bytes)
     except OSError as error:
