@@ -12,20 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_upskill import CASE_FILE, STATE
-from pytest_upskill.cases.hidden_files import (
-    CASE_FILE_PATTERNS,
-    CASE_FOLDERS,
-    CASE_SUBFOLDERS,
-)
+from pytest_upskill.cases.adapters import registry
+from pytest_upskill.cases.adapters.reading import Reading
+from pytest_upskill.cases.hidden_files import CASE_FILE_PATTERNS, CASE_FOLDERS, CASE_SUBFOLDERS
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import read_text, start_of
-
-if TYPE_CHECKING:
-    from pytest_upskill.cases.adapters.reading import Reading
 
 _PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
 _GROUPS = tuple(f"{home}/*" for home in _PLAIN_HOMES)
@@ -93,8 +87,6 @@ class CaseDiscovery:
             return path.name == CASE_FILE and path.is_file()
         if _COPIED.search(path.as_posix()):
             return False
-        from pytest_upskill.cases.adapters import registry
-
         is_certain = self._is_listed(path) or registry.is_certain(path)
         if not (is_certain or registry.adapters_at(path)) or not path.is_file():
             return False
@@ -115,8 +107,6 @@ class CaseDiscovery:
         return any(map(path.match, self.patterns))
 
     def _reading(self, path: Path) -> Reading | None:
-        from pytest_upskill.cases.adapters import registry
-
         is_certain = self._is_listed(path) or registry.is_certain(path)
         others = registry.ADAPTERS if is_certain else ()
         return registry.read(path, read_text(path), adapters=others)
@@ -175,8 +165,6 @@ class CaseDiscovery:
         if reading and (reading.skill or any(each.draft.skills for each in reading.entries)):
             return None
         skills = list(self.skills_below(top))
-        from pytest_upskill.cases.adapters import registry
-
         if not is_in_case_folder:
             if not registry.is_certain(case_file):
                 return None
@@ -186,8 +174,6 @@ class CaseDiscovery:
 
     def _case_files_in(self, top: Path) -> Mapping[Path, set[Path]]:
         """Return the case files in and below a folder, by the folder of their skill."""
-        from pytest_upskill.cases.adapters import registry
-
         if top not in self._case_files_below:
             files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
             if (top / "SKILL.md").exists():
@@ -249,19 +235,6 @@ class CaseDiscovery:
         return self._skills_below[top]
 
 
-def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
-    """Return the folder of the cases and their input files, None if the skill is inside it.
-
-    Args:
-        case_file: The case file.
-        skill: Folder of the skill that the cases belong to.
-    """
-    above = case_file.parents[:_MOST_WITHOUT_GIT]
-    case_folders = [folder for folder in above if folder.name in CASE_FOLDERS]
-    topmost = case_folders[-1] if case_folders else case_file.parent
-    return None if skill.is_relative_to(topmost) else topmost
-
-
 def title_of(folder: Path) -> str:
     """Return the name in the ``SKILL.md`` of a folder, "" if there is none."""
     found = _TITLE.search(start_of(folder / "SKILL.md"))
@@ -290,8 +263,6 @@ def _is_name_of(skill: Path, name: str) -> bool:
 
 def _enclosing_skill(case_file: Path) -> Path | None:
     """Return the skill whose folder contains the file, if the file is in a place for cases."""
-    from pytest_upskill.cases.adapters import registry
-
     for folder in case_file.parents[:_MOST_ABOVE]:
         if (folder / "SKILL.md").exists():
             below = case_file.parent.relative_to(folder).as_posix()

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
-from types import ModuleType
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, KEY_FILE, LABELS_FILE, STATE
+from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.skill import HiddenFiles
 from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.source.document import BadFile
@@ -68,7 +68,7 @@ def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
 def _is_in_case(root: Path, name: str) -> bool:
     """Return whether a file is in the folder of a case, which holds its answers too."""
     return any(
-        _registry().is_folder_case(file) and has_shape_of_cases(file)
+        registry.is_folder_case(file) and has_shape_of_cases(file)
         for folder in PurePosixPath(name).parents
         if folder.name
         for file in (root / folder).glob("*.*")
@@ -101,7 +101,7 @@ def _is_hidden_name(name: str, hidden: HiddenFiles) -> bool:
 def _is_case_name(name: str, hidden: HiddenFiles) -> bool:
     path = PurePath(str(hidden.folder / name).casefold())
     listed = (pattern.casefold() for pattern in hidden.patterns)
-    return path.name in _OF_CASES or any(map(path.match, listed)) or _registry().is_certain(path)
+    return path.name in _OF_CASES or any(map(path.match, listed)) or registry.is_certain(path)
 
 
 def _names(root: Path, name: str) -> set[str]:
@@ -114,7 +114,7 @@ def has_shape_of_cases(path: Path) -> bool:
     try:
         return path.is_file() and _holds_cases(path)
     except BadFile:
-        return bool(_registry().adapters_at(path))
+        return bool(registry.adapters_at(path))
 
 
 def _holds_cases(path: Path) -> bool:
@@ -124,7 +124,7 @@ def _holds_cases(path: Path) -> bool:
     if suffix is None:
         return False
     text = read_text(path)
-    return _registry().read(path, text, suffix=suffix, adapters=_registry().ADAPTERS) is not None
+    return registry.read(path, text, suffix=suffix, adapters=registry.ADAPTERS) is not None
 
 
 def entries_with_cases(skill: SkillText, folder: Path) -> list[re.Match[str]]:
@@ -134,7 +134,7 @@ def entries_with_cases(skill: SkillText, folder: Path) -> list[re.Match[str]]:
         return []
     text, file = "".join(entry[0] for entry in entries), folder / "SKILL.md"
     with suppress(BadFile):
-        reading = _registry().read(file, text, suffix=".yaml", adapters=_registry().ADAPTERS)
+        reading = registry.read(file, text, suffix=".yaml", adapters=registry.ADAPTERS)
         return [] if reading is None else entries
     return []
 
@@ -144,10 +144,3 @@ def without_entries(text: str, entries: Iterable[re.Match[str]]) -> str:
     for entry in reversed([*entries]):
         text = text[: entry.start()] + text[entry.end() :]
     return text
-
-
-def _registry() -> ModuleType:
-    # Imported late: slow, and most sessions have no such files.
-    from pytest_upskill.cases.adapters import registry
-
-    return registry

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from pytest_upskill.cases.case_inputs import CaseInputs
+from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.skill_meta import json_schema
 from pytest_upskill.cases.skill_meta.json_schema import generate_schema
 from pytest_upskill.cases.skill_meta.reader import read_cases
@@ -21,6 +22,9 @@ from tests.pages import CHECKOUT
 
 FOLDER = Path(json_schema.__file__).parent
 SHIPPED = (FOLDER / "skill_meta.schema.json").read_text("utf-8")
+SKILL = SkillFolder(
+    FOLDER, SkillText(name="a", text="", body_at=0, warnings=()), FOLDER / "skill_meta.json"
+)
 SCHEMA = json.loads(SHIPPED)
 VALIDATOR = Draft7Validator(SCHEMA)
 CASE = {"input": "Say hi", "expected": {"contains": "hi"}}
@@ -32,7 +36,7 @@ def case(**more: Any) -> dict[str, Any]:
 
 def accepted(document: Any) -> bool:
     try:
-        read_cases(json.dumps(document), inputs=CaseInputs(FOLDER, beside=FOLDER))
+        read_cases(json.dumps(document), skill=SKILL)
     except BadFile:
         return False
     return True

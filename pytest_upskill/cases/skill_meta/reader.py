@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from pytest_upskill.cases.case_inputs import CaseInputs
 from pytest_upskill.cases.skill import Case, GateRule
+from pytest_upskill.cases.skill_folder import SkillFolder
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, keys_of
 from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile, SetupEntry
-from pytest_upskill.cases.skill_meta.values import suggestion
+from pytest_upskill.cases.skill_meta.values import Around, suggestion
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, translated
 from pytest_upskill.cases.source.json import read_json
@@ -26,16 +26,14 @@ _VALIDATOR = "validator: upskill's validators check files, and a single answer l
 def read_cases(
     text: str,
     *,
-    inputs: CaseInputs | None = None,
-    names: Collection[str] = (),
+    skill: SkillFolder | None = None,
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a list of cases.
 
     Args:
         text: The file's text.
-        inputs: Reads the files that cases name; None if the cases are in no file.
-        names: All names of the skill that the cases belong to.
+        skill: The skill that the cases belong to; None if they are in no file.
         extensions: What plugins add to the format.
 
     Returns:
@@ -48,9 +46,8 @@ def read_cases(
     raw = _entries(document.value)
     problems = [*_repeated(document, raw), *_unclaimed_keys(document, raw, extensions)]
     value = {"cases": document.value} if isinstance(document.value, list) else document.value
-    context = {"inputs": inputs, "extensions": extensions, "names": names}
     try:
-        file = CaseFile.model_validate(value, context=context)
+        file = CaseFile.model_validate(value, context=Around(skill, extensions))
     except ValidationError as error:
         raise BadFile([*problems, *translated(document, error, meant=suggest_key)]) from None
     if problems:

@@ -19,6 +19,7 @@ from pydantic import (
 from pytest_upskill.cases.skill import Trigger, plain_name
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
 from pytest_upskill.cases.skill_meta.values import (
+    Around,
     Id,
     InputFiles,
     Rate,
@@ -66,8 +67,8 @@ _TRIGGERS = ("should_trigger", "expected_skill")
 
 def _trigger(expected: list[str] | None, info: ValidationInfo) -> Any:
     """Return the trigger of an ``expected_skill``, which must agree with ``should_trigger``."""
-    assert info.context is not None
-    own = {plain_name(name) for name in info.context["names"]}
+    skill = Around.of(info).skill
+    own = {plain_name(name) for name in skill.names} if skill else set[str]()
     others = tuple(name for name in expected or () if plain_name(name) not in own)
     should, stated = len(others) < len(expected or ()), info.data.get("should_trigger")
     if stated not in (None, should):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from pytest_upskill.cases.case_inputs import CaseInputs
+from pytest_upskill.cases.skill_folder import SkillFolder
 from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
 from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, read_text
@@ -53,21 +53,26 @@ def _check_path(path: str) -> str:
     return path
 
 
-def _extensions(info: ValidationInfo) -> Extensions:
-    assert info.context is not None
-    extensions = info.context["extensions"]
-    assert isinstance(extensions, Extensions)
-    return extensions
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the validators of a case file need to know; pydantic's context."""
 
+    skill: SkillFolder | None
+    """The skill that the cases belong to; None if they are in no file."""
+    extensions: Extensions
 
-def _inputs(name: str, info: ValidationInfo) -> CaseInputs:
-    """Return the reader of files beside the case file, one of which is named."""
-    assert info.context is not None
-    inputs = info.context["inputs"]
-    if inputs is None:
-        raise ValueError(f"{name!r}: there are no files beside these cases: write the content here")
-    assert isinstance(inputs, CaseInputs)
-    return inputs
+    @classmethod
+    def of(cls, info: ValidationInfo) -> Around:
+        """Return the context of a validation."""
+        assert isinstance(info.context, cls)
+        return info.context
+
+    def folder(self, name: str) -> SkillFolder:
+        """Return the folder of the skill, in or beside which a file is named."""
+        if self.skill is None:
+            what = "there are no files beside these cases: write the content here"
+            raise ValueError(f"{name!r}: {what}")
+        return self.skill
 
 
 def _read_json(folder: Path, name: str) -> Any:
@@ -81,7 +86,7 @@ def _read_json(folder: Path, name: str) -> Any:
 
 
 def _check_language(value: str, info: ValidationInfo) -> str:
-    extensions = _extensions(info)
+    extensions = Around.of(info).extensions
     language = extensions.language(value)
     if language is None:
         known = extensions.known_languages
@@ -91,7 +96,7 @@ def _check_language(value: str, info: ValidationInfo) -> str:
 
 def _check_runnable(value: str, info: ValidationInfo) -> str:
     language = _check_language(value, info)
-    runnable = tuple(sorted(_extensions(info).runnable))
+    runnable = tuple(sorted(Around.of(info).extensions.runnable))
     if language not in runnable:
         raise ValueError(f"{language} cannot be run: write {' or '.join(runnable)}")
     return language
@@ -101,7 +106,9 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
     # Imported late: the schema library is slow to import, and few cases need it.
     from pytest_upskill.checks.schemas import check_schema
 
-    schema = _read_json(_inputs(value, info).beside, value) if isinstance(value, str) else value
+    schema = (
+        _read_json(Around.of(info).folder(value).beside, value) if isinstance(value, str) else value
+    )
     if not isinstance(schema, dict):
         raise wrong_value(schema, "a JSON Schema (an object) or the path of one")
     if not schema:
@@ -125,7 +132,9 @@ def _read_workspace(value: object, info: ValidationInfo) -> object:
 def _read_inputs(value: object, info: ValidationInfo) -> object:
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
-        return tuple(file for name in names for file in _inputs(name, info).files(name))
+        return tuple(
+            file for name in names for file in Around.of(info).folder(name).read_files(name)
+        )
     return _files_in(value, "paths, or an object of names and texts", info)
 
 
@@ -134,7 +143,7 @@ def _read_bundle(value: object, info: ValidationInfo) -> object:
         return value
     if not isinstance(value, str):
         raise wrong_value(value, "true or the path of a git bundle")
-    files = _inputs(value, info).files(value, MAX_BUNDLE_BYTES)
+    files = Around.of(info).folder(value).read_files(value, MAX_BUNDLE_BYTES)
     if len(files) != 1 or not files[0].content.startswith(b"# v"):
         raise ValueError(f"{value!r} is not a git bundle: write one with git bundle create")
     return files[0]
@@ -165,7 +174,7 @@ def _files_in(value: object, wanted: str, info: ValidationInfo) -> tuple[Workspa
 def _copies(name: str, source: str, info: ValidationInfo) -> tuple[WorkspaceFile, ...]:
     """Return copies of a file, or of all files of a folder, under another name."""
     source = source.removeprefix("./").rstrip("/")
-    files = _inputs(source, info).files(source)
+    files = Around.of(info).folder(source).read_files(source)
     if not files:
         raise ValueError(f"{source!r} contains no files but those of the skill and its cases")
     inner = [PurePosixPath(name, PurePosixPath(file.name).relative_to(source)) for file in files]
