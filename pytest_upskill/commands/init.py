@@ -15,6 +15,7 @@ from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands.command import (
     PASSED,
+    PROGRAM,
     UNUSABLE,
     CommandError,
     Parser,
@@ -27,6 +28,7 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted
+from pytest_upskill.trials.needs import measured_by
 
 _CHECK_BY_CODE = '"assertions": [{"type": "contains", "value": "TEXT"}]'
 
@@ -61,7 +63,10 @@ def _init(folder: Path) -> list[Path]:
         count = counted(len(each.cases), "case")
         is_in_folder = each.case_file.absolute().is_relative_to(folder.absolute())
         place = folder if is_in_folder else each.case_file
-        say(f"{each.case_file}: exists, with {count}: run {_trial_run(place)}")
+        ways = measured_by(each.cases) or "none can be measured"
+        is_free = "by code" in ways or "by trigger" in ways
+        run = f"run {_trial_run(place)}" if is_free else f"{PROGRAM} list says what they need"
+        say(f"{each.case_file}: exists, with {count} ({ways}): {run}")
     if found:
         if found[0].case_file.name != CASE_FILE:
             say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")

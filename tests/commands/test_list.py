@@ -99,8 +99,7 @@ def test_cases_outside_the_folder_of_a_skill_are_listed_too(
 
     assert main(["init", "skills/shipping"]) == 0
     output = capsys.readouterr().out
-    assert "evals/shipping/0-evals.json: exists, with 1 case" in output
-    assert "run pytest --upskill-models offline evals/shipping/0-evals.json" in output
+    assert "evals/shipping/0-evals.json: exists, with 1 case (1 by a judge)" in output
 
 
 def test_many_case_files_of_one_folder_are_one_line(
