@@ -18,7 +18,7 @@ from pytest_upskill.answers.prices import BYTES_PER_TOKEN, Prices, max_output_to
 from pytest_upskill.answers.recording_format import request_fields
 from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.answers.trial_runner import Load, recorded_steps
+from pytest_upskill.answers.run import Load, recorded_steps
 from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.trials.trial import Trial, request
 from pytest_upskill.trials.trigger_trial import longest_requests, probe

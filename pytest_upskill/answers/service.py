@@ -3,8 +3,8 @@
 How a run is answered:
 
 1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed.
-2. `TrialRunner` makes its requests, and has the answer compiled and judged.
-3. `CompletionSource` looks for a recording, and for an equal request in flight.
+2. `Runs` makes its requests, and has the answer compiled and judged.
+3. `Completions` looks for a recording, and for an equal request in flight.
 4. `HostClient` has `Retries` send it at the host's pace, each attempt within the `Budget`; or
    `BatchClient` submits it with others as a batch.
 5. The client of the host's SDK, or a plugin's, sends it once.
@@ -20,11 +20,11 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
+from pytest_upskill.answers.completions import Completions
 from pytest_upskill.answers.early_stop import Rounds, WhyStop
 from pytest_upskill.answers.prefetch import Prefetcher
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.answers.source import CompletionSource
-from pytest_upskill.answers.trial_runner import TrialRunner
+from pytest_upskill.answers.run import Runs
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.grading.grade import Answer, with_left_out
 from pytest_upskill.models import Model
@@ -71,10 +71,10 @@ class Service:
         why_stop: WhyStop | None = None,
     ) -> None:
         self._trials = trials
-        source = CompletionSource(
+        source = Completions(
             hosts, resources, concurrency=concurrency, record_command=record_command
         )
-        self._runner = TrialRunner(trials.values(), source, resources, judge=judge)
+        self._runs = Runs(trials.values(), source, resources, judge=judge)
         self._rounds = None if why_stop is None else Rounds(trials.values(), why_stop)
         by_round = self._rounds is not None
         batches = resources.batches.enabled
@@ -85,7 +85,7 @@ class Service:
             run_keys.sort(key=lambda run_key: run_key[1])
         for key, run in run_keys:
             trial = trials[key]
-            answer = None if by_round else self._runner.recorded_answer(trial, run)
+            answer = None if by_round else self._runs.recorded_answer(trial, run)
             if answer is not None:
                 recorded[key, run] = answer
             else:
@@ -146,8 +146,8 @@ class Service:
         trial = self._trials[key]
         try:
             if self._rounds is None:
-                return await self._runner.answer(trial, run)
-            return await self._rounds.answer(trial, run, partial(self._runner.answer, trial, run))
+                return await self._runs.answer(trial, run)
+            return await self._rounds.answer(trial, run, partial(self._runs.answer, trial, run))
         except Exception as error:  # noqa: BLE001  a defect of this package, and other runs go on
             defect = describe_exception(error)
             text = f"internal error of pytest-upskill, please report it: {defect}"
@@ -155,7 +155,7 @@ class Service:
 
     async def _close(self) -> None:
         try:
-            await self._runner.aclose()
+            await self._runs.aclose()
         finally:
             if self._rounds is not None:
                 self._rounds.close()

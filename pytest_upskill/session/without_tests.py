@@ -14,7 +14,7 @@ from pytest_upskill import STATE
 from pytest_upskill.answers.recording_format import Recording
 from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.resources import WorkError, Workplace
-from pytest_upskill.answers.trial_runner import JUDGEMENT, recorded_steps
+from pytest_upskill.answers.run import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.cases.discovery import skill_folders, title_of
 from pytest_upskill.models import Model, Request

@@ -20,8 +20,8 @@ from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.progress import Tally, parts
 from pytest_upskill.answers.recording_format import identity
 from pytest_upskill.answers.resources import WorkError, Workplace
+from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.answers.service import Service
-from pytest_upskill.answers.trial_runner import recorded_steps
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import blocks

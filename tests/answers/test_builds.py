@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from pytest_upskill.answers.builds import Builds
 from pytest_upskill.answers.progress import InFlight
+from pytest_upskill.answers.run import Builds
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.code import Run

@@ -106,7 +106,6 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_judge_or_report(
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
     names = (
         "checks/compile",
-        "answers/builds",
         "sandbox/run",
         "grading/judge",
         "report/files/json",

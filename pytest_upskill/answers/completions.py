@@ -32,7 +32,7 @@ Waiting in vain takes the time of one answer, but not waiting costs money.
 """
 
 
-class CompletionSource:
+class Completions:
     """Loads recorded completions, and requests others from clients, which it opens and closes.
 
     Equal requests share one answer, unless their answers are not recorded: then each is sent. An

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from pytest_upskill.answers.progress import JUDGING
+from pytest_upskill.answers.completions import Completions
+from pytest_upskill.answers.progress import JUDGING, InFlight
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.answers.source import CompletionSource
-from pytest_upskill.grading.grade import Answer, sandboxed_of
+from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks.code import Sandboxed
+from pytest_upskill.checks.files import Left
+from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, cause_of
+from pytest_upskill.grading.grade import Answer, left_by, sandboxed_of, with_changes
 from pytest_upskill.models import Completion, Model, Request
+from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.trials.trial import Trial, request
 from pytest_upskill.trials.trigger_trial import (
     calls_tools,
@@ -25,15 +32,13 @@ from pytest_upskill.trials.trigger_trial import (
     probe,
 )
 
+if TYPE_CHECKING:
+    from pytest_upskill.checks.compile import Compilers
+
 _NO_TOOLS = (
     "{model} called no tool when told to: choose a model that calls tools, and check that its "
     "server passes them on (llama-server: --jinja; vLLM: --enable-auto-tool-choice)"
 )
-
-
-if TYPE_CHECKING:
-    from pytest_upskill.answers.builds import Builds
-    from pytest_upskill.answers.judging import Judgements
 
 JUDGEMENT = "judgement of "
 """Prefix of the subject in the recording of a judgement."""
@@ -42,7 +47,7 @@ Load = Callable[[Request], Completion | None]
 """Returns the recorded completion of a request, None if it is not recorded."""
 
 
-class TrialRunner:
+class Runs:
     """Gets the answers of runs; used on one event loop.
 
     Args:
@@ -55,7 +60,7 @@ class TrialRunner:
     def __init__(
         self,
         trials: Iterable[Trial],
-        source: CompletionSource,
+        source: Completions,
         resources: Resources,
         *,
         judge: Model | None,
@@ -63,17 +68,10 @@ class TrialRunner:
         self._source = source
         self._tool_probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
         self._activity = resources.activity
-        self._builds: Builds | None = None
-        self._judgements: Judgements | None = None
-        # Imported here: most runs have nothing to build and no judge.
-        if any(sandboxed_of(trial.case) for trial in trials):
-            from pytest_upskill.answers.builds import Builds
-
-            self._builds = Builds(resources.compilers(), resources.activity)
-        if judge is not None:
-            from pytest_upskill.answers.judging import Judgements
-
-            self._judgements = Judgements(judge, source)
+        # Slow to make, and most runs have nothing to build.
+        has_builds = any(sandboxed_of(trial.case) for trial in trials)
+        self._builds = Builds(resources.compilers(), resources.activity) if has_builds else None
+        self._judgements = _Judgements(judge, source) if judge is not None else None
 
     def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
@@ -175,3 +173,122 @@ def _join_steps(trial: Trial, completions: Sequence[Completion]) -> Answer:
         return Answer(completion=completions[0])
     choice = choice_of(completions, trial.catalogue.names)
     return Answer(completion=join_completions(completions), choice=choice)
+
+
+Compiled = tuple[tuple[CheckResult, ...], ...]
+"""The results of each check of a case that a program decides."""
+
+
+class Builds:
+    """Runs the checks that compile or run an answer, one at a time for each core.
+
+    Used on one event loop.
+
+    Args:
+        compilers: The compilers and runners.
+        activity: The record of builds in progress.
+    """
+
+    def __init__(self, compilers: Compilers, activity: InFlight) -> None:
+        self._compilers = compilers
+        self._activity = activity
+        self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
+        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
+
+    async def answer(
+        self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
+    ) -> Answer:
+        """Return the answer with the results of its compilers; equal answers share one build."""
+        left = left_by(trial.case, completion)
+        content = repr((completion.text, sorted(left.all_files, key=lambda file: file.name)))
+        digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
+        key = str(trial.skill.case_file), trial.case.id, digest
+        if key not in self._tasks:
+            decided = self._decide(checks, completion.text, left)
+            self._tasks[key] = asyncio.create_task(decided)
+        from pytest_upskill.checks.compile import CannotCompile
+
+        try:
+            return Answer(completion=completion, sandboxed=await self._tasks[key])
+        except CannotCompile as error:
+            return Answer(completion=completion, error=str(error))
+
+    def close(self) -> None:
+        """Kill running compilers and start no more."""
+        self._compilers.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _decide(self, checks: Sequence[Sandboxed], text: str, left: Left) -> Compiled:
+        loop = asyncio.get_running_loop()
+        builds = (
+            loop.run_in_executor(self._threads, self._run, check, text, left) for check in checks
+        )
+        return tuple(await asyncio.gather(*builds))
+
+    def _run(self, check: Sandboxed, text: str, left: Left) -> tuple[CheckResult, ...]:
+        with self._activity.doing(check.name):
+            return self._compilers.decide(check, text, left)
+
+
+class _Judgements:
+    """Asks a judge about answers, until it gives nothing usable three times in a row.
+
+    Used on one event loop.
+
+    Args:
+        judge: The judge.
+        source: The source of its completions.
+    """
+
+    def __init__(self, judge: Model, source: Completions) -> None:
+        self._judge = judge
+        self._source = source
+        self._unusable = 0
+        """Number of answers in a row without a usable judgement."""
+        self._given_up = ""
+
+    async def judge(self, trial: Trial, answer: Answer, subject: str) -> Answer:
+        """Return an answer with the judge's results, or with the reason why there are none.
+
+        A judgement is requested once more if it is unusable.
+
+        Args:
+            trial: Has the statements.
+            answer: The answer, to which the results are added.
+            subject: What is asked for, in messages and recordings.
+        """
+        # Imported here: most runs have no judge.
+        from pytest_upskill.grading.judge import judge_request, read_judgement
+
+        assert answer.completion is not None
+        statements, text = trial.case.judge_checks, with_changes(answer.completion)
+
+        def is_usable(reply: Completion) -> bool:
+            try:
+                return bool(read_judgement(reply, statements, text))
+            except CheckError:
+                return False
+
+        asked = judge_request(
+            self._judge,
+            statements,
+            question=request(trial, run=0).user,
+            answer=text,
+            reference=trial.case.reference,
+        )
+        if self._given_up and self._source.load_recorded(asked) is None:
+            return replace(answer, error=f"judge: {self._given_up}")
+        reply = await self._source.answer(asked, subject, is_usable=is_usable, judging=True)
+        if reply.completion is None:
+            error = reply.error and f"judge: {reply.error}"
+            return replace(answer, error=error, why_not_sent=reply.why_not_sent)
+        answer = replace(answer, judgement=reply.completion)
+        try:
+            judged = read_judgement(reply.completion, statements, text)
+        except CheckError as error:
+            self._unusable += 1
+            if self._unusable >= MOST_UNUSABLE:
+                self._given_up = f"{GIVEN_UP}{cause_of(str(error))}"
+            return replace(answer, error=str(error))
+        self._unusable = 0
+        return replace(answer, judged=judged)
