@@ -199,10 +199,10 @@ class Completions:
         if recorded := sum(1 for _ in takewhile(self.load_recorded, earlier)):
             problem = f"only {counted(recorded, 'run is', 'runs are')} recorded"
         if not self._cache.folder.is_dir():
-            where = f"{self._cache.folder}, which does not exist"
+            where = f"{self._cache.shown}, which does not exist"
             cure = f"correct --upskill-cache-dir, or record it: {self._record_command}"
             return f"{problem} in {where}: {cure}"
-        return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
+        return f"{problem} in {self._cache.shown}: record it: {self._record_command}"
 
     async def _client(self, host: Host) -> Client:
         """Return the client of a host, which is opened once.

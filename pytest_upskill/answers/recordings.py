@@ -58,6 +58,8 @@ class Cache:
 
     def __init__(self, folder: Path, mode: Mode, *, ignored_by_git: bool = False) -> None:
         self.folder = folder
+        self.shown = _shown(folder)
+        """The folder in messages."""
         self.mode = mode
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
@@ -101,7 +103,7 @@ class Cache:
             problem = str(error)
         except ValidationError:
             problem = "not a recording"
-        self.problems[f"{file}: ignored: {problem}"] = None
+        self.problems[f"{_shown(file)}: ignored: {problem}"] = None
         return None
 
     def store(self, request: Request, url: str, completion: Completion, subject: str) -> None:
@@ -123,10 +125,10 @@ class Cache:
                 ignore_in_git(self.folder, _GITIGNORE)
             write_file(self._file(request, url), data, mode=0o666)
         except OSError as error:
-            self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
+            self.problems[f"{self.shown}: cannot write recordings: {error.strerror}"] = None
         except ValueError as error:  # such as a text that is not Unicode
             problem = f"cannot record an answer: {type(error).__name__}"
-            self.problems[f"{self.folder}: {problem}"] = None
+            self.problems[f"{self.shown}: {problem}"] = None
 
     @property
     def replacement_lines(self) -> list[str]:
@@ -215,6 +217,12 @@ class Cache:
         return folder / f"{digest[:2]}/{digest[2:34]}.json"
 
 
+def _shown(path: Path) -> str:
+    """Return a path from the directory in which the program was started, if it is below it."""
+    start = Path.cwd()
+    return str(path.relative_to(start) if path.is_relative_to(start) else path)
+
+
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 """Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
 
@@ -253,7 +261,7 @@ def changed_recordings(
         except GitError as error:
             problem = problem or str(error)
             continue
-        cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.folder})"
+        cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.shown})"
         return [f"recordings changed since {ref}, on which this replay's results rest: {cure}"]
     nothing = ("not in a git repository", "git is not installed", "has no commit yet")
     if any(text in problem for text in nothing):

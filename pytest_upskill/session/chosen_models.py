@@ -17,7 +17,7 @@ from pytest_upskill.models.model import server
 from pytest_upskill.models.names import ALIASES, parse_models
 from pytest_upskill.models.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.project.messages import did_you_mean
-from pytest_upskill.project.redaction import Redactor, without_credentials
+from pytest_upskill.project.redaction import Redactor, split_userinfo, without_credentials
 from pytest_upskill.session.options import value_of
 
 _JUDGE = "judge"
@@ -58,7 +58,14 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
                 "--upskill-judge: offline is not a language model and cannot judge: choose another"
             )
         judge = replace(judge, headers=headers.get(_JUDGE, ()))
-    refuse_secrets(entries, Redactor(secrets((*models, judge) if judge else models, os.environ)))
+    chosen = [*models, judge] if judge else models
+    url = config.getoption("upskill_base_url", None) and _base_url(config)
+    if url and all(model.base_url != split_userinfo(url)[0] for model in chosen):
+        raise pytest.UsageError(
+            "--upskill-base-url: only for models that name no host, and each of these does: write "
+            "MODEL@URL to send one there, or remove the option"
+        )
+    refuse_secrets(entries, Redactor(secrets(chosen, os.environ)))
     return with_parameters(models, judge, entries)
 
 

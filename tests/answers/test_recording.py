@@ -72,7 +72,8 @@ def test_a_damaged_recording_is_reported_and_requested_again(
 
     assert result.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 3
-    result.stdout.fnmatch_lines([f"cache: {damaged}: ignored: not a recording"])
+    shown = damaged.relative_to(Path.cwd())
+    result.stdout.fnmatch_lines([f"cache: {shown}: ignored: not a recording"])
 
 
 def test_trouble_is_never_recorded(run_once: Run, loopback: Loopback, model: str) -> None:

@@ -178,6 +178,37 @@ def test_the_base_url_serves_names_of_no_known_provider(run_once: Run, loopback:
     assert [received.body["model"] for received in loopback.requests] == ["some/model"] * 2
 
 
+def test_a_base_url_that_no_model_uses_is_refused_with_the_cure(
+    run_once: Run, loopback: Loopback
+) -> None:
+    args = ("--upskill-models", "haiku,openai:small", "skills")
+    result = run_once(*args, "--upskill-base-url", loopback.openai_url)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "--upskill-base-url: only for models that name no host, and each of these does: write "
+    result.stderr.fnmatch_lines([f"ERROR: {said}MODEL@URL to send one there, or remove the option"])
+    assert not loopback.requests
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--upskill-models", "haiku,some/model", "--upskill-base-url={}"),
+        ("--upskill-models", "haiku", "--upskill-judge=some/judge", "--upskill-base-url={}"),
+        ("--upskill-models", "haiku", "-o", "upskill_base_url={}"),
+        ("--upskill-models", "some/model", "--upskill-base-url=http://me:secret@127.0.0.1:1/v1"),
+    ],
+)
+def test_a_base_url_may_serve_some_models_or_later_ones(
+    run_once: Run, loopback: Loopback, args: tuple[str, ...]
+) -> None:
+    filled = [arg.format(loopback.openai_url) for arg in args]
+
+    result = run_once(*filled, "--upskill-dry-run", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+
+
 def test_the_output_limit_is_what_the_model_is_sent(run_once: Run, loopback: Loopback) -> None:
     url = loopback.url
 
