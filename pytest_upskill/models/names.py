@@ -1,6 +1,6 @@
 """The model grammar: ``[label=][agent:][host:]model[@base_url]``.
 
-`parse_model` takes off the label, the agent and the base URL, in this order. What is left is an
+`Names.model` takes off the label, the agent and the base URL, in this order. What is left is an
 alias, a name after a host's prefix, or a bare name, whose vendor is told by its naming scheme.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -44,101 +44,148 @@ _BAD_NAME = re.compile(r"@.*(//|@)|://|[?\s]|\A\Z|:[^/@]+@([\w-]+\.|localhost)")
 """No name, or one with what looks like a server without http://, or like parameters."""
 
 
-def parse_models(
-    specs: Sequence[str],
-    *,
-    aliases: Mapping[str, str] = ALIASES,
-    default_base_url: str | None = None,
-) -> tuple[Model, ...]:
-    """Read a list of models, each entry a comma-separated list.
-
-    Args:
-        specs: Entries such as ``"haiku,sonnet"`` or ``"glm=zai/glm-4.7@http://127.0.0.1:8080/v1"``.
-        aliases: Maps short names to model specifications.
-        default_base_url: Base URL of an OpenAI-compatible server for names of unknown providers.
-
-    Raises:
-        ModelError: An entry is invalid, or different models have the same label.
-    """
-    for spec in filter(_COMMA_IN_PASSWORD.search, specs):
-        raise _bad_model(spec, "write %2C for a comma in a password; ")
-    parts = [part.strip() for spec in specs for part in spec.split(",")]
-    models: dict[str, Model] = {}
-    for part in filter(None, parts):
-        model = parse_model(part, aliases=aliases, default_base_url=default_base_url)
-        earlier = models.setdefault(model.label, model)
-        if earlier != model:
-            raise ModelError(
-                f"models {earlier.resolved!r} and {model.resolved!r} would both have the label "
-                f"{model.label!r}: rename one of them, as in "
-                f"'other={without_credentials(_split_label(part)[1])}'"
-            )
-    return tuple(models.values())
-
-
-def parse_model(
-    text: str,
-    *,
-    aliases: Mapping[str, str] = ALIASES,
-    default_base_url: str | None = None,
-) -> Model:
-    """Read one model, ``[label=][agent:][host:]model[@base_url]``.
-
-    Args:
-        text: The model specification.
-        aliases: Maps short names to model specifications.
-        default_base_url: Base URL of an OpenAI-compatible server for names of unknown providers.
+def parse_model(text: str) -> Model:
+    """Read one model, ``[label=][agent:][host:]model[@base_url]``, with the built-in aliases.
 
     Raises:
         ModelError: The specification is invalid; the message says how to write it.
     """
-    spec = text.strip()
-    label, spec = _split_label(spec)
-    agent, colon, model_spec = spec.partition(":")
-    if colon and agent in AGENTS:
-        return _parse_agent(agent, model_spec, label, aliases, default_base_url)
-    name, base_url = _split_base_url(spec)
-    if _BAD_NAME.search(name):
-        raise _bad_model(spec, "")
-    if base_url is None and name.lower() in aliases:
-        target = parse_model(aliases[name.lower()], aliases={}, default_base_url=default_base_url)
-        return replace(target, label=label or name.lower())
-    model = _resolve(name, base_url, aliases, default_base_url)
-    return replace(model, label=label) if label else model
+    return Names().model(text)
 
 
-def _parse_agent(
-    agent: str,
-    model_spec: str,
-    label: str | None,
-    aliases: Mapping[str, str],
-    default_base_url: str | None,
-) -> Model:
-    """Read the model of an agent, ``AGENT:[host:]model[@base_url]``."""
-    vendors = [FORMATS[each] for each in AGENTS[agent]]
-    if not model_spec:
-        model_name = "gemini-3.5-flash" if vendors == ["gemini"] else "haiku"
-        raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:{model_name}")
-    head = model_spec.partition(":")[0]
-    if vendors and _BASE_URL.search(model_spec) and _known_prefix(head, with_url=True) is None:
-        # Its server must speak a format of the agent.
-        name, base_url = _split_base_url(model_spec)
-        first = f"{vendors[0]}:"
-        model = parse_model(f"{first}{name.removeprefix(first)}", aliases=aliases)
-        bare_url, userinfo = split_userinfo(base_url or "")
-        model = replace(model, base_url=bare_url, userinfo=userinfo)
-    else:
-        model = parse_model(model_spec, aliases=aliases, default_base_url=default_base_url)
-    if model.agent:
-        raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
-    of_agent = replace(model, agent=agent, label=label or f"{agent}-{model.label}")
-    if vendors and of_agent.agent_format is None:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the names of models are read."""
+
+    aliases: Mapping[str, str] = ALIASES
+    """Maps short names to model specifications."""
+    default_base_url: str | None = None
+    """Base URL of an OpenAI-compatible server for names of unknown providers."""
+
+    def models(self, specs: Sequence[str]) -> tuple[Model, ...]:
+        """Read a list of models, each entry a comma-separated list such as ``"haiku,sonnet"``.
+
+        Raises:
+            ModelError: An entry is invalid, or different models have the same label.
+        """
+        for spec in filter(_COMMA_IN_PASSWORD.search, specs):
+            raise _bad_model(spec, "write %2C for a comma in a password; ")
+        models: dict[str, Model] = {}
+        for part in filter(None, (part.strip() for spec in specs for part in spec.split(","))):
+            model = self.model(part)
+            earlier = models.setdefault(model.label, model)
+            if earlier != model:
+                raise ModelError(
+                    f"models {earlier.resolved!r} and {model.resolved!r} would both have the label "
+                    f"{model.label!r}: rename one of them, as in "
+                    f"'other={without_credentials(_split_label(part)[1])}'"
+                )
+        return tuple(models.values())
+
+    def model(self, text: str) -> Model:
+        """Read one model, ``[label=][agent:][host:]model[@base_url]``.
+
+        Raises:
+            ModelError: The specification is invalid; the message says how to write it.
+        """
+        label, spec = _split_label(text.strip())
+        agent, colon, model_spec = spec.partition(":")
+        if colon and agent in AGENTS:
+            model = self._of_agent(agent, model_spec)
+        else:
+            name, base_url = _split_base_url(spec)
+            if _BAD_NAME.search(name):
+                raise _bad_model(spec, "")
+            if base_url is None and name.lower() in self.aliases:
+                target = replace(self, aliases={}).model(self.aliases[name.lower()])
+                model = replace(target, label=name.lower())
+            else:
+                model = self._served_model(name, base_url)
+        return replace(model, label=label) if label else model
+
+    def _of_agent(self, agent: str, spec: str) -> Model:
+        """Read the model of an agent, ``[host:]model[@base_url]``."""
+        vendors = [FORMATS[each] for each in AGENTS[agent]]
+        if not spec:
+            name = "gemini-3.5-flash" if vendors == ["gemini"] else "haiku"
+            raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:{name}")
+        head = spec.partition(":")[0]
+        if vendors and _BASE_URL.search(spec) and _known_prefix(head, with_url=True) is None:
+            # Its server must speak a format of the agent.
+            name, base_url = _split_base_url(spec)
+            first = f"{vendors[0]}:"
+            model = self.model(f"{first}{name.removeprefix(first)}")
+            bare_url, userinfo = split_userinfo(base_url or "")
+            model = replace(model, base_url=bare_url, userinfo=userinfo)
+        else:
+            model = self.model(spec)
+        if model.agent:
+            raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
+        of_agent = replace(model, agent=agent, label=f"{agent}-{model.label}")
+        if vendors and of_agent.agent_format is None:
+            raise ModelError(
+                f"{agent} speaks the wire format of {' and '.join(vendors)} only, and "
+                f"{model.resolved!r} does not: "
+                f"write loop:{without_credentials(spec)} for an agent on this model"
+            )
+        return of_agent
+
+    def _served_model(self, name: str, base_url: str | None) -> Model:
+        """Find where a model is served; with a base URL only a known prefix is a host's."""
+        head, colon, tail = name.partition(":")
+        if colon and (prefix := _known_prefix(head, with_url=base_url is not None)):
+            if not tail:
+                raise _bad_model(name, "")
+            if prefix == "generic":
+                # As in upskill, whose README calls Ollama's models so.
+                return _served("openai", tail, base_url or self.default_base_url or _OLLAMA.url)
+            host, alias = BY_PREFIX[prefix], self.aliases.get(tail.lower(), "")
+            if prefix == "anthropic" and alias.startswith("anthropic:"):
+                tail = alias.removeprefix("anthropic:")
+            if (
+                base_url
+                and prefix in PLATFORMS
+                and not urlsplit(base_url).netloc.endswith(host.domains)
+            ):
+                raise ModelError(
+                    f"{prefix}:{tail} is served by {host.title}: set {host.url_variable} for a "
+                    "gateway to it, or write openai: or anthropic: for another server"
+                )
+            return _served(prefix, tail, base_url or (host.url if host.local else None))
+        if base_url is not None:
+            return _served("openai", name, base_url)
+        head, dot, tail = name.partition(".")
+        # The spelling of huggingface/upskill and fast-agent: provider.model
+        if dot and tail and _known_prefix(head):
+            return self._served_model(f"{head}:{tail}", None)
+        return self._by_naming_scheme(name)
+
+    def _by_naming_scheme(self, name: str) -> Model:
+        """Find where a bare name is served, by the vendors' naming schemes.
+
+        Raises:
+            ModelError: No scheme fits.
+        """
+        if name == "offline":
+            return _served("offline", name)
+        if name.startswith("claude-"):
+            return _served("anthropic", name)
+        if name.startswith("gemini-"):
+            return _served("gemini", name)
+        if self.default_base_url is not None:
+            return _served("openai", name, self.default_base_url)
+        if _OPENAI_NAME.match(name) and "/" not in name:
+            return _served("openai", name)
+        head, colon, tail = name.partition(":")
+        if colon and tail and head not in {"ft", "gpt-oss"} and _PLUGIN_PROVIDER.fullmatch(head):
+            return _served(head, tail)
+        suggestion = did_you_mean(name.lower(), ["offline", *self.aliases])
+        if "@" in name and "://" not in name:
+            suggestion = " (http:// or https:// is missing after the @)"
         raise ModelError(
-            f"{agent} speaks the wire format of {' and '.join(vendors)} only, and "
-            f"{model.resolved!r} does not: "
-            f"write loop:{without_credentials(model_spec)} for an agent on this model"
+            f"cannot tell the host of model {name!r}{suggestion}: write host:model or "
+            "model@base_url, such as ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1"
         )
-    return of_agent
 
 
 def _split_label(spec: str) -> tuple[str | None, str]:
@@ -173,41 +220,6 @@ def _bad_model(spec: str, problem: str) -> ModelError:
     )
 
 
-def _resolve(
-    name: str, base_url: str | None, aliases: Mapping[str, str], default_base_url: str | None
-) -> Model:
-    """Find where a model is served; with a base URL only a known prefix is taken off its name."""
-    head, colon, tail = name.partition(":")
-    if colon and (prefix := _known_prefix(head, with_url=base_url is not None)):
-        if not tail:
-            raise _bad_model(name, "")
-        if prefix == "generic":
-            # As in upskill, whose README calls Ollama's models so.
-            return _served("openai", tail, base_url or default_base_url or _OLLAMA.url)
-        host, alias = BY_PREFIX[prefix], aliases.get(tail.lower(), "")
-        if prefix == "anthropic" and alias.startswith("anthropic:"):
-            tail = alias.removeprefix("anthropic:")
-        if (
-            base_url
-            and prefix in PLATFORMS
-            and not urlsplit(base_url).netloc.endswith(host.domains)
-        ):
-            raise ModelError(
-                f"{prefix}:{tail} is served by {host.title}: set {host.url_variable} for a gateway "
-                "to it, or write openai: or anthropic: for another server"
-            )
-        return _served(prefix, tail, base_url or (host.url if host.local else None))
-    if base_url is not None:
-        return _served("openai", name, base_url)
-    if name == "offline":
-        return _served("offline", name)
-    head, dot, tail = name.partition(".")
-    # The spelling of huggingface/upskill and fast-agent: provider.model
-    if dot and tail and _known_prefix(head):
-        return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
-    return _guess(name, default_base_url, aliases)
-
-
 def _served(provider: str, name: str, base_url: str | None = None) -> Model:
     """Return a model as it is sent, and where, with a label from its name."""
     bare_url, userinfo = (None, "") if base_url is None else split_userinfo(base_url)
@@ -227,29 +239,3 @@ def _known_prefix(head: str, *, with_url: bool = False) -> str | None:
     if head in _WIRE_FORMATS | PLATFORMS or (host is not None and (host.local or not with_url)):
         return head
     return None
-
-
-def _guess(name: str, default_base_url: str | None, aliases: Mapping[str, str]) -> Model:
-    """Find where a bare name is served, by the vendors' naming schemes.
-
-    Raises:
-        ModelError: No scheme fits.
-    """
-    if name.startswith("claude-"):
-        return _served("anthropic", name)
-    if name.startswith("gemini-"):
-        return _served("gemini", name)
-    if default_base_url is not None:
-        return _served("openai", name, default_base_url)
-    if _OPENAI_NAME.match(name) and "/" not in name:
-        return _served("openai", name)
-    head, colon, tail = name.partition(":")
-    if colon and tail and head not in {"ft", "gpt-oss"} and _PLUGIN_PROVIDER.fullmatch(head):
-        return _served(head, tail)
-    suggestion = did_you_mean(name.lower(), ["offline", *aliases])
-    if "@" in name and "://" not in name:
-        suggestion = " (http:// or https:// is missing after the @)"
-    raise ModelError(
-        f"cannot tell the host of model {name!r}{suggestion}: write host:model or model@base_url, "
-        "such as ollama:gpt-oss:20b or glm-4.7@http://127.0.0.1:8080/v1"
-    )

@@ -6,15 +6,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from pytest_upskill.answers.prices import OwnPrice
-from pytest_upskill.models import Model, ModelError, parse_model
+from pytest_upskill.models import Model, ModelError
 from pytest_upskill.models.keys import PROTOCOL_HEADERS, secrets
 from pytest_upskill.models.model import server
-from pytest_upskill.models.names import ALIASES, parse_models
+from pytest_upskill.models.names import ALIASES, Names
 from pytest_upskill.models.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, split_userinfo, without_credentials
@@ -42,7 +41,7 @@ def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | 
     """
     names, judge_name, entries = (value_of(config, key) for key in ("models", "judge", "params"))
     try:
-        models = parse_models(names, **_name_settings(config))
+        models = _names(config).models(names)
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
     # An empty entry is probably an unset variable of a script, whose models would not be measured.
@@ -76,7 +75,7 @@ def read_model(config: pytest.Config, name: str, option: str) -> Model:
         pytest.UsageError: The name, the value of ``option``, cannot be read.
     """
     try:
-        return parse_model(name, **_name_settings(config))
+        return _names(config).model(name)
     except ModelError as error:
         raise pytest.UsageError(f"{option}: {error}") from None
 
@@ -206,11 +205,11 @@ def own_prices(config: pytest.Config) -> dict[str, OwnPrice]:
     return prices
 
 
-def _name_settings(config: pytest.Config) -> dict[str, Any]:
-    """Return the arguments with which names of models are parsed: aliases and the base URL."""
+def _names(config: pytest.Config) -> Names:
+    """Return how the names of models are read, with the aliases and the base URL of the user."""
     lines = _lines(config, "aliases", _ALIAS, "'name = model'")
     own = {match["name"].lower(): match["model"] for match in lines}
-    return {"aliases": {**ALIASES, **own}, "default_base_url": _base_url(config)}
+    return Names({**ALIASES, **own}, _base_url(config))
 
 
 def _base_url(config: pytest.Config) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill.models import Model, ProviderError, parse_model
 from pytest_upskill.models.keys import KeyProblem, endpoints
-from pytest_upskill.models.names import parse_models
+from pytest_upskill.models.names import Names
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
@@ -195,7 +195,7 @@ def test_a_key_per_label_tells_custom_hosts_apart() -> None:
 
 @pytest.mark.parametrize("prefix", ["openai", "anthropic", "groq"])
 def test_a_key_per_label_tells_two_accounts_of_a_vendor_apart(prefix: str) -> None:
-    first, second = models = parse_models([f"a={prefix}:x", f"b={prefix}:x"])
+    first, second = models = Names().models([f"a={prefix}:x", f"b={prefix}:x"])
     vendor = f"{prefix.upper()}_API_KEY"
 
     found = endpoints(models, {vendor: "vendor-key", "UPSKILL_API_KEY_A": "label-key"})

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.models import Model, ModelError, parse_model
 from pytest_upskill.models.model import server
-from pytest_upskill.models.names import parse_models
+from pytest_upskill.models.names import Names
 
 LOCAL = "http://localhost:8080/v1"
 
@@ -126,7 +126,7 @@ def test_a_label_can_stand_in_a_node_id(text: str, label: str) -> None:
 
 def test_the_default_server_takes_names_of_no_known_provider() -> None:
     named = [
-        parse_model(text, default_base_url=LOCAL)
+        Names(default_base_url=LOCAL).model(text)
         for text in ("unsloth/GLM-4.7-Flash-GGUF:Q4_0", "generic.llama3.2:latest", "generic:m")
     ]
 
@@ -140,31 +140,31 @@ def test_the_default_server_takes_names_of_no_known_provider() -> None:
 
 @pytest.mark.parametrize("text", ["haiku", "claude-opus-4-8", "openai:gpt-6-luna", "offline"])
 def test_the_default_server_takes_no_name_that_has_a_provider(text: str) -> None:
-    assert parse_model(text, default_base_url=LOCAL).base_url is None
+    assert Names(default_base_url=LOCAL).model(text).base_url is None
 
 
 def test_a_list_may_have_commas_and_blanks() -> None:
-    models = parse_models([f"haiku, sonnet,openai:gpt-6-luna,,local-model@{LOCAL}", "offline"])
+    models = Names().models([f"haiku, sonnet,openai:gpt-6-luna,,local-model@{LOCAL}", "offline"])
 
     labels = [model.label for model in models]
     assert labels == ["haiku", "sonnet", "gpt-6-luna", "local-model", "offline"]
 
 
 def test_a_model_that_is_chosen_twice_runs_once() -> None:
-    models = parse_models(["haiku", "haiku"])
+    models = Names().models(["haiku", "haiku"])
 
     assert [model.label for model in models] == ["haiku"]
 
 
 def test_two_models_cannot_share_a_label() -> None:
     with pytest.raises(ModelError, match="would both have the label 'm': rename one of them"):
-        parse_models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
+        Names().models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
 
 
 def test_own_aliases_override() -> None:
     aliases = {"haiku": "offline", "glm": f"zai/glm-4.7@{LOCAL}"}
 
-    models = parse_models(["haiku", "GLM"], aliases=aliases)
+    models = Names(aliases).models(["haiku", "GLM"])
 
     assert models == (
         Model(label="haiku", provider="offline", name="offline"),
@@ -175,8 +175,8 @@ def test_own_aliases_override() -> None:
 def test_an_own_alias_is_not_taken_for_a_model_of_anthropics() -> None:
     aliases = {"haiku": f"generic:claude-haiku@{LOCAL}", "quick": "anthropic:claude-haiku-5-5"}
 
-    (quick,) = parse_models(["anthropic:quick"], aliases=aliases)
-    (haiku,) = parse_models(["anthropic:haiku"], aliases=aliases)
+    (quick,) = Names(aliases).models(["anthropic:quick"])
+    (haiku,) = Names(aliases).models(["anthropic:haiku"])
 
     assert (haiku.provider, haiku.name) == ("anthropic", "haiku")
     assert (quick.provider, quick.name) == ("anthropic", "claude-haiku-5-5")
@@ -205,7 +205,7 @@ def test_a_base_url_that_begins_wrong_is_refused_and_its_password_hidden(
     spec: str, default_base_url: str | None
 ) -> None:
     with pytest.raises(ModelError, match="bad model") as caught:
-        parse_model(spec, default_base_url=default_base_url)
+        Names(default_base_url=default_base_url).model(spec)
 
     assert "secret" not in str(caught.value)
     assert "h.example" in str(caught.value)

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_upskill.models import ModelError, parse_model
 from pytest_upskill.models.keys import endpoints
-from pytest_upskill.models.names import parse_models
+from pytest_upskill.models.names import Names
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.session.outgoing import redacted_logs
 
@@ -50,7 +50,7 @@ def test_a_url_that_cannot_be_read_is_refused_without_its_credentials(slip: str)
     url = SLIPS[slip].format(user=USER, key=KEY)
 
     with pytest.raises(ModelError) as caught:
-        parse_models([f"m@{url}"])
+        Names().models([f"m@{url}"])
 
     assert USER not in str(caught.value)
     assert "sk-planted" not in str(caught.value)
