@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -57,7 +57,7 @@ def parse_model(text: str) -> Model:
 class Names:
     """How the names of models are read."""
 
-    aliases: Mapping[str, str] = ALIASES
+    aliases: Mapping[str, str] = field(default_factory=lambda: ALIASES)
     """Maps short names to model specifications."""
     default_base_url: str | None = None
     """Base URL of an OpenAI-compatible server for names of unknown providers."""
