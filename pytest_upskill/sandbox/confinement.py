@@ -14,7 +14,6 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from pytest_upskill.sandbox.disk_usage import entries_below
@@ -58,13 +57,10 @@ _NAMESPACES = (
     "--unshare-cgroup-try",
 )
 _LAUNCHER = Path(__file__).with_name("launcher.py")
-_OWN_USER_CAPABILITIES = {
-    f"CAP_{name}": 1 << bit
-    for name, bit in (("DAC_OVERRIDE", 1), ("SETGID", 6), ("SETUID", 7), ("SETPCAP", 8))
-}
-"""Capabilities that the command needs inside the sandbox, each as a bit of a set."""
-_CHOWN, _FOWNER, _KILL = (1 << bit for bit in (0, 3, 5))
-_NEEDED = sum(_OWN_USER_CAPABILITIES.values()) | _CHOWN | _FOWNER | _KILL
+_CAPABILITIES = {"CAP_DAC_OVERRIDE": 1, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8}
+"""Capabilities that the command needs inside the sandbox, with their numbers."""
+_INSIDE = sum(1 << number for number in _CAPABILITIES.values())
+_OUTSIDE = _INSIDE | 1 << 0 | 1 << 3 | 1 << 5  # CHOWN, FOWNER, KILL
 _ALL_USERS = ["0", "0", "4294967295"]
 """The map of user ids outside of any user namespace."""
 _FIRST_USER = 1 << 30
@@ -95,22 +91,17 @@ def confined(
         The command, to put before the program's own, and the file descriptors that it must
         inherit, which are closed at the end.
     """
-    if level != "bwrap":
-        capabilities = sum(_OWN_USER_CAPABILITIES.values()) if own_user else 0
-        command = [str(PYTHON), "-I", "-S", str(_LAUNCHER), str(seconds), str(capabilities)]
-        if level == "landlock":
-            tmp, readers = str(home.root / "tmp"), (str(home.root), *map(str, readable))
-            yield (*command, tmp, *SYSTEM, *DEVICES, *readers, "--"), ()
-        else:
-            yield (*command, "", "--"), ()
+    if level == "bwrap":
+        with open_filter(build_allowlist) as filters:
+            command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable, places)]
+            options = [word for file in filters for word in ("--seccomp", str(file))]
+            yield (*command, *options, "--"), filters
         return
-    build = partial(
-        build_allowlist, files_confined=True, signals_confined=True, truncation_confined=True
-    )
-    with open_filter(build) as filters:
-        command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable, places)]
-        options = [word for file in filters for word in ("--seccomp", str(file))]
-        yield (*command, *options, "--"), filters
+    command = [str(PYTHON), "-I", "-S", str(_LAUNCHER), str(seconds), str(_INSIDE * own_user)]
+    shown: Sequence[object] = [""]
+    if level == "landlock":
+        shown = [home.root / "tmp", *SYSTEM, *DEVICES, home.root, *readable]
+    yield (*command, *map(str, shown), "--"), ()
 
 
 def bubblewrap(*, own_user: bool) -> list[str]:
@@ -124,12 +115,12 @@ def bubblewrap(*, own_user: bool) -> list[str]:
     if not own_user:
         return [*command, "--unshare-user-try"]
     # Not in a user namespace: its only user would be root to the kernel.
-    return [*command, *(word for name in _OWN_USER_CAPABILITIES for word in ("--cap-add", name))]
+    return [*command, *(word for name in _CAPABILITIES for word in ("--cap-add", name))]
 
 
 def _mounts(root: Path, readable: Sequence[Path], places: Mapping[str, str]) -> list[str]:
     """Return options that show a program what it needs; only ``tmp`` is writable."""
-    devices = [("--dev-bind-try", device, device) for device in ("/dev/null", *DEVICES)]
+    devices = [("--dev-bind-try", each, each) for each in ("/dev/null", *DEVICES)]
     shown = {str(path): path for path in (*filter(Path.exists, readable), root)}
     writable = {str(root / "tmp"): root / "tmp"}
     writable |= {place: root / folder for folder, place in places.items()}
@@ -208,7 +199,7 @@ def can_change_user() -> bool:
         lines = Path("/proc/self/status").read_text("ascii").splitlines()
         effective = int(next(line for line in lines if line.startswith("CapEff:")).split()[1], 16)
         users = Path("/proc/self/uid_map").read_text("ascii").split()
-        return users == _ALL_USERS and effective & _NEEDED == _NEEDED
+        return users == _ALL_USERS and effective & _OUTSIDE == _OUTSIDE
     return False
 
 

@@ -43,13 +43,11 @@ def main(arguments: list[str]) -> NoReturn:
     if child == 0:
         _exec(program, int(capabilities), writable, readable)
     status = _wait(child, wakeup, time.monotonic() + float(seconds))
-    must_kill = status is None
-    # This process is in the group too, so it ends where it kills the group.
-    if must_kill and writable:
-        # A confined program cannot leave the group, and no fork can outrun a signal to the group.
-        os.killpg(0, signal.SIGKILL)
-    _kill_descendants()
-    if must_kill:
+    # This process is in the group too, so it ends where it kills the group. A confined program
+    # cannot leave the group, and no fork can outrun a signal to the group.
+    if status is not None or not writable:
+        _kill_descendants()
+    if status is None:
         os.killpg(0, signal.SIGKILL)
     os._exit(status or 0)
 
@@ -87,13 +85,7 @@ def _confine(capabilities: int, writable: str, readable: Sequence[str]) -> None:
     version = privileges.landlock_version()
     privileges.drop_capabilities(capabilities)
     privileges.restrict_files(version, writable, readable)
-    calls = seccomp.build_allowlist(
-        os.uname().machine,
-        files_confined=False,
-        signals_confined=version >= privileges.SCOPES_SINCE,
-        truncation_confined=version >= privileges.TRUNCATES_SINCE,
-    )
-    privileges.filter_calls(calls)
+    privileges.filter_calls(seccomp.build_allowlist(os.uname().machine, version))
 
 
 def _open_wakeup() -> int:
@@ -122,26 +114,19 @@ def _wait(child: int, wakeup: int, deadline: float) -> int | None:
 
 def _kill_descendants() -> None:
     """Kill all descendants, including those that left the process group or lost their parent."""
-    while sys.platform == "linux" and _has_children():
+    while sys.platform == "linux":
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
         # Stop all before killing any, so that none can start another in the meantime.
         stopped: set[int] = set()
         while new := set(descendants(os.getpid())) - stopped:
-            for process in new:
-                _signal(process, signal.SIGSTOP)
+            _signal(new, signal.SIGSTOP)
             stopped |= new
-        for process in stopped:
-            _signal(process, signal.SIGKILL)
+        _signal(stopped, signal.SIGKILL)
         time.sleep(_PAUSE_S)
-
-
-def _has_children() -> bool:
-    """Reap the children that have ended, and return whether others still run."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
 
 
 def descendants(ancestor: int) -> Iterator[int]:
@@ -161,11 +146,12 @@ def descendants(ancestor: int) -> Iterator[int]:
         pending += children.get(process, [])
 
 
-def _signal(process: int, number: int) -> None:
-    try:
-        os.kill(process, number)
-    except (ProcessLookupError, PermissionError):
-        pass
+def _signal(processes: set[int], number: int) -> None:
+    for process in processes:
+        try:
+            os.kill(process, number)
+        except (ProcessLookupError, PermissionError):
+            pass
 
 
 if __name__ == "__main__":

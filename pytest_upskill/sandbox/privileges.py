@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 
+from pytest_upskill.sandbox.seccomp import SCOPES_SINCE, TRUNCATES_SINCE
+
 TYPE_CHECKING = False  # importing typing takes longer than everything else in the launcher
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +22,11 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE = 1 << 14
 _FIRST_RIGHTS = (1 << 13) - 1
 # Rights that later versions of the interface added: rename, truncate, ioctl on devices.
-_LATER_RIGHTS = ((2, 1 << 13), (3, _TRUNCATE), (5, 1 << 15))
+_LATER_RIGHTS = ((2, 1 << 13), (TRUNCATES_SINCE, _TRUNCATE), (5, 1 << 15))
 # Character devices, sockets, named pipes, block devices.
 _MAKE_SPECIAL_FILES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11
-TRUNCATES_SINCE, _TCP_SINCE, SCOPES_SINCE = 3, 4, 6
-"""Versions of Landlock that deny truncation, TCP, and signals to processes outside."""
+_TCP_SINCE = 4
+"""The version of Landlock that denies TCP."""
 
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 24, 36, 38
 _PR_CAP_AMBIENT, _CLEAR_ALL = 47, 4
@@ -106,11 +108,9 @@ def restrict_files(version: int, writable: str, readable: Iterable[str]) -> None
         OSError: A system call fails.
     """
     rights = _FIRST_RIGHTS | sum(bit for since, bit in _LATER_RIGHTS if version >= since)
-    network = 3 if version >= _TCP_SINCE else 0
-    scopes = 3 if version >= SCOPES_SINCE else 0
-    fields = 1 + (version >= _TCP_SINCE) + (version >= SCOPES_SINCE)
-    attributes = (ctypes.c_uint64 * 3)(rights, network, scopes)
-    size = ctypes.c_size_t(8 * fields)
+    # Of files, TCP and scopes, the size leaves out what the kernel does not know.
+    attributes = (ctypes.c_uint64 * 3)(rights, 3, 3)
+    size = ctypes.c_size_t(8 * (1 + (version >= _TCP_SINCE) + (version >= SCOPES_SINCE)))
     ruleset = _system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
     for path in readable:
         _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR, rights)

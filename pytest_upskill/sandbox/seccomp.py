@@ -13,6 +13,7 @@ lacks it. The numbers are from the kernel's ``arch/x86/entry/syscalls/syscall_64
 from __future__ import annotations
 
 import errno
+import math
 import os
 import struct
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MACHINES = ("x86_64", "aarch64")
+TRUNCATES_SINCE, SCOPES_SINCE = 3, 6
+"""Versions of Landlock that deny truncation, and signals to processes outside."""
 
 HARMLESS = """
 read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68, preadv 295 69,
@@ -94,10 +97,10 @@ lremovexattr 198 15, fremovexattr 199 16
 """
 """Calls that can read or change extended attributes of any file of the user."""
 
-OWNERS = """
-chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54
+OWNERS_AND_GROUPS = """
+chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54, setsid 112 157, setpgid 109 154
 """
-"""Calls that can change the owner of any file of the user."""
+"""Calls that can change the owner of any file of the user, or leave the process group."""
 
 BEYOND_NAMESPACES = """
 add_key 248 217, request_key 249 218, keyctl 250 219, bpf 321 280, perf_event_open 298 241,
@@ -115,11 +118,6 @@ CHECKED_IN_NAMESPACES = """
 clone 56 220, socket 41 198, socketpair 53 199
 """
 """Calls that namespaces hold with certain arguments only."""
-
-GROUPS = """
-setsid 112 157, setpgid 109 154
-"""
-"""Calls that can leave the process group."""
 
 _AUDIT_NUMBERS = dict(zip(MACHINES, (0xC000003E, 0xC00000B7), strict=True))
 _LOAD, _AND, _JUMP_IF_EQUAL, _JUMP_IF_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
@@ -139,7 +137,7 @@ _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032, 1033, 1034)
 # bounding set, and how root has them), names of memory mappings.
 _PRCTLS = (1, 2, 3, 4, 8, 15, 16, 21, 23, 27, 28, 37, 38, 39, 47, 0x53564D41)
 _NEW_NAMESPACES = 0x7E020000
-_CLONE_FILES, _CLONE_THREAD = 0x400, 0x10000
+_CLONE_FILES, _THREAD_WITH_FILES = 0x400, 0x10400
 _AF_UNIX = _SOCK_STREAM = 1
 _AF_INET, _AF_INET6, _AF_NETLINK = 2, 10, 16
 # O_TRUNC needs write access, because old versions of Landlock do not check it by itself.
@@ -151,11 +149,7 @@ _TESTS = {
     "clone": (
         (0, _NEW_NAMESPACES, (0,)),
         # Threads of one process have the same open files, so that all of them can be measured.
-        (
-            0,
-            _CLONE_THREAD | _CLONE_FILES,
-            (0, _CLONE_FILES, _CLONE_THREAD | _CLONE_FILES),
-        ),
+        (0, _THREAD_WITH_FILES, (0, _CLONE_FILES, _THREAD_WITH_FILES)),
     ),
     "prlimit64": ((0, _ALL_BITS, (0,)),),
     "sched_setaffinity": ((0, _ALL_BITS, (0,)),),
@@ -185,38 +179,38 @@ def numbers(group: str, machine: str) -> Iterator[tuple[str, int]]:
             yield fields[0], int(fields[column])
 
 
-def build_allowlist(
-    machine: str, *, files_confined: bool, signals_confined: bool, truncation_confined: bool
-) -> bytes:
+def build_allowlist(machine: str, landlock: int | None = None) -> bytes:
     """Return a filter that allows what untrusted programs need.
 
-    It has the format of the kernel and of ``bwrap --seccomp``. Each flag says whether something
-    else already confines some calls, so that the filter can allow them.
+    It has the format of the kernel and of ``bwrap --seccomp``.
 
     Args:
         machine: One of `MACHINES`.
-        files_confined: For calls that change modes, times, owners or attributes of files, or
-            leave the process group.
-        signals_confined: For calls that send signals.
-        truncation_confined: For ``truncate``.
+        landlock: The version of Landlock that confines files; None if mounts and namespaces do,
+            so that all calls on files, processes and groups can be allowed.
     """
+
+    def unless_held(since: float, answer: int) -> int:
+        return _ALLOW if landlock is None or landlock >= since else answer
+
+    answers = {
+        HARMLESS: _ALLOW,
+        SIGNALS: unless_held(SCOPES_SINCE, _FAIL | errno.EPERM),
+        TRUNCATE: unless_held(TRUNCATES_SINCE, _FAIL | errno.EPERM),
+        # With this error, the C library writes zeros instead.
+        ALLOCATE: _FAIL | errno.EOPNOTSUPP,
+        # Programs that copy or unpack files also set modes and times: pretend that this succeeds.
+        MODES_AND_TIMES: unless_held(math.inf, _FAIL),
+        ATTRIBUTES: unless_held(math.inf, _FAIL | errno.EOPNOTSUPP),
+        OWNERS_AND_GROUPS: unless_held(math.inf, _FAIL | errno.EPERM),
+    }
     steps = _start(machine)
-    answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals_confined else _FAIL | errno.EPERM}
-    answers[TRUNCATE] = _ALLOW if truncation_confined else _FAIL | errno.EPERM
-    # With this error, the C library writes zeros instead.
-    answers[ALLOCATE] = _FAIL | errno.EOPNOTSUPP
-    # Programs that copy or unpack files also set modes and times: pretend that this succeeds.
-    answers[MODES_AND_TIMES] = _ALLOW if files_confined else _FAIL
-    answers[ATTRIBUTES] = _ALLOW if files_confined else _FAIL | errno.EOPNOTSUPP
-    answers[OWNERS] = answers[GROUPS] = _ALLOW if files_confined else _FAIL | errno.EPERM
     for group, answer in answers.items():
-        for _, number in numbers(group, machine):
-            steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+        steps += _answer(group, machine, answer)
     for name, number in numbers(CHECKED, machine):
         tests = _check(_TESTS[name], errno.ENOTTY if name == "ioctl" else errno.EPERM)
         steps += [(_JUMP_IF_EQUAL, 0, len(tests), number), *tests]
-    steps.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
-    return _pack(steps)
+    return _pack([*steps, (_RETURN, 0, 0, _FAIL | errno.ENOSYS)])
 
 
 def build_denylist(machine: str) -> bytes:
@@ -228,11 +222,9 @@ def build_denylist(machine: str) -> bytes:
         machine: One of `MACHINES`.
     """
     denied = _FAIL | errno.ENOSYS
-    steps: list[_Step] = [*_start(machine), (_JUMP_IF_LEAST, 0, 1, _X32), (_RETURN, 0, 0, denied)]
-    for _, number in numbers(BEYOND_NAMESPACES, machine):
-        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, denied)]
-    for _, number in numbers(ALLOCATE, machine):
-        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _FAIL | errno.EOPNOTSUPP)]
+    steps = [*_start(machine), (_JUMP_IF_LEAST, 0, 1, _X32), (_RETURN, 0, 0, denied)]
+    steps += _answer(BEYOND_NAMESPACES, machine, denied)
+    steps += _answer(ALLOCATE, machine, _FAIL | errno.EOPNOTSUPP)
     for name, number in numbers(CHECKED_IN_NAMESPACES, machine):
         error = errno.EPERM if name == "clone" else errno.EAFNOSUPPORT
         tests = _check(_TESTS_IN_NAMESPACES[name], error)
@@ -248,6 +240,12 @@ def _start(machine: str) -> list[_Step]:
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
     ]
+
+
+def _answer(group: str, machine: str, answer: int) -> Iterator[_Step]:
+    """Yield steps that answer the calls of a group, whatever their arguments are."""
+    for _, number in numbers(group, machine):
+        yield from ((_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer))
 
 
 def _pack(steps: list[_Step]) -> bytes:

@@ -51,7 +51,11 @@ def workspace() -> Iterator[Workspace]:
 
     It is removed at the end.
     """
-    root, lock = _make_root()
+    lock = None
+    while lock is None:
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        # None if another process, which removes leftovers right now, has locked it first.
+        lock = _lock(root)
     try:
         (root / "cwd").mkdir()
         (root / "tmp").mkdir()
@@ -68,15 +72,6 @@ def remove_leftovers() -> None:
         if lock is not None:
             _remove(root)
             os.close(lock)
-
-
-def _make_root() -> tuple[Path, int]:
-    while True:
-        root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-        lock = _lock(root)
-        # None if another process, which removes leftovers right now, has locked it first.
-        if lock is not None:
-            return root, lock
 
 
 def _lock(root: Path) -> int | None:

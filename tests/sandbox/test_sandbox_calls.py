@@ -20,10 +20,9 @@ from pytest_upskill.sandbox.seccomp import (
     BEYOND_NAMESPACES,
     CHECKED,
     CHECKED_IN_NAMESPACES,
-    GROUPS,
     MACHINES,
     MODES_AND_TIMES,
-    OWNERS,
+    OWNERS_AND_GROUPS,
     SIGNALS,
     TRUNCATE,
     build_allowlist,
@@ -100,7 +99,7 @@ def decision(program: bytes, machine: str, call: str, *arguments: int) -> int:
 FAKED = -2
 GROUPS_OF_CALLS = (
     *(HARMLESS_CALLS, CHECKED, CHECKED_IN_NAMESPACES, SIGNALS, TRUNCATE, ALLOCATE),
-    *(MODES_AND_TIMES, ATTRIBUTES, OWNERS, GROUPS, BEYOND_NAMESPACES),
+    *(MODES_AND_TIMES, ATTRIBUTES, OWNERS_AND_GROUPS, BEYOND_NAMESPACES),
 )
 
 
@@ -148,9 +147,7 @@ GROUPS_OF_CALLS = (
 def test_the_filter_decides_by_call_and_arguments(
     machine: str, call: str, arguments: tuple[int, ...], expected: int
 ) -> None:
-    program = build_allowlist(
-        machine, files_confined=False, signals_confined=False, truncation_confined=False
-    )
+    program = build_allowlist(machine, landlock=1)
 
     assert decision(program, machine, call, *arguments) == expected
 
@@ -158,9 +155,7 @@ def test_the_filter_decides_by_call_and_arguments(
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("call", ["kill", "truncate", "fchmodat", "fchownat", "setxattr", "setsid"])
 def test_the_filter_allows_what_something_else_holds(machine: str, call: str) -> None:
-    program = build_allowlist(
-        machine, files_confined=True, signals_confined=True, truncation_confined=True
-    )
+    program = build_allowlist(machine)
 
     assert decision(program, machine, call) == 0
 
@@ -205,18 +200,14 @@ def test_an_open_filter_allows_only_sockets_that_a_namespace_holds(machine: str,
 def test_every_filter_denies_new_namespaces_and_threads_with_files_of_their_own(
     machine: str, flags: int, expected: int
 ) -> None:
-    held = build_allowlist(
-        machine, files_confined=True, signals_confined=True, truncation_confined=True
-    )
+    held = build_allowlist(machine)
 
     for program in (build_denylist(machine), held):
         assert decision(program, machine, "clone", flags) == expected
 
 
 def test_calls_in_the_numbers_of_another_machine_kill() -> None:
-    program = build_allowlist(
-        "x86_64", files_confined=True, signals_confined=True, truncation_confined=True
-    )
+    program = build_allowlist("x86_64")
 
     assert decision(program, "i386", "read") == -1
 
