@@ -1,7 +1,7 @@
 """Calls with a limit of CPU time, for functions that may never return, such as pattern searches.
 
-A check calls `call_untrusted`, which sets the limit of all checks by `call_limited`. That uses a
-timer signal, which only a main thread receives; on other threads the call runs in a `CallProcess`.
+A check calls `call_untrusted`. It uses a timer signal, which only a main thread receives; on other
+threads the call runs in a `CallProcess`.
 
 The package ``regex`` has a timeout, but reads ``x{e}`` as fuzzy matching and differs from `re` in
 its syntax, so patterns in case files would change their meaning.
@@ -52,7 +52,7 @@ while requests.peek(1):
 class CallProcess:
     """A child process that runs calls on its main thread, where their CPU time can be limited.
 
-    It sets no limit itself: a function that may never return calls `call_limited`. The first call
+    It sets no limit itself: a function that may never return calls `call_untrusted`. The first call
     starts the child. Calls from several threads run one after the other.
     """
 
@@ -77,8 +77,8 @@ class CallProcess:
         request = pickle.dumps((function, args))
         with self._lock:
             child = self._child = self._child or _start_child()
-            assert child.stdin is not None
-            assert child.stdout is not None
+            assert child.stdin
+            assert child.stdout
             try:
                 child.stdin.write(request)
                 child.stdin.flush()
@@ -122,6 +122,9 @@ def _start_child() -> subprocess.Popen[bytes]:
 def call_untrusted(subject: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
     """Call a function on untrusted input with a limit of one second of CPU time.
 
+    The signal of the virtual timer interrupts even C code such as ``re``, which holds the global
+    interpreter lock. Only a main thread can receive it; other threads use that of a `CallProcess`.
+
     Args:
         subject: Name of the check, for the message.
         function: A function that a child process can import.
@@ -131,39 +134,20 @@ def call_untrusted(subject: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
         CheckError: The call takes longer.
         Exception: Any exception that the function raises.
     """
-    try:
-        return call_limited(_SECONDS, function, *args)
-    except TimeoutError:
-        raise CheckError(f"{subject} took over {_SECONDS:g} s: simplify it") from None
-
-
-def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
-    """Call a function with a limit of CPU time.
-
-    The signal of the virtual timer interrupts even C code such as ``re``, which holds the global
-    interpreter lock. Only a main thread can receive it; other threads use that of a `CallProcess`.
-
-    Args:
-        seconds: CPU time of this process, or of the child.
-        function: A function that a child process can import.
-        args: Its arguments; they, the result and any exception must be picklable.
-
-    Raises:
-        TimeoutError: The call took longer.
-        Exception: Any exception that the function raises.
-    """
     if threading.current_thread() is not threading.main_thread():
         with closing(CallProcess()) as child:
-            call: Callable[[], R] = partial(call_limited, seconds, function, *args)
+            call: Callable[[], R] = partial(call_untrusted, subject, function, *args)
             return child.call(call)
     handler = signal.signal(signal.SIGVTALRM, _time_out)
     try:
         # Repeatedly: an exception in a finalizer or a garbage collector callback is ignored.
-        timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _REPEAT_S)
+        timer = signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS, _REPEAT_S)
         try:
             return function(*args)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
+    except TimeoutError:
+        raise CheckError(f"{subject} took over {_SECONDS:g} s: simplify it") from None
     finally:
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL if handler is None else handler)
 

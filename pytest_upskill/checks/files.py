@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_upskill.checks.result import Check, CheckResult, Key, about, cut, failed, passed, quoted
+from pytest_upskill.project.messages import listed
 
 if TYPE_CHECKING:
     from pytest_upskill.sandbox.run import Sandbox
@@ -183,7 +184,7 @@ class FileExists(OfWorkspace):
         """Search for the file."""
         found = _matching(self.file, left.files)
         if found:
-            return passed(self.name, f" {self.file}: {_names(found)}")
+            return passed(self.name, f" {self.file}: {listed(found, _MAX_NAMES)}")
         return failed(self.name, f" {self.file}: not in the workspace ({_summary(left)})")
 
 
@@ -239,21 +240,18 @@ class Git(OfWorkspace):
         if self.message is not None:
             result = self.message.check(left.git.message)
             return about(result, f"{self.name} message", "the message of the last commit")
-        holds, what = self._fact(left.git)
-        return (passed if holds else failed)(self.name, what)
-
-    def _fact(self, git: GitState) -> tuple[bool, str]:
+        git = left.git
         if self.branch:
-            found = git.branch or "none (detached HEAD)"
-            return matches(git.branch, self.branch), f" branch {self.branch}: it is {found}"
-        if self.staged:
-            names = ", ".join(git.staged) or "nothing"
+            holds = matches(git.branch, self.branch)
+            what = f" branch {self.branch}: it is {git.branch or 'none (detached HEAD)'}"
+        elif self.staged:
             holds = any(matches(name, self.staged) for name in git.staged)
-            return holds, f" staged {self.staged}: {names} is staged"
-        dirty = (
-            f"uncommitted: {', '.join(map(quoted, git.status))}" if git.status else "it is clean"
-        )
-        return (not git.status) is self.clean, f" clean {str(self.clean).lower()}: {dirty}"
+            what = f" staged {self.staged}: {', '.join(git.staged) or 'nothing'} is staged"
+        else:
+            holds = (not git.status) is self.clean
+            dirty = f"uncommitted: {', '.join(map(quoted, git.status))}"
+            what = f" clean {str(self.clean).lower()}: {dirty if git.status else 'it is clean'}"
+        return (passed if holds else failed)(self.name, what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,13 +338,7 @@ def _matching(pattern: str, files: Iterable[str]) -> list[str]:
     return sorted(name for name in files if matches(name, pattern))
 
 
-def _names(files: Iterable[str]) -> str:
-    names = sorted(files)
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return cut(", ".join(names[:_MAX_NAMES]), 120) + more if names else "no files"
-
-
 def _summary(left: Left) -> str:
     """Return in a few words what there is, and what is left out."""
     left_out = f"; left out: {cut(', '.join(left.left_out), 120)}" if left.left_out else ""
-    return _names(left.files) + left_out
+    return (listed(sorted(left.files), _MAX_NAMES) or "no files") + left_out

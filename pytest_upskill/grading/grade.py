@@ -253,12 +253,9 @@ def _check_choice(trial: Trial, choice: Choice) -> CheckResult:
     assert trigger is not None
     assert trial.listed is not None
     own = trial.listed.name
-    right = [own, *trigger.others] if trigger.should else trigger.others
-    if right:
-        wanted = f"should choose {' or '.join(right)}"
-    elif trigger.nothing:
-        wanted = "should choose no skill"
-    else:
+    right = " or ".join([own, *trigger.others] if trigger.should else trigger.others)
+    wanted = f"should choose {right or 'no skill'}"
+    if not right and not trigger.nothing:
         wanted = f"should not choose {own}"
     return CheckResult(
         name="trigger",
@@ -298,9 +295,7 @@ def with_changes(completion: Completion) -> str:
     What the agent did otherwise is left out, because it would tell whether it had the skill.
     """
     run = completion.agent_run
-    if run is None:
-        return completion.text
-    return "".join((completion.text, *_changes(run)))
+    return completion.text + "".join(_changes(run) if run else ())
 
 
 def for_reports(completion: Completion, *, judged: bool) -> Completion:
@@ -368,13 +363,12 @@ def _result(check: ProcessCheck | OfCalls, run: AgentRun) -> CheckResult:
     match check.name:
         case "triggered":
             done = run.called or bool(run.loaded)
-            evidence = "the agent chose the skill" if done else "the agent did not choose the skill"
-            return (passed if done else failed)(check.name, f": {evidence}")
+            what = f": the agent {'chose' if done else 'did not choose'} the skill"
         case "read_file":
             done = check.file in run.read
-            evidence = "in a request" if done else "in no request"
-            return (passed if done else failed)(check.name, f" {check.file}: {evidence}")
+            what = f" {check.file}: in {'a' if done else 'no'} request"
         case "ran_script":
-            named = [call for call in run.calls if check.file in call.input]
-            evidence = f"named in a call of {named[0].name}" if named else "named in no command"
-            return (passed if named else failed)(check.name, f" {check.file}: {evidence}")
+            tools = [call.name for call in run.calls if check.file in call.input]
+            done = bool(tools)
+            what = f" {check.file}: named in {f'a call of {tools[0]}' if done else 'no command'}"
+    return (passed if done else failed)(check.name, what)

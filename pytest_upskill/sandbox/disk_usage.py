@@ -69,10 +69,9 @@ class Usage:
                     left_files = -1
             if left_bytes < 0 or left_files < 0:
                 return True
-        unlinked: dict[_File, int] = {}
-        for process in descendants(self._starter) if sys.platform == "linux" else ():
-            for file, size in _unlinked(process):
-                unlinked[file] = max(unlinked.get(file, 0), size)
+        processes = descendants(self._starter) if sys.platform == "linux" else ()
+        found = sorted(pair for process in processes for pair in _unlinked(process))
+        unlinked = dict(found)  # the largest of several sizes of a file
         left_bytes -= sum(unlinked.values())
         # What is sent to nobody cannot be measured: count it as over the limit if it stays there.
         self._sent_since = min(self._sent_since, start) if _SENT in unlinked else math.inf
@@ -153,17 +152,12 @@ def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
         with contextlib.suppress(OSError):
             if not os.access(folder, os.R_OK | os.X_OK):
                 _make_readable(folder)
-        for entry in scan(folder):
-            yield entry
-            with contextlib.suppress(OSError):
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-
-
-def scan(folder: str | int) -> Iterator[os.DirEntry[str]]:
-    """Yield the entries of a folder, none if it cannot be read."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        yield from entries
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
 
 
 def _make_readable(folder: str) -> None:

@@ -134,11 +134,14 @@ class Sandbox:
             Path(program[0]).stat()
             seconds = limits.wall_s + _GRACE_S
             as_own_user = own_user_command(home.root, [home.root / "tmp"]) if self.own_user else []
+            # With its own user or namespace, only the program's own processes count.
+            alone = self.own_user or self.level == "bwrap"
+            limited = [] if self.level == "off" else limit_command(limits, is_counted_alone=alone)
             with confined(
                 self.level, home, readable, seconds, own_user=self.own_user, places=places
             ) as (start, inherited):
                 process = subprocess.Popen(  # noqa: S603 - it is confined
-                    [*start, *as_own_user, *self._limited(limits), *program],
+                    [*start, *as_own_user, *limited, *program],
                     cwd=home.root / "cwd",
                     env=_environment(home, path),
                     stdin=subprocess.DEVNULL if self.level == "bwrap" else subprocess.PIPE,
@@ -198,13 +201,6 @@ class Sandbox:
             except SandboxError:
                 return False
         return probe.returncode == _PROBE_WORKED
-
-    def _limited(self, limits: Limits) -> list[str]:
-        """Return the command, to put before another, that limits its resources."""
-        if self.level == "off":
-            return []
-        # With its own user or namespace, only the program's own processes count.
-        return limit_command(limits, is_counted_alone=self.own_user or self.level == "bwrap")
 
 
 def _candidates(level: Level) -> Iterator[tuple[Level, bool]]:
