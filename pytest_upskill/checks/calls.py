@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import ClassVar
@@ -33,14 +34,12 @@ class ToolUse:
     @property
     def arguments(self) -> dict[str, str]:
         """The arguments as texts, by name; empty if they are no object, or were cut."""
-        try:
-            arguments = json.loads(self.input)
-        except ValueError:
-            return {}
-        return {
-            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for name, value in (arguments.items() if isinstance(arguments, dict) else ())
-        }
+        with suppress(ValueError, AttributeError):
+            return {
+                name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                for name, value in json.loads(self.input).items()
+            }
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +130,13 @@ class ToolOrder(OfCalls):
 
     def check_calls(self, calls: Sequence[ToolUse]) -> CheckResult:
         """See `OfCalls.check_calls`."""
-        firsts = [
-            next((place for place, call in enumerate(calls) if each.matches(call)), None)
-            for each in self.calls
-        ]
         order = ", ".join(map(str, self.calls))
-        for each, first, before in zip(self.calls, firsts, (-1, *firsts), strict=False):
+        before = -1
+        for each in self.calls:
+            first = next((at for at, call in enumerate(calls) if each.matches(call)), None)
             if first is None:
                 return failed(self.name, f" {order}: {each} was never called")
-            if before is not None and first <= before:
+            if first <= before:
                 return failed(self.name, f" {order}: {each} was called too early")
+            before = first
         return passed(self.name, f" {order}")

@@ -178,6 +178,11 @@ def draw(
     chosen = [each for stratum in strata.values() for each in stratum[: answers // STRATA]]
     drawn = _in_random_order(chosen, "show")
     known = _known_labels(before)
+    filled_in = []
+    for number, (answer, key) in enumerate(drawn, 1):
+        place = _place(answer, key)
+        labels = [known.get((place, label.statement), label) for label in answer.labels]
+        filled_in.append(answer.model_copy(update={"id": number, "labels": labels}))
     file = LabelsFile(
         format=1,
         case_file=case_file,
@@ -187,13 +192,13 @@ def draw(
         prompt=PROMPT_DIGEST,
         models={trial.model: trial.resolved for trial, _ in judged},
         cases={trial.case: trial.case_digest for trial, _ in judged},
-        answers=[_filled_in(number, *each, known) for number, each in enumerate(drawn, 1)],
+        answers=filled_in,
         key={str(number): key for number, (_, key) in enumerate(drawn, 1)},
         cells=_stratum_sizes(strata),
     )
     return Drawing(
         file=file,
-        unused=len(known.keys() - {_place(*each) for each in drawn}),
+        unused=len({place for place, _ in known} - {_place(*each) for each in drawn}),
         too_long=sum(bool(run.left_out) for _, run in judged),
     )
 
@@ -240,31 +245,20 @@ def _candidate(trial: TrialResult, run: RunResult) -> _Drawn:
     return answer, key
 
 
-def _known_labels(before: LabelsFile | None) -> Mapping[_Place, Mapping[str, StatementLabel]]:
+def _known_labels(before: LabelsFile | None) -> Mapping[tuple[_Place, str], StatementLabel]:
     """Return the labels that a person has given, by what they are about and by statement."""
-    known: dict[_Place, dict[str, StatementLabel]] = {}
-    if before is not None:
-        for answer in before.answers:
-            given = {label.statement: label for label in answer.labels if label.holds is not None}
-            if given:
-                place = _place(answer, before.key[str(answer.id)])
-                known.setdefault(place, {}).update(given)
-    return known
+    if before is None:
+        return {}
+    return {
+        (_place(answer, before.key[str(answer.id)]), label.statement): label
+        for answer in before.answers
+        for label in answer.labels
+        if label.holds is not None
+    }
 
 
 def _place(answer: LabelledAnswer, key: KeyEntry) -> _Place:
     return key.prompt, key.skill, answer_digest(answer.full_text)
-
-
-def _filled_in(
-    number: int,
-    answer: LabelledAnswer,
-    key: KeyEntry,
-    known: Mapping[_Place, Mapping[str, StatementLabel]],
-) -> LabelledAnswer:
-    labels = known.get(_place(answer, key), {})
-    given = [labels.get(label.statement, label) for label in answer.labels]
-    return answer.model_copy(update={"id": number, "labels": given})
 
 
 def _stratum_sizes(

@@ -10,9 +10,7 @@ import errno
 import json
 import os
 import re
-import shutil
 import stat
-import sys
 from contextlib import suppress
 from functools import partial
 from io import BufferedReader
@@ -160,8 +158,10 @@ def write_file(file: Path, data: bytes, *, mode: int = 0o600, like: Path | None 
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as created:
             created.write(data)
         if like is not None:
-            _copy_owner(like, temporary)
-            shutil.copymode(like, temporary)
+            status = like.stat()
+            with suppress(OSError, AttributeError):  # only root may give a file away; Windows
+                os.chown(temporary, status.st_uid, status.st_gid)
+            temporary.chmod(stat.S_IMODE(status.st_mode))
         temporary.replace(file)
     except BaseException:  # also Ctrl-C
         with suppress(OSError):
@@ -221,10 +221,3 @@ def _is_project(folder: Path) -> bool:
 def _bounded(number: str) -> None:
     if not abs(float(number)) < _MAX_NUMBER:
         raise OSError(errno.ERANGE, "a number is out of range")
-
-
-def _copy_owner(source: Path, target: Path) -> None:
-    if sys.platform != "win32":
-        status = source.stat()
-        with suppress(OSError):  # only root may give a file away
-            os.chown(target, status.st_uid, status.st_gid)

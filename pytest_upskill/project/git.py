@@ -51,13 +51,9 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         if last is None:
             return None
         commit, _, subject = last.strip().partition("\n")
-        branch = git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or ""
-        return Revision(
-            commit=commit,
-            branch=branch.strip(),
-            dirty=_has_changes(project, folders),
-            subject=subject,
-        )
+        branch = (git_output(project, "symbolic-ref", "--short", "--quiet", "HEAD") or "").strip()
+        dirty = _has_changes(project, folders)
+        return Revision(commit=commit, branch=branch, dirty=dirty, subject=subject)
     except GitError:
         return None
 
@@ -210,18 +206,13 @@ def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedP
     Raises:
         GitError: Git cannot be run.
     """
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    ours = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(  # noqa: S603 - the arguments are ours, and a ref is no option
             ["git", *_SAFE, *args],  # noqa: S607 - the git of the user
             cwd=folder,
-            env={
-                **environment,
-                **variables,
-                "LC_ALL": "C",
-                "GIT_OPTIONAL_LOCKS": "0",
-                "GIT_TERMINAL_PROMPT": "0",
-            },
+            env=kept | variables | ours,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,
@@ -239,13 +230,12 @@ def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedP
 
 
 def _has_changes(project: Path, folders: Iterable[Path]) -> bool:
-    status = ("status", "--porcelain", "--untracked-files=no", "--", ":/", _NOT_OURS)
-    if git_output(project, *status):
-        return True
+    status = "status", "--porcelain"
     inside = sorted({str(folder) for folder in folders if folder.is_dir()})
-    if not inside:
-        return False
-    return bool(git_output(project, "status", "--porcelain", "--", *inside, _NOT_OURS))
+    return bool(
+        git_output(project, *status, "--untracked-files=no", "--", ":/", _NOT_OURS)
+        or (inside and git_output(project, *status, "--", *inside, _NOT_OURS))
+    )
 
 
 def _is_shallow(folder: Path) -> bool:
@@ -285,8 +275,8 @@ def _check_out(top: Path, tree: str, into: Path) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = str(Path(temporary, "index"))
-        for args in (("read-tree", tree), ("checkout-index", "--all", f"--prefix={into}/")):
-            _text(top, *args, GIT_INDEX_FILE=index)
+        _text(top, "read-tree", tree, GIT_INDEX_FILE=index)
+        _text(top, "checkout-index", "--all", f"--prefix={into}/", GIT_INDEX_FILE=index)
     inside = into.resolve()
     for path in into.rglob("*"):
         # One that exists is no loop, which could not be resolved.

@@ -41,7 +41,8 @@ class Redactor:
         known = self._known | {each for each in secrets if len(each) >= LEAST_SECRET}
         if known != self._known:
             # The longest first, because one may be a prefix of another.
-            forms = map(_pattern, sorted(known, key=len, reverse=True))
+            longest = sorted(known, key=len, reverse=True)
+            forms = (_LINE_BREAK.join(map(_character, secret)) for secret in longest)
             self._pattern = re.compile("|".join(forms))
             self._known = known
 
@@ -91,10 +92,6 @@ def without_credentials(spec: str) -> str:
     scheme, mark, rest = spec.partition("://")
     rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)
     return scheme + mark + re.sub("([?#]).+", rf"\1{HIDDEN}", rest, flags=re.DOTALL)
-
-
-def _pattern(secret: str) -> str:
-    return _LINE_BREAK.join(map(_character, secret))
 
 
 def _character(character: str) -> str:

@@ -3,7 +3,7 @@
 `run.py` is the entry: `Sandbox` finds a level that works, starts a program, watches and stops it.
 What a program may do is set in these modules:
 
-- files, network and user: `confinement.py` for bubblewrap, `privileges.py` for Landlock
+- files, network and user: `confinement.py` for bubblewrap, `launcher.py` for Landlock
 - system calls: `seccomp.py`
 - time, memory, processes and output: `limits.py`; the size of its folder: `disk_usage.py`
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MACHINES = ("x86_64", "aarch64")
-TRUNCATES_SINCE, SCOPES_SINCE = 3, 6
+_TRUNCATES_SINCE, _SCOPES_SINCE = 3, 6
 """Versions of Landlock that deny truncation, and signals to processes outside."""
 
 HARMLESS = """
@@ -195,8 +195,8 @@ def build_allowlist(machine: str, landlock: int | None = None) -> bytes:
 
     answers = {
         HARMLESS: _ALLOW,
-        SIGNALS: unless_held(SCOPES_SINCE, _FAIL | errno.EPERM),
-        TRUNCATE: unless_held(TRUNCATES_SINCE, _FAIL | errno.EPERM),
+        SIGNALS: unless_held(_SCOPES_SINCE, _FAIL | errno.EPERM),
+        TRUNCATE: unless_held(_TRUNCATES_SINCE, _FAIL | errno.EPERM),
         # With this error, the C library writes zeros instead.
         ALLOCATE: _FAIL | errno.EOPNOTSUPP,
         # Programs that copy or unpack files also set modes and times: pretend that this succeeds.
