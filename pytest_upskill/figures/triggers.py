@@ -24,10 +24,7 @@ from pytest_upskill.trials.result import TrialResult
 NO_SKILL = "(no skill)"
 """What is taken where no skill is."""
 
-BY_WORDS = (
-    "triggers are not measured on offline, which chooses by words in common, and their limits "
-    "(min_recall, max_false_triggers) are not checked"
-)
+BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
 
 
 @dataclass(frozen=True)

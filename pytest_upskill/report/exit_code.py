@@ -81,9 +81,11 @@ def missing_comparisons(report: Report) -> list[str]:
     """Return a line for each reason why cells were not compared, with the cells' names."""
     cell_names = defaultdict[str, list[str]](list)
     for gate in report.gates:
-        # A skill that is new or unchanged needs no comparison.
-        if (past := gate.comparison) and (past.cases or past.lacking):
-            for reason in past.notes:
+        past = gate.comparison
+        # A skill that is new or unchanged needs no comparison, but its cases may have changed.
+        needed = past is not None and (past.cases or past.lacking)
+        for reason in past.notes if past else ():
+            if needed or reason == gate.cell.case_changes:
                 cell_names[reason].append(gate.cell.name)
     return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 

@@ -118,7 +118,7 @@ def about_the_whole(report: Report) -> list[str]:
         *(line for session in report.sessions for line in session.without_trials),
         *(unmeasured_lines(report.unmeasured_skills) if report.gates else ()),
         *statements_not_graded(report.lifts),
-        *about_offline(report.gates),
+        *about_offline(report),
     ]
     skipped = (line for session in report.sessions for line in session.skipped)
     lines += [f"skipped: {line}" for line in skipped if not any(line in each for each in lines)]
@@ -132,16 +132,24 @@ def _unrecorded(report: Report) -> Iterator[str]:
         yield f"{counted(len(trials), 'trial')} not recorded: {trials[0].errors[0]} ({who})"
 
 
-def about_offline(gates: Iterable[Gate]) -> Iterator[str]:
+def about_offline(report: Report) -> Iterator[str]:
     """Yield what the results of ``offline`` mean, which is no model."""
-    cells = [gate.cell for gate in gates if gate.cell.is_offline]
+    cells = [gate.cell for gate in report.gates if gate.cell.is_offline]
     if any(cell.lift.deciding for cell in cells):
         yield (
             "no model was asked: offline quotes the skill, so a case is better if the skill has "
             "its facts"
         )
-    if any(cell.chooses for cell in cells):
-        yield BY_WORDS
+    if rules := [cell.gate for cell in cells if cell.chooses]:
+        options = [session.options for session in report.sessions]
+        limits = [
+            name
+            for name in ("min_recall", "max_false_triggers")
+            if any(getattr(rule, name) is not None for rule in rules)
+            or any(each.get(name) is not None for each in options)
+        ]
+        unchecked = f", so {' and '.join(limits)} cannot be checked" if limits else ""
+        yield f"{BY_WORDS}{unchecked}"
 
 
 def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:

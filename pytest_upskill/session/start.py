@@ -228,28 +228,28 @@ class Reporting:
     ) -> None:
         """Print what was found, and what it cost."""
         self._files.print_names(terminalreporter)
-        reasons = self._why_undecided()
-        skipped = self._records.skip_reasons()
-        self._terminal.print_results(terminalreporter, self._gates, skipped, reasons)
+        if self._report is not None:
+            reasons = self._why_undecided(self._report)
+            self._terminal.print_results(terminalreporter, self._report, reasons)
         # Also with -q: users must know which files changed.
         for update in self._updates:
             write(terminalreporter, update.text, red=update.refused)
         self._terminal.print_costs(terminalreporter, self._gates, exitstatus)
 
-    def _why_undecided(self) -> list[str]:
+    def _why_undecided(self, report: Report) -> list[str]:
         """Return why nothing or not everything was measured, and what was not compared."""
-        if self._report is None or self._was_interrupted:
+        if self._was_interrupted:
             return []  # pytest says why
-        is_undecided = exit_code.outcome(self._report) == "undecided"
+        is_undecided = exit_code.outcome(report) == "undecided"
         code = f"exit code {NOT_MEASURED}: " if is_undecided else ""
-        lines = exit_code.why_undecided(self._report, in_its_run=True)
+        lines = exit_code.why_undecided(report, in_its_run=True)
         reasons = [f"{code}{each}" for each in lines]
         if code and not reasons:
             reasons = [f"{code}not everything ran, as other lines say"]
         # With -q no notes about the cells are printed, and a missing comparison must not look like
         # one that found no regression.
-        if self._config.get_verbosity() < 0 and exit_code.uncompared_base(self._report) is None:
-            reasons += exit_code.missing_comparisons(self._report)
+        if self._config.get_verbosity() < 0 and exit_code.uncompared_base(report) is None:
+            reasons += exit_code.missing_comparisons(report)
         return reasons
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import pytest
 
@@ -16,7 +17,7 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
-from pytest_upskill.report.document import runs_of
+from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.notes import about_offline, notes, short_notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
@@ -69,21 +70,18 @@ class Terminal:
     def print_results(
         self,
         reporter: pytest.TerminalReporter,
-        gates: Sequence[Gate],
-        skipped: Iterable[str],
+        report: Report,
         reasons: Sequence[str],
     ) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session.
 
         Args:
             reporter: pytest's reporter.
-            gates: The gate of each cell.
-            skipped: Why cases were skipped, one reason for each.
+            report: The cells and the session.
             reasons: Why nothing or not everything was measured.
         """
         verbosity = self._config.get_verbosity()
-        lifts = [gate for gate in gates if not gate.cell.chooses]
-        choices = [gate for gate in gates if gate.cell.chooses and not gate.cell.is_by_words]
+        lifts, choices = report.lifts, report.triggers
         # As with pytest-cov: -q keeps the tables, -qq drops them.
         if verbosity > QUIETEST:
             self._print_table(reporter, f"skills: {arms_of(lifts)}", lifts, LEGEND)
@@ -91,10 +89,10 @@ class Terminal:
             for note in all_notes if verbosity >= 0 else short_notes(lifts):
                 write(reporter, note)
             self._print_table(reporter, "triggers: is the skill chosen?", choices, TRIGGER_LEGEND)
-        if verbosity >= 0 and gates:
-            for note in (*notes(choices, verbose=False, said=reasons), *about_offline(gates)):
+        if verbosity >= 0 and report.gates:
+            for note in (*notes(choices, verbose=False, said=reasons), *about_offline(report)):
                 write(reporter, note)
-            for line in skip_lines(skipped):
+            for line in chain.from_iterable(session.skipped for session in report.sessions):
                 write(reporter, f"skipped: {line}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
@@ -146,13 +144,12 @@ class Terminal:
         judgements = [run.judgement for run in runs if run.judgement]
         if spent := _cost_summary(bill.judgements, judgements):
             write(reporter, f"judge: {spent}")
-        lines = []
         if budget.stopped:
-            lines.append(f"stopped, as the next request {budget.exceeded}")
+            stop = f"--upskill-max-cost: stopped, as the next request {budget.exceeded}"
+            write(reporter, stop, yellow=True)
         if budget.assumed:
-            lines.append(f"{money(budget.assumed)} assumed for requests of unknown cost")
-        for line in lines:
-            write(reporter, f"--upskill-max-cost: {line}", yellow=True)
+            guess = f"{money(budget.assumed)} assumed for requests of unknown cost"
+            write(reporter, f"--upskill-max-cost: {guess}", yellow=True)
 
 
 _NUMBER = re.compile(

@@ -342,6 +342,20 @@ def test_cases_that_were_removed_or_changed_since_are_named(
         assert "removed: b; changed: a" in Path(page).read_text("utf-8")
 
 
+def test_removed_cases_of_an_unchanged_text_are_named_with_q_too(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    case = {"id": "b", "input": "b?", "expected": {"contains": "37"}}
+    folder = write_skill(case, {**case, "id": "a", "input": "a?"})
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    (folder / "skill_meta.json").write_text(json.dumps([case]))
+
+    result = run_once(*OFFLINE, COMPARE, "-q")
+
+    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: a"])
+
+
 def test_a_case_file_that_was_deleted_since_is_named(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
