@@ -15,7 +15,14 @@ from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import Unreadable, read_text
 from pytest_upskill.checks.extensions import Extensions
-from pytest_upskill.project.git import deleted_skills, extract, is_changed, merge_base
+from pytest_upskill.project.files import write_file
+from pytest_upskill.project.git import (
+    content_at,
+    deleted_skills,
+    extract,
+    is_changed,
+    merge_base,
+)
 from pytest_upskill.project.messages import listed
 
 _NAMED = 5
@@ -39,11 +46,17 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
     folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
     commit = merge_base(folder, ref, project)
     since = f"{ref} ({commit[:7]})"
-    if not is_changed(commit, folder):
+    file = skill.case_file.absolute()
+    outside = None if file.is_relative_to(folder) else content_at(commit, file)
+    if not is_changed(commit, folder) and outside in {None, file.read_bytes()}:
         return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-        old = Path(temporary, folder.name)
-        old.mkdir()
+        # Both in their places: a case file outside a skill's folder belongs to it by its own.
+        above = os.path.commonpath((folder.parent, file))
+        old, old_file = (Path(temporary, os.path.relpath(each, above)) for each in (folder, file))
+        old.mkdir(parents=True)
+        if outside is not None:
+            write_file(old_file, outside)
         if not extract(commit, folder, old):
             deleted = [os.path.relpath(each, project) for each in deleted_skills(commit, folder)]
             return replace(
@@ -54,7 +67,7 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         except (BadFile, OSError, Unreadable):
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, history=history, past_unknown=True)
-        skill = replace(skill, case_changes=_case_changes(skill, old, since, extensions))
+        skill = replace(skill, case_changes=_case_changes(skill, old_file, since, extensions))
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         return replace(skill, history=f"no text changed since {since}: not compared")
     return replace(skill, before=before)
@@ -81,17 +94,16 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
-def _case_changes(skill: Skill, old: Path, since: str, extensions: Extensions) -> str:
+def _case_changes(skill: Skill, file: Path, since: str, extensions: Extensions) -> str:
     """Return which cases were removed or changed: without them, a worse skill may look better.
 
     Args:
         skill: The current skill.
-        old: Its folder as it was; a case file outside the folder is not compared.
+        file: Its case file as it was; it may not exist.
         since: What it is compared with, in words.
         extensions: What plugins add to the format.
     """
-    file = old / os.path.relpath(skill.case_file, skill.folder)
-    if not (file.is_relative_to(old) and ".." not in file.parts and file.is_file()):
+    if not file.is_file():
         return ""
     try:
         found = load_skills(file, extensions=extensions)

@@ -145,6 +145,16 @@ def deleted_skills(commit: str, folder: Path) -> list[Path]:
     return [file.parent for file in deleted_files(commit, folder) if file.name == "SKILL.md"]
 
 
+def content_at(commit: str, file: Path) -> bytes | None:
+    """Return what a file contained at a commit, None if there was no such file.
+
+    Raises:
+        GitError: Git cannot be run.
+    """
+    done = run_git(file.parent, "show", f"{commit}:./{file.name}")
+    return None if done.returncode else done.stdout
+
+
 def has_remote(folder: Path) -> bool:
     """Return whether the repository of a folder has a remote."""
     return bool(git_output(folder, "remote"))

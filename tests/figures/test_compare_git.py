@@ -356,6 +356,31 @@ def test_removed_cases_of_an_unchanged_text_are_named_with_q_too(
     result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: a"])
 
 
+@pytest.mark.parametrize("changes", [("cases",), ("cases", "text")])
+def test_cases_outside_the_folder_of_their_skill_are_compared_too(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, changes: tuple[str, ...]
+) -> None:
+    folder = write_skill()
+    (folder / "skill_meta.json").unlink()
+    file = pytester.path / "evals" / "billing" / "evals.json"
+    file.parent.mkdir(parents=True)
+    cases = [
+        {"id": i, "prompt": f"{i}?", "assertions": [{"type": "contains", "value": "37"}]}
+        for i in "ab"
+    ]
+    file.write_text(json.dumps({"skill_name": "billing", "evals": cases}))
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    file.write_text(json.dumps({"skill_name": "billing", "evals": cases[1:]}))
+    if "text" in changes:
+        with (folder / "SKILL.md").open("a") as text:
+            text.write("More.\n")
+
+    result = run_once("--upskill-models=offline", COMPARE, ".")
+
+    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: a"])
+
+
 def test_a_case_file_that_was_deleted_since_is_named(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
