@@ -113,6 +113,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
     measure = cell.measure
     problems = [
         *_regression(comparison, thresholds, measure.subject),
+        *_changed_cases(cell, thresholds),
         *measure.problems(thresholds),
     ]
     certain = "; ".join(problem.text for problem in problems if problem.is_certain)
@@ -138,6 +139,12 @@ def skipped_gate(cell: Cell, reason: str) -> Gate:
     """Return a gate that decides nothing, with the reason."""
     text = f"gate not decided: {reason}"
     return Gate(cell=cell, outcome="skipped", text=text, misses_data=cell.measure.misses_data)
+
+
+def _changed_cases(cell: Cell, thresholds: Thresholds) -> Iterator[Problem]:
+    """Yield the problem that cases were removed or changed, so that a skill may look better."""
+    if "cases" in thresholds.fail_on and cell.case_changes:
+        yield Problem(cell.case_changes, is_certain=True)
 
 
 def _regression(

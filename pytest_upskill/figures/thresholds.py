@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 if TYPE_CHECKING:
     from pytest_upskill.cases.skill import GateRule
 
-FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated"]
+FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated", "cases"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 
@@ -22,7 +22,7 @@ class Thresholds:
     min_lift: float | None
     """Minimum lift, a fraction from -1 to 1; None for none."""
     fail_on: frozenset[FailOn]
-    """Verdicts that fail the gate."""
+    """Verdicts that fail the gate, and ``cases`` that were removed or changed since the ref."""
     min_recall: float | None = None
     """Minimum recall of triggers, a fraction; None for none."""
     max_false_triggers: float | None = None

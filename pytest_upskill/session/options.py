@@ -99,7 +99,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option("min-lift", "Fail if the lift is smaller; 0.2 is 20 points.", "LIFT", "float"),
         Option(
             "fail-on",
-            "Fail on any of: hurts, regression, no-effect, too-few-runs, uncalibrated.",
+            "Fail on any of: hurts, regression, no-effect, too-few-runs, uncalibrated, cases.",
             "WORDS",
             default="hurts,regression",
         ),

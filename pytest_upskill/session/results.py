@@ -136,26 +136,46 @@ _Outcome = Literal["passed", "failed", "skipped"]
 
 
 def report_gate(session: pytest.Session, gate: Gate) -> None:
-    """Report a gate as if it were a test; a skipped one has no call."""
-    location = (gate.cell.path, 0, f"{gate.cell.title}: {gate.name}")
+    """Report a gate as if it were a test."""
+    text = gate.report if gate.outcome == "failed" else gate.text
+    title = f"{gate.cell.title}: {gate.name}"
+    # What marks a report of this plugin; a gate has no trial record.
+    marks = {"user_properties": gate_properties(gate), "upskill": None}
+    report_as_test(session, gate.nodeid, title, gate.outcome, text, **marks)
+
+
+def report_as_test(
+    session: pytest.Session, nodeid: str, title: str, outcome: _Outcome, text: str, **fields: Any
+) -> None:
+    """Report what was decided as if it were a test; a skipped one has no call.
+
+    Args:
+        session: The session.
+        nodeid: The node id, which begins with the path of a file.
+        title: The title above a failure.
+        outcome: What was decided.
+        text: Why it failed or is skipped.
+        fields: Further fields of its reports.
+    """
+    session.testscollected += 1  # one at a time, or the percentage would go back from 100
+    path, hook = nodeid.partition("::")[0], session.config.hook
+    location = (path, 0, title)
     phases: list[tuple[_When, _Outcome, Any]] = [
         ("setup", "passed", None),
-        ("call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None),
+        ("call", outcome, safe(text) if outcome == "failed" else None),
     ]
-    if gate.outcome == "skipped":
-        phases = [("setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}"))]
-    properties, hook = gate_properties(gate), session.config.hook
-    hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
+    if outcome == "skipped":
+        phases = [("setup", "skipped", (path, 1, f"Skipped: {safe_line(text)}"))]
+    hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     for when, phase_outcome, longrepr in [*phases, ("teardown", "passed", None)]:
         report = pytest.TestReport(
-            nodeid=gate.nodeid,
+            nodeid=nodeid,
             location=location,
             keywords={},
             outcome=phase_outcome,
             longrepr=longrepr,
             when=when,
-            user_properties=properties,
-            upskill=None,  # marks a report of this plugin; a gate has no trial record
+            **fields,
         )
         hook.pytest_runtest_logreport(report=report)
-    hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
+    hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)

@@ -23,7 +23,7 @@ from pytest_upskill.project.git import (
     merge_base,
 )
 from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
-from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
+from pytest_upskill.session.case_files import arguments_of, discovery_of, path_from, shown
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
@@ -49,7 +49,7 @@ class Selection:
         self._config = config
         settings = config.stash.get(SETTINGS, None)  # None under --upskill-lint
         self._changed_since = settings.changed_since if settings else None
-        self._compared_with = settings.ref or settings.changed_since if settings else None
+        self.since = settings.ref or settings.changed_since if settings else None
         """The git ref with which a pull request is compared; None if there is none."""
         self._project = project_folder(config.rootpath)
         self._unchanged: set[str] = set()
@@ -176,7 +176,7 @@ class Selection:
         yield from sorted(self._misnamed.values())
         yield from self._hints
         none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if none_ran or self._compared_with is not None:
+        if none_ran or self.since is not None:
             yield from self.without_trials()
         folders = [] if self._deselected else self._unvisited_folders()
         if folders:
@@ -201,7 +201,7 @@ class Selection:
         In a pull request, also which were deleted.
         """
         yield from sorted(self._misnamed.values())
-        since = self._compared_with
+        since = self.since
         folders = self._unexplained()
         deleted = [] if since is None else self._deleted_since(since)
         for name in self._deleted_cases(deleted, folders):
@@ -209,20 +209,25 @@ class Selection:
         if folders:
             have = "has" if len(folders) == 1 else "have"
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
-            cure = f"pytest-upskill init {skill} writes a first {CASE_FILE}"
             names = listed([folder.name for folder in folders])
-            yield safe_line(f"{names} {have} no cases: {cure}")
+            yield safe_line(f"{names} {have} {_no_cases(skill)}")
         if skills := self._deleted_skills(deleted):
             were = "was" if len(skills) == 1 else "were"
             yield safe_line(f"{listed(skills)} {were} deleted since {since}: no trial is left")
 
-    def without_cases(self) -> int:
-        """Return how many skills have no cases; in a pull request, how many of the changed."""
-        return len(self._misnamed) + len(self._unexplained())
+    def without_cases(self) -> dict[str, str]:
+        """Return the changed skills of a pull request that have no cases, with the reason."""
+        if self.since is None:
+            return {}
+        missing = {
+            str(folder): _no_cases(shown(folder, self._config)) for folder in self._unexplained()
+        }
+        found = self._misnamed | missing
+        return {path_from(self._config.rootpath, Path(folder)): found[folder] for folder in found}
 
     def _unexplained(self) -> list[Path]:
         """Return those of which no file has nearly the name of a case file."""
-        discovery, since = discovery_of(self._config), self._compared_with
+        discovery, since = discovery_of(self._config), self.since
         folders = []
         unexplained = self._visited - self._misnamed.keys()
         for folder in sorted(map(Path, unexplained), key=lambda folder: folder.name):
@@ -271,6 +276,10 @@ class Selection:
             if skill.parent.resolve() not in visited
         }
         return sorted(safe_line(shown(folder, self._config)) for folder in unvisited)
+
+
+def _no_cases(skill: str) -> str:
+    return f"no cases: pytest-upskill init {skill} writes a first {CASE_FILE}"
 
 
 def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:

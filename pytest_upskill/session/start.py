@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -34,7 +34,7 @@ from pytest_upskill.session.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, JUnit
 from pytest_upskill.session.resources import RESOURCES, set_up
-from pytest_upskill.session.results import Records, report_gate
+from pytest_upskill.session.results import Records, report_as_test, report_gate
 from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.terminal import Terminal
@@ -113,6 +113,8 @@ class Reporting:
     ) -> None:
         self._config, self._selection, self._answers = config, selection, answers
         self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
+        no_test = self._settings.dry_run or self._settings.prune
+        self._runs_tests = runs_tests(config) and not no_test
         self._records = Records()
         self._gates: list[Gate] = []
         """The gate of each cell, once all trials have run."""
@@ -175,8 +177,13 @@ class Reporting:
         if gates:
             self._terminal.announce_gates()
         for gate in gates:
-            session.testscollected += 1  # one at a time, or the percentage would go back from 100
             report_gate(session, gate)
+        outcome: Literal["failed", "skipped"] = (
+            "failed" if "cases" in settings.fail_on else "skipped"
+        )
+        for skill, reason in self._selection.without_cases().items() if self._runs_tests else ():
+            nodeid = f"{skill}/SKILL.md::cases"
+            report_as_test(session, nodeid, nodeid, outcome, reason)
         if settings.baseline_update:
             self._updates = [update_baseline(cell, self._baselines) for cell in cells] or [
                 Update(text="no baseline written: nothing was measured")
@@ -187,7 +194,7 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Set the exit status, and write the report files."""
         is_written = not any(update.refused for update in self._updates)
-        if runs_tests(self._config) and not (self._settings.dry_run or self._settings.prune):
+        if self._runs_tests:
             self._was_interrupted = exitstatus not in _RAN_TO_THE_END
             self._report = self._make_report(session)
             if not self._was_interrupted:
@@ -200,7 +207,6 @@ class Reporting:
         settings, selection = self._settings, self._selection
         budget, records = self._resources.budget, self._records
         is_stopped = self._was_interrupted or session.shouldfail or budget.stopped
-        compares = settings.ref is not None or settings.changed_since is not None
         others_failed = session.testsfailed - len(self._unreadable) - records.failures
         made = Session(
             date=datetime.now(UTC).replace(microsecond=0),
@@ -215,8 +221,8 @@ class Reporting:
             other_tests=records.other_tests,
             other_failures=max(0, others_failed),  # also those without a report: coverage too low
             unreadable=tuple(chain(*self._unreadable)),
-            without_trials=tuple(selection.without_trials()) if compares else (),
-            without_cases=selection.without_cases() if compares else 0,
+            without_trials=tuple(selection.without_trials()) if selection.since else (),
+            without_cases=len(selection.without_cases()),
             skipped=tuple(skip_lines(records.skip_reasons())),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(),

@@ -50,6 +50,6 @@ def test_an_unknown_verdict_is_refused_in_one_line(script: Script, run_once: Run
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.stderr.lines[0] == (
-        "ERROR: --upskill-fail-on: must be 'hurts', 'regression', 'no-effect', 'too-few-runs' or "
-        "'uncalibrated', got \"hurt\""
+        "ERROR: --upskill-fail-on: must be 'hurts', 'regression', 'no-effect', 'too-few-runs', "
+        "'uncalibrated' or 'cases', got \"hurt\""
     )

@@ -1,0 +1,84 @@
+"""Skills without cases, and cases that a pull request removed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
+
+pytestmark = pytest.mark.needs("git")
+
+ARGS = ("--upskill-models=offline", "--upskill-compare=main", "skills")
+STRICT = "--upskill-fail-on=regression,cases"
+
+
+@pytest.fixture
+def branch(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
+    """A branch of a repository with one skill with cases."""
+    case = {"id": "a", "input": "What?", "expected": {"contains": "37"}}
+    write_skill(case, {**case, "id": "b", "input": "When?"})
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    return pytester.path
+
+
+def write_new_skill(branch: Path) -> None:
+    new = branch / "skills" / "hiring"
+    new.mkdir()
+    text = "---\nname: hiring\ndescription: How we hire.\n---\nAsk.\n"
+    new.joinpath("SKILL.md").write_text(text, "utf-8")
+
+
+def test_a_new_skill_without_cases_is_a_skipped_test(branch: Path, run: Run) -> None:
+    write_new_skill(branch)
+
+    result = run(*ARGS, "--junitxml=out.xml", "-rs")
+
+    cure = "no cases: pytest-upskill init skills/hiring writes a first skill_meta.json"
+    result.stdout.fnmatch_lines([f"SKIPPED [[]1] skills/hiring/SKILL.md:1: {cure}"])
+    xml = Path("out.xml").read_text("utf-8")
+    assert 'classname="skills.hiring.SKILL.md" name="cases"' in xml
+    assert cure in xml
+
+
+def test_a_new_skill_without_cases_fails_where_that_is_wanted(branch: Path, run: Run) -> None:
+    write_new_skill(branch)
+
+    result = run(*ARGS, STRICT)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAILED skills/hiring/SKILL.md::cases - no cases: *"])
+
+
+@pytest.mark.parametrize("option", ["--collect-only", "--upskill-dry-run"])
+def test_no_test_is_made_up_where_none_runs(branch: Path, run_once: Run, option: str) -> None:
+    write_new_skill(branch)
+
+    result = run_once(*ARGS, STRICT, option)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.no_fnmatch_line("*::cases*")
+
+
+@pytest.mark.parametrize("words", ["regression", "cases"])
+def test_a_removed_case_fails_the_gate_where_that_is_wanted(
+    branch: Path, run_once: Run, words: str
+) -> None:
+    file = branch / "skills" / "billing" / "skill_meta.json"
+    meta = json.loads(file.read_text("utf-8"))
+    meta["cases"].pop()
+    file.write_text(json.dumps(meta), "utf-8")
+
+    result = run_once(*ARGS, f"--upskill-fail-on={words}", "--upskill-min-pass-rate=0")
+
+    if words == "cases":
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.stdout.fnmatch_lines(
+            ["billing on offline: cases since main (???????): removed: b *"]
+        )
+    else:
+        assert result.ret == pytest.ExitCode.OK
