@@ -7,7 +7,7 @@ as servers differ a hundredfold.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_upskill.answers.batches import PRICE, is_batchable
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN, Prices, max_output_tokens, size_of
-from pytest_upskill.answers.recording_format import request_fields
+from pytest_upskill.answers.recording_format import identity, request_fields
 from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.run import Load, recorded_steps
@@ -48,6 +48,8 @@ class CostForecast:
     """Answers that the trials need."""
     models: tuple[ModelEstimate, ...]
     """The answers that are not recorded, by model."""
+    equal: int = 0
+    """Answers that are not requested as the request is equal to another one."""
     likely_seconds: float | None = None
     """Likely time of all requests, those to different hosts at the same time; None if unknown."""
     judgements: ModelEstimate | None = None
@@ -61,7 +63,7 @@ class CostForecast:
     @property
     def recorded(self) -> int:
         """Answers that are recorded."""
-        return self.runs - self.to_send
+        return self.runs - self.to_send - self.equal
 
     @property
     def all_models(self) -> tuple[ModelEstimate, ...]:
@@ -168,8 +170,9 @@ def forecast(
     by_model: dict[Model, list[Trial]] = {}
     for trial in (trials := list(trials)):
         by_model.setdefault(trial.model, []).append(trial)
+    asked = Counter[str]()
     missing = {
-        model: _missing_answers(model, of_model, hosts[model], resources.cache)
+        model: _missing_answers(model, of_model, hosts[model], resources.cache, asked)
         for model, of_model in by_model.items()
     }
     runs = sum(trial.runs for trial in trials)
@@ -185,12 +188,13 @@ def forecast(
     if judge is not None:
         items = _judgements(trials, judge, min(1.0, wanted / max(1, runs)))
         judgements = _estimate(judge, items, hosts[judge], past, batch=batch)
-    asked = (*estimates, *([judgements] if judgements else ()))
+    of_all = (*estimates, *([judgements] if judgements else ()))
     return CostForecast(
         trials=len(trials),
         runs=runs,
         models=estimates,
-        likely_seconds=_likely_seconds(asked, hosts, concurrency),
+        equal=asked.total() - len(asked),
+        likely_seconds=_likely_seconds(of_all, hosts, concurrency),
         judgements=judgements,
     )
 
@@ -208,12 +212,25 @@ def _likely_seconds(
 
 
 def _missing_answers(
-    model: Model, trials: Sequence[Trial], host: Host, cache: Cache
+    model: Model, trials: Sequence[Trial], host: Host, cache: Cache, asked: Counter[str]
 ) -> list[_Missing]:
-    """Return the requests of a model's trials whose answers are not recorded."""
+    """Return the requests of a model's trials whose answers are not recorded, each once.
 
-    def is_recorded(request: Request) -> bool:
-        return host.records_answers and cache.holds(request, host.url)
+    Args:
+        model: The model.
+        trials: Its trials.
+        host: Its host.
+        cache: The recordings.
+        asked: How often each request is made, by its identity; those of the trials are added.
+    """
+
+    def is_known(request: Request) -> bool:
+        if not host.records_answers or cache.mode == "off":
+            return False
+        if cache.holds(request, host.url):
+            return True
+        asked[key := identity(request, host.url)] += 1
+        return asked[key] > 1
 
     def load(request: Request) -> Completion | None:
         return cache.load(request, host.url) if host.records_answers else None
@@ -222,13 +239,13 @@ def _missing_answers(
     for trial in trials:
         if trial.chooses:
             missing += _missing_choices(trial, load)
-        elif runs := sum(not is_recorded(request(trial, run)) for run in range(trial.runs)):
+        elif runs := sum(not is_known(request(trial, run)) for run in range(trial.runs)):
             output = _RUN if model.agent else _ANSWER
             missing.append(_Missing(request(trial, run=0), runs, runs, output, answers=runs))
     choosing = [trial for trial in trials if trial.chooses]
     if missing and choosing and model.is_language_model:
         tool_probe = probe(model, choosing[-1].max_tokens)
-        if not is_recorded(tool_probe):
+        if not is_known(tool_probe):
             # A model that calls no tool at first is probed once more.
             missing.append(_Missing(tool_probe, 2, 1.0, _CHOICE))
     return missing

@@ -37,19 +37,15 @@ _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
     """Ask all custom hosts at once what they serve, and return it by URL and model name."""
-    names: dict[Host, list[str]] = {}
-    for model, host in host_of.items():
-        if host.fetch_served_models is not None:
-            names.setdefault(host, []).append(model.name)
-
-    def fetch(host: Host) -> dict[tuple[str, str], str]:
-        assert host.fetch_served_models is not None
-        texts = host.fetch_served_models(names[host])
-        return {(host.url, name): text for name, text in texts.items()}
-
+    fetchers = {host: fetch for host in host_of.values() if (fetch := host.fetch_served_models)}
+    names = {
+        host: [model.name for model, its in host_of.items() if its is host] for host in fetchers
+    }
     threads = ThreadPoolExecutor(len(names) or 1, thread_name_prefix="upskill-served")
     with interruptible(), threads:
-        return {key: text for served in threads.map(fetch, names) for key, text in served.items()}
+        found = threads.map(lambda host: fetchers[host](names[host]), names)
+        served = zip(names, found, strict=True)
+        return {(host.url, name): text for host, of in served for name, text in of.items()}
 
 
 def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> str | None:

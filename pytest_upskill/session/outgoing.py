@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -144,11 +143,13 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-@contextmanager
-def redacted_logs(redactor: Redactor) -> Iterator[None]:
+def redact_logs(redactor: Redactor) -> Callable[[], None]:
     """Redact keys in all logs, and remove control characters from the SDKs' logs.
 
     This replaces the factory of log records: a filter would have to be added to every logger.
+
+    Returns:
+        Function that ends it.
     """
     original_factory = logging.getLogRecordFactory()
 
@@ -166,10 +167,7 @@ def redacted_logs(redactor: Redactor) -> Iterator[None]:
         return record
 
     logging.setLogRecordFactory(make_record)
-    try:
-        yield
-    finally:
-        logging.setLogRecordFactory(original_factory)
+    return partial(logging.setLogRecordFactory, original_factory)
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -201,48 +201,52 @@ class Selection:
         In a pull request, also which were deleted.
         """
         yield from sorted(self._misnamed.values())
-        since = self.since
         folders = self._unexplained()
-        deleted = [] if since is None else self._deleted_since(since)
+        deleted: list[Path] = []
+        if self.since is not None:
+            with suppress(GitError):  # the cases of other skills would have been refused
+                deleted = deleted_files(merge_base(self._project, self.since), self._project)
         for name in self._deleted_cases(deleted, folders):
-            yield safe_line(f"the cases in {name} were deleted since {since}")
+            yield safe_line(f"the cases in {name} were deleted since {self.since}")
         if folders:
             have = "has" if len(folders) == 1 else "have"
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {have} {_no_cases(skill)}")
-        if skills := self._deleted_skills(deleted):
+        arguments = {path.resolve() for path in arguments_of(self._config)}
+        skills = [
+            shown(file.parent, self._config)
+            for file in deleted
+            if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
+        ]
+        if skills:
             were = "was" if len(skills) == 1 else "were"
-            yield safe_line(f"{listed(skills)} {were} deleted since {since}: no trial is left")
+            yield safe_line(f"{listed(skills)} {were} deleted since {self.since}: no trial is left")
 
     def without_cases(self) -> dict[str, str]:
         """Return the changed skills of a pull request that have no cases, with the reason."""
         if self.since is None:
             return {}
-        missing = {
-            str(folder): _no_cases(shown(folder, self._config)) for folder in self._unexplained()
+        folders = map(str, self._unexplained())
+        found = self._misnamed | {
+            each: _no_cases(shown(Path(each), self._config)) for each in folders
         }
-        found = self._misnamed | missing
-        return {path_from(self._config.rootpath, Path(folder)): found[folder] for folder in found}
+        return {path_from(self._config.rootpath, Path(each)): found[each] for each in found}
 
     def _unexplained(self) -> list[Path]:
-        """Return those of which no file has nearly the name of a case file."""
-        discovery, since = discovery_of(self._config), self.since
-        folders = []
-        unexplained = self._visited - self._misnamed.keys()
-        for folder in sorted(map(Path, unexplained), key=lambda folder: folder.name):
+        """Return the skills without cases of which no file has nearly the name of a case file.
+
+        In a pull request, those of them that are new or changed.
+        """
+        discovery, folders = discovery_of(self._config), []
+        unexplained = map(Path, self._visited - self._misnamed.keys())
+        for folder in sorted(unexplained, key=lambda folder: folder.name):
             with suppress(GitError):  # its cases would have been refused
                 if not discovery.skill_has_cases(folder) and (
-                    since is None or self._is_changed(folder, since)
+                    self.since is None or self._is_changed(folder, self.since)
                 ):
                     folders.append(folder)
         return folders
-
-    def _deleted_since(self, ref: str) -> list[Path]:
-        """Return the files of the repository that were deleted."""
-        with suppress(GitError):  # the cases of other skills would have been refused
-            return deleted_files(merge_base(self._project, ref), self._project)
-        return []
 
     def _deleted_cases(self, deleted: Iterable[Path], folders: Iterable[Path]) -> Iterator[str]:
         """Yield the deleted case files of skills that have none any more."""
@@ -254,15 +258,6 @@ class Selection:
 
                 if file.name == CASE_FILE or is_certain(file):
                     yield shown(file, self._config)
-
-    def _deleted_skills(self, deleted: Iterable[Path]) -> list[str]:
-        """Return the folders of deleted skills, below the arguments of pytest."""
-        arguments = {path.resolve() for path in arguments_of(self._config)}
-        return [
-            shown(file.parent, self._config)
-            for file in deleted
-            if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
-        ]
 
     def _unvisited_folders(self) -> list[str]:
         """Return the hidden folders with unvisited skills, below the arguments of pytest."""

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Generator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -27,10 +26,10 @@ from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.session.case_files import catalogues_of
-from pytest_upskill.session.fetching import FetchedAnswers
+from pytest_upskill.session.fetching import FetchedAnswers, Fetching
 from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
-from pytest_upskill.session.outgoing import Outgoing, redacted_logs
+from pytest_upskill.session.outgoing import Outgoing, redact_logs
 from pytest_upskill.session.progress import interruptible
 from pytest_upskill.session.report_files import Files, JUnit
 from pytest_upskill.session.resources import RESOURCES, set_up
@@ -39,9 +38,6 @@ from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.terminal import Terminal
 from pytest_upskill.trials.needs import skip_lines
-
-if TYPE_CHECKING:
-    from pytest_upskill.session.xdist import Controller
 
 _RAN_TO_THE_END = (
     pytest.ExitCode.OK,
@@ -66,9 +62,7 @@ def start(config: pytest.Config) -> None:
     settings, resources = set_up(config)
     catalogues_of(config)  # a bad file ends the run before it begins
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")
-    logs = ExitStack()
-    logs.enter_context(redacted_logs(resources.redactor))
-    config.add_cleanup(logs.close)
+    config.add_cleanup(redact_logs(resources.redactor))
     selection = Selection(config)
     plugins.register(selection, "upskill-selection")
     if hasattr(config, "workerinput"):
@@ -78,7 +72,7 @@ def start(config: pytest.Config) -> None:
         config.stash[ANSWERS] = handed.wait_for_answers
         plugins.register(handed, "upskill-answers")
         return
-    answers: FetchedAnswers | Controller | None = None
+    answers: Fetching | None = None
     if settings.prune:
         from pytest_upskill.session.without_tests import Prune
 
@@ -106,10 +100,7 @@ class Reporting:
     """
 
     def __init__(
-        self,
-        config: pytest.Config,
-        selection: Selection,
-        answers: FetchedAnswers | Controller | None,
+        self, config: pytest.Config, selection: Selection, answers: Fetching | None
     ) -> None:
         self._config, self._selection, self._answers = config, selection, answers
         self._settings, self._resources = config.stash[SETTINGS], config.stash[RESOURCES]
@@ -210,11 +201,8 @@ class Reporting:
         others_failed = session.testsfailed - len(self._unreadable) - records.failures
         made = Session(
             date=datetime.now(UTC).replace(microsecond=0),
-            versions={
-                "pytest-upskill": version("pytest-upskill"),
-                "pytest": version("pytest"),
-                "python": platform.python_version(),
-            },
+            versions={name: version(name) for name in ("pytest-upskill", "pytest")}
+            | {"python": platform.python_version()},
             models={model.label: model.resolved for model in settings.models},
             options={**_shown_options(settings), "max_cost": budget.limit},
             complete=not (is_stopped or self._unreadable),

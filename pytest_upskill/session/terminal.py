@@ -219,7 +219,8 @@ def lines_before_the_run(
 def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> Iterator[str]:
     """Yield the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
     trials, answers = counted(forecast.trials, "trial"), counted(forecast.runs, "answer")
-    line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, "
+    equal = f"{forecast.equal} equal to others, " if forecast.equal else ""
+    line = f"upskill: {trials}, {answers}: {forecast.recorded} recorded, {equal}"
     if settings.cache_mode == "replay":
         yield f"{line}{forecast.to_send} missing, $0"
         return

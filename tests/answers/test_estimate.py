@@ -28,6 +28,19 @@ def test_the_plan_says_how_much_there_is_to_ask(
     assert (pytester.path / ".upskill").exists()
 
 
+def test_equal_requests_of_two_skills_are_planned_once_and_sent_once(
+    run_once: Run, write_skill: WriteSkill, model: str
+) -> None:
+    case = {"id": "a", "input": "What?", "expected": {"contains": "37"}}
+    for name in ("billing", "shipping"):
+        write_skill(case, name=name)
+
+    result = run_once("--upskill-models", model, "--upskill-min-pass-rate=0", "skills")
+
+    plan = "upskill: 4 trials, 4 answers: 0 recorded, 1 equal to others, 3 to request*"
+    result.stdout.fnmatch_lines([plan, "requested 3 answers: *; replayed 1 answer: *"])
+
+
 def test_a_dry_run_needs_no_key_and_sends_nothing(
     run: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

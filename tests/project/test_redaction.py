@@ -15,7 +15,7 @@ from pytest_upskill.models import ModelError, parse_model
 from pytest_upskill.models.keys import endpoints
 from pytest_upskill.models.names import Names
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.session.outgoing import redacted_logs
+from pytest_upskill.session.outgoing import redact_logs
 
 USER = "planted-user-name"
 KEY = "sk-planted-0123456789"
@@ -93,12 +93,13 @@ def test_the_longest_secret_is_blanked_whole() -> None:
 def test_logs_hold_no_key_wherever_they_come_from(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
 
-    with redacted_logs(Redactor([KEY])):
-        logging.getLogger("httpcore2.http11").debug("headers %r", [(b"x-request-id", KEY)])
-        logging.getLogger("openai").debug("said %s", "\x1b[2J##[error]no")
-        logging.getLogger("some.plugin").warning("sent %s", KEY)
-        logging.getLogger("some.plugin").warning("%d of 3", 2)
-        logging.getLogger("anthropic").error("failed", exc_info=ValueError(KEY))
+    end = redact_logs(Redactor([KEY]))
+    logging.getLogger("httpcore2.http11").debug("headers %r", [(b"x-request-id", KEY)])
+    logging.getLogger("openai").debug("said %s", "\x1b[2J##[error]no")
+    logging.getLogger("some.plugin").warning("sent %s", KEY)
+    logging.getLogger("some.plugin").warning("%d of 3", 2)
+    logging.getLogger("anthropic").error("failed", exc_info=ValueError(KEY))
+    end()
     logging.getLogger("some.plugin").warning("afterwards %s", "as ever")
 
     assert KEY not in caplog.text
