@@ -26,8 +26,8 @@ from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
 from pytest_upskill.session.without_tests import run_in_session
 from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
-from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.files import Consent
 from pytest_upskill.teacher.improve import generate, propose_cases, refine
 from pytest_upskill.teacher.outcome import CommandOutcome, Decision
 from pytest_upskill.teacher.sources import read_sources

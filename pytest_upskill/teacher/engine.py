@@ -30,8 +30,7 @@ from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_check
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.project.files import ANSWERS
 from pytest_upskill.project.messages import counted, safe_line
-from pytest_upskill.teacher.consent import Consent
-from pytest_upskill.teacher.files import Drafts
+from pytest_upskill.teacher.files import Consent, Drafts
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm, Trial, plan
 

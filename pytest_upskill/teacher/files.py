@@ -1,4 +1,4 @@
-"""The files that a command reads and writes: drafts, and changes that leave the rest as it was."""
+"""The files of a command: drafts, and changes that the user agrees to and that keep the rest."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import json
 import os
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TextIO
 
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
@@ -20,6 +22,7 @@ from pytest_upskill.cases.source.document import Document, JsonPath
 from pytest_upskill.cases.source.json import read_json
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
 from pytest_upskill.project.git import GitError, is_dirty
+from pytest_upskill.project.messages import safe_line
 
 _BLANK = re.compile(r"\s*")
 
@@ -76,6 +79,44 @@ def replace_files(changes: Iterable[Change]) -> None:
         # A link stays a link: its target is replaced.
         target = change.file.resolve()
         write_file(target, change.new, mode=0o666, like=target if target.exists() else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """How the user consents: by an option, or at a terminal."""
+
+    yes: bool
+    """Whether --yes was given: sources are sent without a question."""
+    apply: bool
+    """Whether --apply was given: the folder is changed without a question."""
+    terminal: TextIO | None
+    """Where the user types; None without a terminal."""
+
+    def ask_yes_no(self, question: str) -> bool:
+        """Ask a question at the terminal, and return whether the answer is yes."""
+        return self.ask_text(f"{question} [y/N]").lower() in {"y", "yes"}
+
+    def ask_text(self, question: str) -> str:
+        """Ask a question at the terminal, and return the answer; "" without a terminal."""
+        if self.terminal is None:
+            return ""
+        _discard_typed_input(self.terminal)
+        sys.stderr.write(f"{safe_line(question)} ")
+        sys.stderr.flush()
+        try:
+            return self.terminal.readline().strip()
+        except UnicodeDecodeError:
+            return ""
+
+
+def _discard_typed_input(terminal: TextIO) -> None:
+    """Discard what was typed before the question was asked."""
+    try:
+        import termios  # not on Windows
+    except ImportError:
+        return
+    with suppress(termios.error, OSError):
+        termios.tcflush(terminal, termios.TCIFLUSH)
 
 
 def save_copy(source: Path, folder: Path, changes: Sequence[Change] = ()) -> str:

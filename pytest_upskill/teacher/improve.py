@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_case
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept
 from pytest_upskill.teacher.confirmation import Confirmation, confirm, log_confirmation
-from pytest_upskill.teacher.consent import Say
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.files import (
     Change,
@@ -36,6 +35,7 @@ from pytest_upskill.teacher.files import (
     display_path,
     encoded_like,
     read_content,
+    replace_files,
     save_copy,
     with_cases,
     with_train_marks,
@@ -121,7 +121,7 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
         if entries := work.kept.entries:
             engine.say(*_case_lines(entries))
             change = Change(file=file, old=content, new=with_cases(content, entries))
-            applied = engine.consent.apply_changes("Add them to", [change], engine.say)
+            applied = apply_changes(engine, "Add them to", [change])
             work.note(decision="accepted", applied=applied)
 
     return work.run(plan_lines(engine, task), run)
@@ -191,12 +191,12 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
         engine.say(*marked_diff(old, new, (*task.train, *task.holdout), name="SKILL.md"))
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
-    changes = [*_case_file_changes(task, work.kept, engine.say)]
+    changes = [*_case_file_changes(engine, task, work.kept)]
     changes.append(Change(file=folder / "SKILL.md", old=content, new=encoded_like(content, new)))
     if output:
         engine.say(save_copy(folder, output, changes))
         review = f"read {display_path(output.absolute())}"
-    elif engine.consent.apply_changes("Write this to", changes, engine.say):
+    elif apply_changes(engine, "Write this to", changes):
         review = "review it with 'git diff'"
     else:
         return
@@ -205,7 +205,7 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     work.note(applied=True, next_step=step)
 
 
-def _case_file_changes(task: Task, kept: Kept, say: Say) -> Iterator[Change]:
+def _case_file_changes(engine: Engine, task: Task, kept: Kept) -> Iterator[Change]:
     """Yield the change that adds cases to a ``skill_meta.json`` and marks its train cases."""
     file = task.skill.folder / CASE_FILE
     if task.settings.description or (file != task.skill.case_file and not kept.entries):
@@ -215,11 +215,40 @@ def _case_file_changes(task: Task, kept: Kept, say: Say) -> Iterator[Change]:
     assert new is not None
     new = with_train_marks(new, [case.id for case in task.train])
     if new != old:
-        say(
+        engine.say(
             f"{CASE_FILE}: {counted(len(kept.entries), 'new case')}; {len(task.train)} train cases "
             'get "train": true, as they chose the version, and leave the lift'
         )
         yield Change(file=file, old=old, new=new)
+
+
+def apply_changes(engine: Engine, action: str, changes: Sequence[Change]) -> bool:
+    """Change files if the user agrees, by --apply or a typed yes; return whether they did.
+
+    Args:
+        engine: Asks, and prints what was written, or why nothing was.
+        action: The question's words before the name of the last file: ``Write this to``.
+        changes: The changed files; if one has uncommitted changes, there is no question.
+
+    Raises:
+        WorkError: The user agreed, but a file has changed meanwhile or cannot be written.
+    """
+    target, say = display_path(changes[-1].file), engine.say
+    if not engine.consent.apply:
+        try:
+            for change in changes:
+                check_clean(change.file)
+        except WorkError as error:
+            engine.say(
+                f"nothing was changed: {error}; then the same command with --apply writes it"
+            )
+            return False
+        if not engine.consent.ask_yes_no(f"{action} {target}?"):
+            say("nothing was changed")
+            return False
+    replace_files(changes)
+    say(f"written: {target}")
+    return True
 
 
 def _left_out_lines(left_out: Mapping[str, str]) -> Iterator[str]:

@@ -33,6 +33,8 @@ NO_EVAL = "--no-eval: nothing was measured"
 
 _RESUME_HINT = "everything so far is recorded: the same command continues from here"
 
+_SHOWN_LINES = 12
+"""Lines of a source that are shown before it is sent."""
 _MOST_NAMED = 5
 _MOST_STUDENTS = 3
 
@@ -182,12 +184,10 @@ class Work:
         Raises:
             WorkError: The user does not agree, or ``run`` raised it; that is recorded.
         """
-        engine, sources = self.engine, self.settings.sources
+        engine = self.engine
         check_models(engine)
         if not engine.dry_run:
-            engine.consent.check_sources(
-                sources, self.engine.drafts, engine.teacher.label, engine.say
-            )
+            self._check_sources()
         self.plan = [*plan]
         engine.say(*self.plan)
         if engine.dry_run:
@@ -204,6 +204,30 @@ class Work:
             engine.say(_RESUME_HINT)
             raise
         return self.record()
+
+    def _check_sources(self) -> None:
+        """Show what will be sent of the sources, write it into the drafts, and ask for consent.
+
+        Raises:
+            WorkError: The user did not agree.
+        """
+        engine, sources = self.engine, self.settings.sources
+        consent, say = engine.consent, engine.say
+        for number, source in enumerate(sources, 1):
+            file = engine.drafts.write(f"source-{number}.md", source.text)
+            lines = source.text.splitlines()
+            say(str(source), *(f"  | {line}" for line in lines[:_SHOWN_LINES]))
+            if len(lines) > _SHOWN_LINES:
+                more = counted(len(lines) - _SHOWN_LINES, "more line")
+                say(f"  | … {more} in {display_path(file)}")
+        if (
+            not sources
+            or consent.yes
+            or consent.ask_yes_no(f"Send this to {engine.teacher.label}?")
+        ):
+            return
+        cure = "" if consent.terminal else ": add --yes to send them without a terminal"
+        raise WorkError(f"the sources were not sent{cure}")
 
     def record(self) -> CommandOutcome:
         """Print the last lines; unless in a dry run, write ``decision.json`` and the page."""

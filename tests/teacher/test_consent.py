@@ -8,19 +8,22 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from types import SimpleNamespace
+from typing import TextIO, cast
 
 import pytest
 
 from pytest_upskill.answers.resources import WorkError
-from pytest_upskill.teacher.consent import Consent
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.files import (
     Change,
+    Consent,
     encoded_like,
     replace_files,
     with_cases,
     with_train_marks,
 )
+from pytest_upskill.teacher.improve import apply_changes
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -60,7 +63,7 @@ def test_only_yes_is_consent(
     typed, terminal = keyboard
     os.write(typed, b"y\n")  # typed before the question, and so no answer to it
     monkeypatch.setattr(
-        "pytest_upskill.teacher.consent.sys.stderr.flush", lambda: os.write(typed, keys)
+        "pytest_upskill.teacher.files.sys.stderr.flush", lambda: os.write(typed, keys)
     )
 
     assert Consent(yes=False, apply=False, terminal=terminal).ask_yes_no("Write this?") is agrees
@@ -78,9 +81,10 @@ def test_nobody_is_asked_about_a_file_with_uncommitted_changes(
     file.write_text("the author's", "utf-8")
     said: list[str] = []
     consent = Consent(yes=False, apply=False, terminal=keyboard[1])
+    engine = cast("Engine", SimpleNamespace(consent=consent, say=said.append))
 
     changes = [Change(file=file, old=b"the author's", new=b"new")]
-    assert not consent.apply_changes("Write this to", changes, said.append)
+    assert not apply_changes(engine, "Write this to", changes)
 
     (why,) = said
     assert why.startswith(f"nothing was changed: {file}: has uncommitted changes: commit them")
