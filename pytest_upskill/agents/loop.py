@@ -1,4 +1,4 @@
-"""``loop``: a small agent that works with any model that calls tools.
+"""``loop``: a small agent that works with any model that calls tools, which act in the sandbox.
 
 Its model sees the names and descriptions of skills, and loads one with a tool, as in other agents:
 https://agentskills.io/client-implementation/adding-skills-support.
@@ -7,22 +7,72 @@ https://agentskills.io/client-implementation/adding-skills-support.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
+from typing import Any
 
-from pytest_upskill.agents.run import run_agent
 from pytest_upskill.agents.skill_use import SKILL_FILE
 from pytest_upskill.agents.tally import RunTally
-from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Toolbox
-from pytest_upskill.agents.workspace import AgentWorkspace
+from pytest_upskill.agents.workspace import AgentWorkspace, run_agent
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
 from pytest_upskill.cases.skill_md import read_skill_text
-from pytest_upskill.models import AgentTask, Client, Completion, Request, RunLimits, Turn
-from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.sandbox.run import Sandbox, SandboxError
+from pytest_upskill.models import (
+    AgentTask,
+    Client,
+    Completion,
+    Request,
+    RunLimits,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from pytest_upskill.sandbox.limits import Level, Limits
+from pytest_upskill.sandbox.run import Ended, Outcome, Sandbox, SandboxError
+from pytest_upskill.sandbox.shell import SHELL_LIMITS, Shell
+
+SKILLS = "~/.agents/skills"
+"""The folder where skills are installed, as the model sees it."""
+
+_MAX_CHARS = 16_000
+"""Maximum length of a result: a longer one is cut in the middle, as errors are at the end."""
+
+_EXPAND = """
+case $1 in "~/"*) path=$HOME/${1#??};; "~") path=$HOME;; *) path=${1:-.};; esac
+"""
+_READ = _EXPAND + 'exec cat -- "$path"'
+_LIST = _EXPAND + 'find "$path" ! -type d | sort | head -n 501'
+_WRITE = _EXPAND + 'mkdir -p -- "$(dirname -- "$path")" && cat -- "$2" > "$path"'
+
+
+TOOLS = (
+    Tool.of_texts(
+        "skill",
+        "Load the full instructions of a skill.",
+        name="Name of the skill, as in available_skills.",
+    ),
+    Tool.of_texts("read_file", "Read a text file.", path="Path from the workspace."),
+    Tool.of_texts(
+        "write_file",
+        "Write a text file; an existing one is replaced.",
+        path="Path from the workspace.",
+        content="The whole text of the file.",
+    ),
+    Tool.of_texts(
+        "list_files", "List the files below a folder.", path="Path from the workspace; . for it."
+    ),
+    Tool.of_texts(
+        "bash", "Run a command in the workspace. There is no network.", command="The command."
+    ),
+)
+"""The same tools in every arm: without a skill, the tool ``skill`` finds none."""
+
+_REQUIRED: Mapping[str, list[str]] = {tool.name: list(tool.schema["required"]) for tool in TOOLS}
 
 VERSION = "1"
 """Changes with the prompt or the tools."""
@@ -156,3 +206,101 @@ class LoopClient:
     async def aclose(self) -> None:
         """Kill the tools that run, and start no more."""
         self.sandbox.close()
+
+
+class Toolbox:
+    """The tools of one run, with its workspace.
+
+    Args:
+        task: What the agent gets.
+        shell: Runs the tools in the agent's workspace.
+        seconds: Time for all calls together.
+
+    Attributes:
+        left_s: Seconds left for further calls.
+    """
+
+    def __init__(self, task: AgentTask, shell: Shell, seconds: float) -> None:
+        self.left_s = seconds
+        self._task = task
+        self._shell = shell
+        self._inputs = count()
+
+    def call(self, call: ToolCall) -> ToolResult:
+        """Call a tool, and return its result or what is wrong with the call."""
+        if problem := _call_problem(call):
+            return ToolResult(call_id=call.id, text=problem, failed=True)
+        if call.name == "skill":
+            return self._load_skill(call)
+        started = time.monotonic()
+        limits = replace(SHELL_LIMITS, wall_s=max(0.1, min(SHELL_LIMITS.wall_s, self.left_s)))
+        outcome = self._run(call.name, call.arguments, limits)
+        self.left_s -= time.monotonic() - started
+        text = _describe_result(call.name, outcome, _cut(outcome.output), limits)
+        return ToolResult(call_id=call.id, text=text, failed=not outcome.succeeded)
+
+    def _load_skill(self, call: ToolCall) -> ToolResult:
+        name = call.arguments["name"]
+        body = next((file for file in self._task.skill if file.name == "SKILL.md"), None)
+        if name != self._task.skill_name or body is None:
+            text = f"There is no skill {name!r}."
+            return ToolResult(call_id=call.id, text=text, failed=True)
+        text = f"{body.text}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}"
+        return ToolResult(call_id=call.id, text=text)
+
+    def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:
+        """Run the shell command of a tool in the sandbox."""
+        if name == "bash":
+            return self._shell.bash(str(arguments["command"]), limits)
+        path = str(arguments["path"])
+        if name != "write_file":
+            return self._shell.run(_READ if name == "read_file" else _LIST, path, limits=limits)
+        content_file = f"in/{next(self._inputs)}"
+        self._shell.home.write(content_file, str(arguments["content"]))
+        source = str(self._shell.home.root / content_file)
+        return self._shell.run(_WRITE, path, source, limits=limits)
+
+
+def _call_problem(call: ToolCall) -> str:
+    """Return why a call is invalid, in words for the model; "" if it is valid."""
+    if call.name not in _REQUIRED:
+        return f"There is no tool {call.name!r}: there are {', '.join(_REQUIRED)}."
+    if call.malformed:
+        return "The arguments are not a JSON object: write the call again."
+    for name in _REQUIRED[call.name]:
+        value = call.arguments.get(name)
+        if not isinstance(value, str):
+            return f"{name!r} is missing or is not a text: write the call again."
+        if "\0" in value:
+            return f"{name!r} has a null character in it: write the call again."
+        if name != "content" and len(value.encode("utf-8", "replace")) > _MAX_ARGUMENT:
+            return f"{name!r} is longer than {_MAX_ARGUMENT >> 10} KiB: use write_file first."
+    return ""
+
+
+_MAX_ARGUMENT = 100 << 10
+"""Maximum bytes of an argument of a command; Linux allows 128 KiB."""
+
+
+def _describe_result(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
+    """Return the result of a tool as the model sees it."""
+    if outcome.ended != "exited":
+        reasons: Mapping[Ended, str] = {
+            "timeout": f" after {limits.wall_s:.0f} s",
+            "output": ": too much output",
+            "files": ": too many or too large files",
+        }
+        return f"{text}\n[stopped{reasons.get(outcome.ended, '')}]".lstrip()
+    if name == "bash":
+        return f"{text}\n[exit status {outcome.returncode}]".lstrip()
+    if name == "write_file" and outcome.succeeded:
+        return "Written."
+    return text or ("(empty)" if outcome.succeeded else "It failed.")
+
+
+def _cut(text: str) -> str:
+    """Return a result without its middle if it is too long."""
+    if len(text) <= _MAX_CHARS:
+        return text
+    half, left_out = _MAX_CHARS // 2, len(text) - _MAX_CHARS
+    return f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"

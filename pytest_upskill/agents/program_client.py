@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pytest_upskill.agents.box import BASE_URL, Box
-from pytest_upskill.agents.programs import PROGRAMS, Cli, Installed, NoAgentError
+from pytest_upskill.agents.programs import PROGRAMS, Cli, Installed
 from pytest_upskill.agents.proxy import Proxy
-from pytest_upskill.agents.run import NotStartedError, run_agent
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.agents.upstream import Upstream
-from pytest_upskill.agents.workspace import AgentWorkspace
-from pytest_upskill.answers.budget import Budget, Settle
+from pytest_upskill.agents.workspace import AgentWorkspace, NotStartedError, run_agent
+from pytest_upskill.answers.budget import Budget, Reservation, Settle
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import Completion, Model, ProviderError, Request, RunLimits
@@ -52,15 +51,11 @@ def make_program_client(
     """
     cli, wire = PROGRAMS[model.agent], model.agent_format
     assert wire is not None
-    try:
-        installed = cli.find()
-    except NoAgentError as error:
-        raise ProviderError(str(error), fatal=True, billable=False) from None
     # Without a timeout: that of a stream, which restarts with each part, is the upstream's.
     retries = Retries(pace=Pace(max_in_flight), host=endpoint.host, activity=resources.activity)
     return CliClient(
         cli=cli,
-        installed=installed,
+        installed=cli.find(),
         upstream=Upstream(endpoint, wire, timeout=timeout, retries=retries),
         budget=resources.budget,
         slots=slots,
@@ -136,9 +131,12 @@ class CliClient:
             ProviderError: The program cannot be started.
         """
         cli, request = self.cli, self_test_request(request)
-        script = self.upstream.scripted(Script(self.upstream.wire, cli.self_test_calls(SKILL)))
+        reply = Script(self.upstream.wire, cli.self_test_calls(SKILL))
+        # It costs nothing, so that any request fits.
+        reserve = partial(self.budget.reserve_next, Reservation(request, None))
         try:
-            return self_test_problem(await self._run(request, script, _reserve_nothing))
+            script = replace(self.upstream, script=reply)
+            return self_test_problem(await self._run(request, script, reserve))
         except NotStartedError:
             raise
         except ProviderError as error:
@@ -206,14 +204,3 @@ class CliClient:
         if not proxy.tally.has_final_answer:
             raise ProviderError(f"{self.cli.name}: ended before its model had answered: {said}")
         return ""
-
-
-async def _reserve_nothing(size: int) -> Settle:
-    """Reserve nothing: the self-test costs nothing."""
-    del size
-
-    async def settle(completion: Completion | None, billable: bool) -> float | None:
-        del completion, billable
-        return 0.0
-
-    return settle

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_upskill.models import Model, Request
+from pytest_upskill.models import Model, ProviderError, Request
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:\S*\w)?")
 _VERSION_TIMEOUT_S = 30
@@ -26,8 +26,11 @@ _NO_KEY = "sk-ant-the-key-is-outside-the-sandbox"
 """What stands for the key in the sandbox."""
 
 
-class NoAgentError(Exception):
+class NoAgentError(ProviderError):
     """An agent that cannot run here; the message says in one line what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, fatal=True, billable=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,6 @@ from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.responses import read_response
 from pytest_upskill.models.streams import AgentFormat, ReplyReader
 
-_MAX_ERROR_BYTES = 1 << 16
-"""Maximum bytes of an error's body that are read."""
 _CONNECT_S = 10.0
 _ALLOWED_BETAS = frozenset(
     {
@@ -77,11 +75,6 @@ class Upstream:
             trust_env=bool(self.endpoint.client),
             transport=None if self.script is None else httpx2.MockTransport(self.script),
         )
-
-    def scripted(self, script: Script) -> Upstream:
-        """Return an upstream like this one whose requests a script answers."""
-        limits: dict[str, Any] = {"timeout": self.timeout, "retries": self.retries}
-        return Upstream(self.endpoint, self.wire, **limits, script=script)
 
     async def exchange(
         self,
@@ -208,12 +201,8 @@ def _base_url(url: str, wire: AgentFormat) -> str:
 
 async def _error_body(response: httpx2.Response) -> object:
     """Return the body of an error, as JSON if it is JSON."""
-    data = bytearray()
-    async for chunk in response.aiter_bytes():
-        data += chunk
-        if len(data) > _MAX_ERROR_BYTES:
-            break
+    data = await response.aread()
     try:
-        return json.loads(bytes(data))
+        return json.loads(data)
     except ValueError:
         return data.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The workspace of an agent's run: what is in it before the run, and what is left after it.
+"""One run of an agent, whichever it is: its workspace before, its work, and what it leaves.
 
 Setup and git run in the sandbox, because a repository names programs in its settings. What is left
 is read without following links.
@@ -6,14 +6,17 @@ is read without following links.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
+from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.checks.files import (
     MAX_BYTES,
     MAX_FILES,
@@ -25,13 +28,13 @@ from pytest_upskill.checks.files import (
     is_safe_name,
 )
 from pytest_upskill.checks.result import cut
-from pytest_upskill.models import AgentRun, AgentTask, ProviderError
+from pytest_upskill.models import AgentRun, AgentTask, Completion, ProviderError
 from pytest_upskill.project.files import open_regular
 from pytest_upskill.sandbox.disk_usage import entries_below
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import HOME, WORK, Shell
-from pytest_upskill.sandbox.workspace import Workspace
+from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 _SETUP = Limits(
     wall_s=300,
@@ -79,6 +82,63 @@ git log -1 --format=%B || :
 _MAX_ENTRIES = 20_000
 """Maximum number of files, folders and others that are looked at, besides those in ``.git``."""
 _MAX_LEFT_OUT = 20
+
+
+class NotStartedError(ProviderError):
+    """An agent that cannot run on this machine now, but perhaps later."""
+
+
+async def run_agent(
+    tally: RunTally,
+    work: Callable[[AgentWorkspace], Awaitable[str]],
+    *,
+    name: str,
+    version: str,
+    sandbox: Sandbox,
+    skills_folder: str,
+) -> Completion:
+    """Run an agent in a new workspace, and return its last reply with what it did.
+
+    Args:
+        tally: What the agent gets, and its exchanges so far.
+        work: Has the agent work until the run ends; returns the limit that ended it, "" for none.
+        name: Name of the agent in errors.
+        version: Version of the agent.
+        sandbox: Runs the setup, git, and the tools of the built-in agent.
+        skills_folder: The folder, below the home folder, where skills are installed.
+
+    Raises:
+        BudgetError, ProviderError: The run has no result; ``paid`` is what it has cost so far.
+    """
+    async with _temporary_folder() as home:
+        try:
+            place = await asyncio.to_thread(
+                AgentWorkspace, tally.task, sandbox, home, skills_folder
+            )
+            await asyncio.to_thread(place.set_up)
+            run = tally.run(version, await work(place))
+            if not tally.task.chooses:
+                run = await asyncio.to_thread(place.record, run, tally.redact)
+        except (OSError, SandboxError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            stopped = NotStartedError(f"{name}: cannot run the agent: {reason}", billable=False)
+            stopped.paid = tally.paid()
+            raise stopped from None
+        except (BudgetError, ProviderError) as error:
+            error.paid = tally.paid()
+            raise
+    return tally.completion(run)
+
+
+@asynccontextmanager
+async def _temporary_folder() -> AsyncIterator[Workspace]:
+    """Yield a new workspace, and remove it in a thread: an agent's many files may take seconds."""
+    folders = ExitStack()
+    home = folders.enter_context(workspace())
+    try:
+        yield home
+    finally:
+        await asyncio.to_thread(folders.close)
 
 
 class AgentWorkspace:
@@ -208,10 +268,7 @@ def _check_setup(command: str, outcome: Outcome) -> None:
     if outcome.ended != "exited":
         took = f"the setup took more than {_SETUP.wall_s:g} s"
         how = took if outcome.ended == "timeout" else outcome.ended
-    output = " ".join(outcome.output.split())
-    if len(output) > _MAX_SHOWN:
-        # The cause may stand at either end.
-        output = f"{output[: _MAX_SHOWN // 2]} ... {output[-_MAX_SHOWN // 2 :]}"
+    output = " ".join(outcome.output.split())[-_MAX_SHOWN:]
     raise _setup_error(f"{cut(command, 80)!r} failed ({how}): {output}".removesuffix(": "))
 
 
@@ -253,14 +310,14 @@ def read_left(folder: Path) -> Left:
 
 
 def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
-    """Read files, a folder's own before those of its subfolders, and note what is left out.
+    """Read files by name, and note what is left out.
 
     Raises:
         TooMuchLeft: There are more than `MAX_FILES` or more than `MAX_BYTES`.
     """
     files: dict[str, WorkspaceFile] = {}
     bytes_left = MAX_BYTES
-    for name in sorted(filter(None, names), key=_depth_first):
+    for name in sorted(filter(None, names)):
         if not is_safe_name(name):
             left_out.append(f"{cut(name, 100)} (its name)")
             continue
@@ -276,8 +333,3 @@ def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
         if bytes_left < 0:
             raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
     return files
-
-
-def _depth_first(name: str) -> tuple[tuple[int, str], ...]:
-    *folders, last = name.split("/")
-    return (*((1, folder) for folder in folders), (0, last))

@@ -7,12 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.discovery import CaseDiscovery
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
@@ -102,10 +103,28 @@ def folder_of_skill(path: Path) -> Path:
         CommandError: There is none.
     """
     check_exists(path)
-    folder = path.parent if path.name == "SKILL.md" else path
+    folder = path.parent if path.is_file() else path
     if not (folder / "SKILL.md").is_file():
-        raise CommandError(f"{path}: no SKILL.md in it: name the folder of a skill")
+        raise no_skill(folder)
     return folder
+
+
+def no_skill(folder: Path) -> CommandError:
+    """Return the error for a folder without a ``SKILL.md``, with the skill that was meant."""
+    around = (each for each in folder.absolute().parents if (each / "SKILL.md").is_file())
+    if misnamed := misnamed_skills(folder):
+        cure = f"rename {misnamed[0]} to SKILL.md"
+    elif skill := next(chain(skill_folders(folder), around), None):
+        cure = f"did you mean {skill}?"
+    else:
+        cure = "name the folder of a skill"
+    return CommandError(f"{folder}: no SKILL.md in it: {cure}")
+
+
+def misnamed_skills(folder: Path) -> list[Path]:
+    """Return the files in a folder, and one below, that are named like ``SKILL.md``."""
+    files = (*folder.glob("*.md"), *folder.glob("*/*.md"))
+    return sorted(file for file in files if skill_and_name_meant(file)[1] == "SKILL.md")
 
 
 def check_exists(path: Path) -> None:

@@ -17,9 +17,10 @@ from pytest_upskill.cases.skill import Skill
 from pytest_upskill.commands.command import (
     PASSED,
     PROGRAM,
-    CommandError,
     Parser,
     check_exists,
+    misnamed_skills,
+    no_skill,
     own_cases,
     say,
 )
@@ -45,15 +46,10 @@ def _run(options: argparse.Namespace) -> int:
     top = options.folder or options.dir or (Path("skills") if Path("skills").is_dir() else Path())
     check_exists(top)
     folders = sorted(skill_folders(top))
-    misnamed = [
-        file for file in sorted(top.glob("*/*.md")) if skill_and_name_meant(file)[1] == "SKILL.md"
-    ]
-    if not folders and not misnamed:
-        raise CommandError(
-            f"no skill in {top}: a skill is a folder with a SKILL.md; name another folder"
-        )
+    if not folders:
+        raise no_skill(top)
     say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
-    say(*(f"  {file} is not read: rename it to SKILL.md" for file in misnamed))
+    say(*(f"  {file} is not read: rename it to SKILL.md" for file in misnamed_skills(top)))
     return PASSED
 
 

@@ -112,9 +112,10 @@ def _thresholds(sessions: Sequence[Session]) -> Thresholds:
 def _report_lines(report: Report) -> Iterator[str]:
     """Yield the lines to print about the merged report."""
     yield headline(report)
+    width = shutil.get_terminal_size().columns
     for gates, legend in ((report.lifts, LEGEND), (report.triggers, TRIGGER_LEGEND)):
         if gates:
-            yield from (line for line, _ in table(gates, _width(), cases=False))
+            yield from (line for line, _ in table(gates, width, cases=False))
             yield legend
     lines = about_the_whole(report)
     for gates in (report.lifts, report.triggers):
@@ -132,7 +133,3 @@ def _report_lines(report: Report) -> Iterator[str]:
     for gate in report.gates:
         if gate.outcome == "failed":
             yield f"FAILED {gate.nodeid} - {gate.report}"
-
-
-def _width() -> int:
-    return shutil.get_terminal_size().columns

@@ -11,18 +11,19 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from pytest_upskill.agents.program_client import _reserve_nothing
 from pytest_upskill.agents.programs import ClaudeCode, GeminiCli
 from pytest_upskill.agents.proxy import Proxy, _json_object
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.agents.upstream import Upstream
-from pytest_upskill.answers.budget import BudgetError, Settle
+from pytest_upskill.answers.budget import Budget, BudgetError, Reservation, Settle
+from pytest_upskill.answers.prices import Prices
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import Completion, ProviderError, RunLimits
 from tests.agent_programs import (
@@ -291,7 +292,9 @@ def test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url(
 
     async def post() -> bytes:
         upstream = Upstream(**scripted_host(record), wire="generateContent")
-        proxy = Proxy(agent_request(), GeminiCli(), upstream, _reserve_nothing, RunLimits())
+        budget = Budget(None, Prices({}))
+        reserve = partial(budget.reserve_next, Reservation(agent_request(), None))
+        proxy = Proxy(agent_request(), GeminiCli(), upstream, reserve, RunLimits())
         await proxy.start(tmp_path / "proxy")
         reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy")
         path = f"/v1beta/models/gemini-ultra:{verb}?alt=sse"

@@ -91,12 +91,30 @@ def test_an_existing_case_file_is_never_overwritten(
     assert not (skill / "nowhere.json").exists()
 
 
-def test_a_folder_that_is_no_skill_is_refused(
-    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "named", "cure"),
+    [
+        ("init", "empty", "name the folder of a skill"),
+        ("init", "lower", "rename lower/skill.md to SKILL.md"),
+        ("init", "lower/skill.md", "rename lower/skill.md to SKILL.md"),
+        ("init", "skills/sensors/references", "did you mean {folder}/skills/sensors?"),
+        ("cases", "skills", "did you mean skills/sensors?"),
+        ("list", "lower", "rename lower/skill.md to SKILL.md"),
+    ],
+)
+def test_a_folder_without_a_skill_is_answered_by_the_one_that_was_meant(
+    command: str, named: str, cure: str, skill: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["init", str(pytester.path)]) == 4
+    (skill / "references").mkdir()
+    for name in ("empty", "lower"):
+        Path(name).mkdir()
+    shutil.copy(skill / "SKILL.md", "lower/skill.md")
 
-    assert ": no SKILL.md in it: name the folder of a skill" in capsys.readouterr().err
+    assert main([command, named]) == 4
+
+    folder = named.removesuffix("/skill.md")
+    cure = cure.format(folder=Path.cwd())
+    assert capsys.readouterr().err == f"ERROR: {folder}: no SKILL.md in it: {cure}\n"
 
 
 def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(

@@ -123,7 +123,7 @@ def test_another_folder_can_be_listed_with_its_files(capsys: pytest.CaptureFixtu
     ("folder", "problem"),
     [
         ("nowhere", "nowhere: no such file or folder: name a skill"),
-        ("empty", "no skill in empty: a skill is a folder with a SKILL.md; name another folder"),
+        ("empty", "empty: no SKILL.md in it: name the folder of a skill"),
     ],
 )
 def test_a_folder_without_skills_is_refused(
