@@ -21,8 +21,8 @@ import httpx2
 from measure import Cost, interleaved, serving, wall
 from workbench import Bench, Row, healthy, pytest_run
 
-from pytest_upskill.agents.box import Box
 from pytest_upskill.agents.program_client import CliClient
+from pytest_upskill.agents.program_sandbox import ProgramSandbox
 from pytest_upskill.agents.programs import ClaudeCode, Cli, Codex, NoAgentError
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, self_test_request
@@ -106,7 +106,7 @@ def _bare(cli: Cli, request: Request, url: str) -> float:
     installed, launch = cli.find(), cli.launch(request, url)
     with tempfile.TemporaryDirectory(prefix="upskill-bare-") as folder:
         root = Path(folder)
-        box = Box(root=root, installed=installed, launch=launch, has_own_user=False)
+        box = ProgramSandbox(root=root, installed=installed, launch=launch, has_own_user=False)
         box.prepare_folders(request)
         environment = {
             "PATH": f"{installed.program.parent}:/usr/local/bin:/usr/bin:/bin",

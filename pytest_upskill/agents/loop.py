@@ -15,8 +15,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from pytest_upskill.agents.exchanges import Exchanges
 from pytest_upskill.agents.skill_use import SKILL_FILE
-from pytest_upskill.agents.tally import RunTally
 from pytest_upskill.agents.workspace import AgentWorkspace, run_agent
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
@@ -156,7 +156,7 @@ class LoopClient:
         """
         assert request.task is not None
         offer = catalogue(request.task, request.run)
-        tally = RunTally(
+        exchanges = Exchanges(
             task=request.task,
             skill_tool=("skill", "name"),
             redact=self.redact,
@@ -164,10 +164,10 @@ class LoopClient:
             offered=bool(offer),
         )
         first = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
-        work = partial(self._converse, first, tally)
+        work = partial(self._converse, first, exchanges)
         async with self._slots:
             return await run_agent(
-                tally,
+                exchanges,
                 work,
                 name=request.model.label,
                 version=VERSION,
@@ -175,24 +175,24 @@ class LoopClient:
                 skills_folder=SKILLS.removeprefix("~/"),
             )
 
-    async def _converse(self, request: Request, tally: RunTally, work: AgentWorkspace) -> str:
+    async def _converse(self, request: Request, exchanges: Exchanges, work: AgentWorkspace) -> str:
         """Send requests and call tools in turn until the run ends.
 
         Returns:
             The limit that ended the run; "" if the model has answered or chosen.
         """
-        toolbox = Toolbox(tally.task, work.shell, self.limits.seconds)
+        toolbox = Toolbox(exchanges.task, work.shell, self.limits.seconds)
         sent = [("", request.system), ("", request.user)]
         while True:
-            await asyncio.to_thread(tally.note_request, sent)
-            if tally.has_chosen:
+            await asyncio.to_thread(exchanges.note_request, sent)
+            if exchanges.has_chosen:
                 return ""
-            if limit := tally.exceeded_limit():
+            if limit := exchanges.exceeded_limit():
                 return limit
             completion = await self.client.complete(request)
-            tally.requests += completion.attempts
-            tally.note_reply(completion, max_input_tokens(request))
-            if tally.has_final_answer or tally.taken:
+            exchanges.requests += completion.attempts
+            exchanges.note_reply(completion, max_input_tokens(request))
+            if exchanges.has_final_answer or exchanges.taken:
                 return ""
             results = []
             for call in completion.tool_calls:

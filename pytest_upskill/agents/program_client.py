@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pytest_upskill.agents.box import BASE_URL, Box
+from pytest_upskill.agents.program_sandbox import BASE_URL, ProgramSandbox
 from pytest_upskill.agents.programs import PROGRAMS, Cli, Installed
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
@@ -160,7 +160,7 @@ class CliClient:
         started = time.perf_counter()
         proxy = Proxy(request, self.cli, upstream, reserve, self.limits)
         completion = await run_agent(
-            proxy.tally,
+            proxy.exchanges,
             partial(self._run_program, request, proxy),
             name=self.cli.name,
             version=self.installed.version,
@@ -177,7 +177,7 @@ class CliClient:
         - The program exits.
         - The proxy ends it: a request would exceed a limit or the budget, the host fails, or the
           model chooses a skill.
-        - `Box.run` ends it at a limit of time, processes or files.
+        - `ProgramSandbox.run` ends it at a limit of time, processes or files.
 
         Program and proxy have stopped when this returns or raises, also if it is cancelled.
 
@@ -186,7 +186,7 @@ class CliClient:
             OSError: The program cannot be started.
             ProviderError: The host failed, or the program did not work.
         """
-        box = Box(
+        box = ProgramSandbox(
             root=work.shell.home.root,
             installed=self.installed,
             launch=self.cli.launch(request, BASE_URL),
@@ -199,8 +199,8 @@ class CliClient:
         if proxy.ended.done():
             return proxy.ended.result()
         # The exit status is not used: a program may exit with an error after the answer.
-        if proxy.tally.requests == 0:
+        if proxy.exchanges.requests == 0:
             raise ProviderError(f"{self.cli.name}: sent no request: {said}", billable=False)
-        if not proxy.tally.has_final_answer:
+        if not proxy.exchanges.has_final_answer:
             raise ProviderError(f"{self.cli.name}: ended before its model had answered: {said}")
         return ""

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import h11
 import httpx2
 
+from pytest_upskill.agents.exchanges import Exchanges, sent_to_model
 from pytest_upskill.agents.programs import Cli
 from pytest_upskill.agents.request_filter import (
     RefusedBody,
@@ -28,7 +29,6 @@ from pytest_upskill.agents.request_filter import (
     left_out_of,
     max_prompt_tokens,
 )
-from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import ProviderError, Request, RunLimits
@@ -54,10 +54,10 @@ _GENERATING = ("generateContent", "streamGenerateContent")
 
 @dataclass(eq=False)
 class Proxy:
-    """Forwards the requests of one run, within its limits, and tallies them.
+    """Forwards the requests of one run, within its limits, and notes them.
 
     Attributes:
-        tally: The exchanges so far.
+        exchanges: The exchanges so far.
         ended: Done when the run has ended: the limit that ended it, "" for none, or an error of
             the host or the budget.
     """
@@ -74,7 +74,7 @@ class Proxy:
 
     def __post_init__(self) -> None:
         assert self.request.task is not None
-        self.tally = RunTally(
+        self.exchanges = Exchanges(
             task=self.request.task,
             skill_tool=self.cli.skill_tool,
             redact=self.upstream.redact,
@@ -153,9 +153,9 @@ class Proxy:
         try:
             # In a thread, because a large request would stop the event loop.
             sent = await asyncio.to_thread(self._prepare, agent.body)
-            if self.tally.has_chosen:
+            if self.exchanges.has_chosen:
                 self.end()
-            elif limit := self.tally.exceeded_limit():
+            elif limit := self.exchanges.exceeded_limit():
                 self.end(limit)
             if self.ended.done():
                 await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
@@ -179,8 +179,8 @@ class Proxy:
         return route + query if verb in _GENERATING else ""
 
     async def _forward(self, route: str, sent: _Sent, settle: Settle, agent: AgentRequest) -> None:
-        """Send what is allowed of a request to the host, and tally and settle the exchange."""
-        self.tally.requests += 1
+        """Send what is allowed of a request to the host, and note and settle the exchange."""
+        self.exchanges.requests += 1
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
@@ -201,8 +201,8 @@ class Proxy:
             if completion is not None:
                 priced = replace(completion, cost_usd=cost)
                 size = len(sent.content)
-                self.tally.note_reply(priced, size, in_conversation=sent.in_conversation)
-                if self.tally.taken:
+                self.exchanges.note_reply(priced, size, in_conversation=sent.in_conversation)
+                if self.exchanges.taken:
                     self.end()
 
     def _prepare(self, content: bytes) -> _Sent:
@@ -218,13 +218,13 @@ class Proxy:
         name, max_tokens = self.request.model.name, self.request.max_tokens
         body = filter_request(self.upstream.wire, agent_body, model=name, max_tokens=max_tokens)
         names = left_out_of(self.upstream.wire, agent_body, body)
-        self.tally.left_out.update(name[:_MAX_NAME_CHARS] for name in names)
+        self.exchanges.left_out.update(name[:_MAX_NAME_CHARS] for name in names)
         # Agents offer tools, except in a side question, such as one for a title.
         in_conversation = bool(body.get("tools"))
         content = json.dumps(body).encode("ascii")
         prompt_tokens = max_prompt_tokens(self.upstream.wire, body, len(content))
         if in_conversation:
-            self.tally.note_request([*sent_to_model(body)])
+            self.exchanges.note_request([*sent_to_model(body)])
         return _Sent(content, prompt_tokens, in_conversation)
 
     async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> ReplyReader:

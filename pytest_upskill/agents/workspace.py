@@ -15,7 +15,7 @@ from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
-from pytest_upskill.agents.tally import RunTally
+from pytest_upskill.agents.exchanges import Exchanges
 from pytest_upskill.answers.budget import BudgetError
 from pytest_upskill.checks.files import (
     MAX_BYTES,
@@ -89,7 +89,7 @@ class NotStartedError(ProviderError):
 
 
 async def run_agent(
-    tally: RunTally,
+    exchanges: Exchanges,
     work: Callable[[AgentWorkspace], Awaitable[str]],
     *,
     name: str,
@@ -100,7 +100,7 @@ async def run_agent(
     """Run an agent in a new workspace, and return its last reply with what it did.
 
     Args:
-        tally: What the agent gets, and its exchanges so far.
+        exchanges: What the agent gets, and its exchanges so far.
         work: Has the agent work until the run ends; returns the limit that ended it, "" for none.
         name: Name of the agent in errors.
         version: Version of the agent.
@@ -113,21 +113,21 @@ async def run_agent(
     async with _temporary_folder() as home:
         try:
             place = await asyncio.to_thread(
-                AgentWorkspace, tally.task, sandbox, home, skills_folder
+                AgentWorkspace, exchanges.task, sandbox, home, skills_folder
             )
             await asyncio.to_thread(place.set_up)
-            run = tally.run(version, await work(place))
-            if not tally.task.chooses:
-                run = await asyncio.to_thread(place.record, run, tally.redact)
+            run = exchanges.run(version, await work(place))
+            if not exchanges.task.chooses:
+                run = await asyncio.to_thread(place.record, run, exchanges.redact)
         except (OSError, SandboxError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             stopped = NotStartedError(f"{name}: cannot run the agent: {reason}", billable=False)
-            stopped.paid = tally.paid()
+            stopped.paid = exchanges.paid()
             raise stopped from None
         except (BudgetError, ProviderError) as error:
-            error.paid = tally.paid()
+            error.paid = exchanges.paid()
             raise
-    return tally.completion(run)
+    return exchanges.completion(run)
 
 
 @asynccontextmanager

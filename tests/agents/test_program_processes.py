@@ -41,7 +41,7 @@ pytestmark = needs_bubblewrap
 
 
 def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.box._MAX_THREADS", 50)
+    monkeypatch.setattr("pytest_upskill.agents.program_sandbox._MAX_THREADS", 50)
 
     completion = completed(bash("for i in $(seq 60); do sleep 9 & done; wait"), "Done.")
 
@@ -190,7 +190,7 @@ def test_no_request_stops_the_event_loop(tmp_path: Path) -> None:
             longest = max(longest, time.monotonic() - before)
         writer.close()
         await proxy.aclose()
-        assert proxy.tally.run("1", "").loaded is False
+        assert proxy.exchanges.run("1", "").loaded is False
         return longest
 
     assert asyncio.run(longest_stop()) < 2
@@ -246,7 +246,7 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         await proxy.finish()
         writer.close()
         await proxy.aclose()
-        return proxy.tally.completion().cost_usd
+        return proxy.exchanges.completion().cost_usd
 
     assert asyncio.run(hang()) == 0.25
 

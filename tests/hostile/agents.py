@@ -134,8 +134,8 @@ def _try(script: str, run: Run) -> tuple[str, list[str]]:
             }
             with (
                 mock.patch.dict(os.environ, {"HOST_KEY": SECRET}),
-                mock.patch("pytest_upskill.agents.box._MAX_THREADS", 200),
-                mock.patch("pytest_upskill.agents.box._FOLDER_BYTES", 128 << 20),
+                mock.patch("pytest_upskill.agents.program_sandbox._MAX_THREADS", 200),
+                mock.patch("pytest_upskill.agents.program_sandbox._FOLDER_BYTES", 128 << 20),
             ):
                 record = run(script.format(**words))
             time.sleep(0.2)

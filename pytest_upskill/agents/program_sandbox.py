@@ -73,7 +73,7 @@ _ERROR = re.compile(r'"message": ?"([^"\n]+)|(\b(?:API )?error[: ][^"\n]+)', re.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class ProgramSandbox:
     """The sandbox of one run."""
 
     root: Path

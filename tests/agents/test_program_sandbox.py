@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_upskill.agents.box import WRITABLE, error_in
+from pytest_upskill.agents.program_sandbox import WRITABLE, error_in
 from pytest_upskill.sandbox.confinement import can_change_user
 from tests.agent_programs import (
     Recorded,
@@ -102,7 +102,7 @@ def test_only_the_folders_that_the_docs_name_can_be_written() -> None:
 
 @pytest.mark.parametrize("way", HIDING_FILES)
 def test_files_that_no_folder_shows_count_too(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.box._FOLDER_BYTES", 32 << 20)
+    monkeypatch.setattr("pytest_upskill.agents.program_sandbox._FOLDER_BYTES", 32 << 20)
 
     completion = completed(bash(f"python3 -c {shlex.quote(hiding_files(way, '/tmp'))}"), "Done.")
 

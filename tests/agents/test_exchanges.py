@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from pytest_upskill.agents.exchanges import Exchanges, sent_to_model
 from pytest_upskill.agents.self_test import Script
-from pytest_upskill.agents.tally import RunTally, sent_to_model
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.models import (
     AgentRun,
@@ -34,18 +34,20 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
     return Completion(text="", tool_calls=calls, input_tokens=tokens, output_tokens=0)
 
 
-def tally_of(task: AgentTask, **more: Any) -> RunTally:
-    return RunTally(task=task, skill_tool=("Skill", "skill"), redact=str, **more)
+def exchanges_of(task: AgentTask, **more: Any) -> Exchanges:
+    return Exchanges(task=task, skill_tool=("Skill", "skill"), redact=str, **more)
 
 
 def run_with(call: ToolCall, *sent: tuple[str, str], tool: tuple[str, str] = ("", "")) -> AgentRun:
     """Return what is told of a run whose model makes a call, and is then sent these texts."""
-    tally = RunTally(task=AgentTask(skill_name="csv", skill=SKILL), skill_tool=tool, redact=str)
+    exchanges = Exchanges(
+        task=AgentTask(skill_name="csv", skill=SKILL), skill_tool=tool, redact=str
+    )
     offer = ("", f"csv: How to bill. {FILE}")
     for request, reply in (([offer], said(call)), ([offer, *sent], said())):
-        tally.note_request(request)
-        tally.note_reply(reply, 1)
-    return tally.run("1", "")
+        exchanges.note_request(request)
+        exchanges.note_reply(reply, 1)
+    return exchanges.run("1", "")
 
 
 NUMBERED = "\n".join(f"{number:6}\t  {line}" for number, line in enumerate(LINES, 5))
@@ -94,12 +96,14 @@ def test_lines_that_stand_elsewhere_too_do_not_show_that_a_skill_was_read(place:
     text = f"{HEAD}\n{shared}\nOnly the skill itself says that the colour is blue."
     body, notes = (WorkspaceFile(name=n, text=t) for n, t in (("SKILL.md", text), ("a.md", shared)))
     in_skill, in_workspace = ((notes,), ()) if place == "skill" else ((), (notes,))
-    tally = tally_of(AgentTask(skill_name="csv", skill=(body, *in_skill), workspace=in_workspace))
+    exchanges = exchanges_of(
+        AgentTask(skill_name="csv", skill=(body, *in_skill), workspace=in_workspace)
+    )
 
-    tally.note_request([("", "csv: How to bill.")])
-    tally.note_request([("c1", shared)])
+    exchanges.note_request([("", "csv: How to bill.")])
+    exchanges.note_request([("c1", shared)])
 
-    assert tally.run("1", "").loaded is False
+    assert exchanges.run("1", "").loaded is False
 
 
 @pytest.mark.parametrize(
@@ -122,32 +126,32 @@ def test_results_are_told_from_what_the_model_wrote(body: Mapping[str, Any]) -> 
 def test_a_skill_that_is_asked_for_by_its_folder_is_taken_by_its_name() -> None:
     other = InstalledSkill(name="a b", files=SKILL)
     task = AgentTask(skill_name="csv", skill=SKILL, neighbours=(other,), chooses=True)
-    tally = tally_of(task)
+    exchanges = exchanges_of(task)
     read = ToolCall(name="Skill", arguments={"skill": "a-b"})
 
-    tally.note_reply(said(read), 1)
+    exchanges.note_reply(said(read), 1)
 
-    assert tally.has_chosen
-    assert tally.run("1", "").taken == "a b"
+    assert exchanges.has_chosen
+    assert exchanges.run("1", "").taken == "a b"
 
 
 def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> None:
-    tally = tally_of(AgentTask(), limits=RunLimits(tokens=1000))
+    exchanges = exchanges_of(AgentTask(), limits=RunLimits(tokens=1000))
     look = ToolCall(name="exec_command", arguments={"cmd": "ls"})
     for size, limit in ((1600, ""), (1600, "it needs more than 1,000 tokens")):
-        tally.note_reply(said(look, tokens=None), size)
-        assert tally.exceeded_limit() == limit
+        exchanges.note_reply(said(look, tokens=None), size)
+        assert exchanges.exceeded_limit() == limit
 
-    assert tally.completion().input_tokens is None
+    assert exchanges.completion().input_tokens is None
 
 
 def test_a_run_that_fails_after_a_side_question_has_cost_that_question() -> None:
-    tally = tally_of(AgentTask())
-    assert tally.paid() is None
+    exchanges = exchanges_of(AgentTask())
+    assert exchanges.paid() is None
 
-    tally.note_reply(replace(said(), cost_usd=0.25), 1, in_conversation=False)
+    exchanges.note_reply(replace(said(), cost_usd=0.25), 1, in_conversation=False)
 
-    paid = tally.paid()
+    paid = exchanges.paid()
     assert paid is not None
     assert paid.cost_usd == 0.25
 

@@ -28,7 +28,7 @@ _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 
 
 @dataclass(slots=True, kw_only=True)
-class RunTally:
+class Exchanges:
     """The exchanges of one run so far: replies, tokens, and whether the skill was seen."""
 
     task: AgentTask
