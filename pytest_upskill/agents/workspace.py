@@ -310,14 +310,14 @@ def read_left(folder: Path) -> Left:
 
 
 def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
-    """Read files by name, and note what is left out.
+    """Read files, a folder's own before those of its subfolders, and note what is left out.
 
     Raises:
         TooMuchLeft: There are more than `MAX_FILES` or more than `MAX_BYTES`.
     """
     files: dict[str, WorkspaceFile] = {}
     bytes_left = MAX_BYTES
-    for name in sorted(filter(None, names)):
+    for name in sorted(filter(None, names), key=_depth_first):
         if not is_safe_name(name):
             left_out.append(f"{cut(name, 100)} (its name)")
             continue
@@ -333,3 +333,8 @@ def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
         if bytes_left < 0:
             raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
     return files
+
+
+def _depth_first(name: str) -> tuple[tuple[int, str], ...]:
+    *folders, last = name.split("/")
+    return (*((1, folder) for folder in folders), (0, last))
