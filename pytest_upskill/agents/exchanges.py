@@ -153,11 +153,7 @@ class Exchanges:
             loaded=None if self.task.chooses else loaded,
             read=tuple(name for name in read if name != SKILL_FILE),
             limit=limit,
-            broken=broken_reason(
-                self.task,
-                offered=self.offered,
-                denied=self.called and loaded is False and not self.task.chooses,
-            ),
+            broken=self._broken_reason(loaded),
         )
 
     def completion(self, run: AgentRun | None = None) -> Completion:
@@ -173,6 +169,16 @@ class Exchanges:
     def paid(self) -> Completion | None:
         """Return what a run that fails has cost so far, None if it got no reply."""
         return self.completion() if self.replies or self.side_replies else None
+
+    def _broken_reason(self, loaded: bool | None) -> str:
+        """Return why the installation of the skill makes the run useless, "" if it does not."""
+        if not self.task.skill:
+            return "the agent was offered the skill, which is not installed" if self.offered else ""
+        if self.offered is False:
+            return "the skill is installed, but the agent was not offered it"
+        if self.called and loaded is False and not self.task.chooses:
+            return "the model called the skill, but its instructions never reached it"
+        return ""
 
     def _turns(self) -> tuple[AgentTurn, ...]:
         """Return what the model said and called, as far as a record can hold it."""
@@ -244,23 +250,6 @@ def _capped(text: str, most: int = _MAX_BYTES) -> str:
 
 def _size(turns: Iterable[AgentTurn]) -> int:
     return len(json.dumps([asdict(turn) for turn in turns]))
-
-
-def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
-    """Return why the installation of the skill makes a run useless, "" if it does not.
-
-    Args:
-        task: What the agent got.
-        offered: Whether the skill was in the catalogue; None if that is unknown.
-        denied: Whether the model asked for the skill, and did not get its instructions.
-    """
-    if not task.skill:
-        return "the agent was offered the skill, which is not installed" if offered else ""
-    if offered is False:
-        return "the skill is installed, but the agent was not offered it"
-    if denied:
-        return "the model called the skill, but its instructions never reached it"
-    return ""
 
 
 def sent_to_model(body: object) -> Iterator[tuple[str, str]]:

@@ -178,31 +178,19 @@ def _report_agreement(path: Path, file: LabelsFile) -> list[str]:
         f"{path}: {counted(len(file.answers), 'answer')}, {file.labelled} labelled, "
         f"drawn {file.drawn} for {file.judge}"
     )
-    too_few = [*_too_few_labels(file)]
-    say(*(f"  {line}" for line in [*too_few, *_agreement_lines(file), *_disagreements(file)]))
-    return too_few
-
-
-def _agreement_lines(file: LabelsFile) -> Iterator[str]:
-    """Yield how often the judge is right in each arm of each model."""
+    too_few, agreement = list[str](), list[str]()
     for model, arm in product(file.cells, ARMS):
-        passed, failed = (_stratum(file, model, arm, judged=judged) for judged in (True, False))
-        if labels := len(passed[1]) + len(failed[1]):
-            accuracy = judge_accuracy(calibration.agreement(passed, failed))
-            yield f"{model} {arm} the skill: {accuracy} ({counted(labels, 'label')})"
-
-
-def _too_few_labels(file: LabelsFile) -> Iterator[str]:
-    """Yield a line for each stratum with too few labels for a correction."""
-    for model, arm, judged in product(file.cells, ARMS, (True, False)):
-        size, labels = _stratum(file, model, arm, judged=judged)
-        have, need = len(labels), min(calibration.MIN_LABELS, size)
-        if have < need:
-            passed = "passed" if judged else "did not pass"
-            yield (
-                f"{model}: {have} of {need} labels of answers {arm} the skill that the judge "
-                f"{passed}"
-            )
+        strata = [_stratum(file, model, arm, judged=judged) for judged in (True, False)]
+        for (size, labels), passed in zip(strata, ("passed", "did not pass"), strict=True):
+            have, need = len(labels), min(calibration.MIN_LABELS, size)
+            if have < need:
+                answers = f"answers {arm} the skill that the judge {passed}"
+                too_few.append(f"{model}: {have} of {need} labels of {answers}")
+        if count := sum(len(labels) for _, labels in strata):
+            accuracy = judge_accuracy(calibration.agreement(*strata))
+            agreement.append(f"{model} {arm} the skill: {accuracy} ({counted(count, 'label')})")
+    say(*(f"  {line}" for line in [*too_few, *agreement, *_disagreements(file)]))
+    return too_few
 
 
 def _disagreements(file: LabelsFile) -> Iterator[str]:

@@ -236,12 +236,6 @@ class Look:
     p: float | None = None
     alpha: float | None = None
 
-    def is_of(self, comparison: Comparison) -> bool:
-        """Return whether it shows a question of a comparison, or cases for the same task."""
-        mine = self.comparison
-        same_task = bool(mine.task) and mine.task == comparison.task
-        return same_task or not set(mine.questions).isdisjoint(comparison.questions)
-
 
 _LOOK = TypeAdapter(Look)
 
@@ -259,13 +253,15 @@ class Ledger:
         self._cache = cache
 
     def looks(self, comparison: Comparison) -> list[Look]:
-        """Read the looks at any of the questions of a comparison, the oldest first."""
-        looks = []
+        """Read the looks at a question of a comparison or at cases for its task, oldest first."""
+        looks, questions = list[Look](), set(comparison.questions)
         for file in sorted(self.folder.glob("*.json")):
             with suppress(OSError, ValidationError):
-                looks.append(_LOOK.validate_json(read_state(file)))
-        shown = (look for look in looks if look.is_of(comparison))
-        return sorted(shown, key=lambda look: (look.date, look.draw))
+                look = _LOOK.validate_json(read_state(file))
+                of_task = comparison.task == look.comparison.task != ""
+                if of_task or not questions.isdisjoint(look.comparison.questions):
+                    looks.append(look)
+        return sorted(looks, key=lambda look: (look.date, look.draw))
 
     def write(self, look: Look) -> None:
         """Write the file of a look.
