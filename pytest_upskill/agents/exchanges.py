@@ -14,14 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pytest_upskill.agents.skill_use import SKILL_FILE, SkillUse, is_offered
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.checks.calls import ToolUse
-from pytest_upskill.models import (
-    AgentRun,
-    AgentTask,
-    AgentTurn,
-    Completion,
-    RunLimits,
-    ToolCall,
-)
+from pytest_upskill.models import AgentRun, AgentTask, AgentTurn, Completion, RunLimits, ToolCall
 from pytest_upskill.models.completion import with_totals
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)

@@ -130,12 +130,14 @@ class CliClient:
         Raises:
             ProviderError: The program cannot be started.
         """
-        cli, request = self.cli, self_test_request(request)
-        reply = Script(self.upstream.wire, cli.self_test_calls(SKILL))
+        cli, host, request = self.cli, self.upstream, self_test_request(request)
+        reply = Script(host.wire, cli.self_test_calls(SKILL))
+        script = Upstream(
+            host.endpoint, host.wire, timeout=host.timeout, retries=host.retries, script=reply
+        )
         # It costs nothing, so that any request fits.
         reserve = partial(self.budget.reserve_next, Reservation(request, None))
         try:
-            script = replace(self.upstream, script=reply)
             return self_test_problem(await self._run(request, script, reserve))
         except NotStartedError:
             raise
