@@ -114,10 +114,8 @@ def agent_sandbox(level: Level) -> Sandbox:
         SandboxError: The level hides no files, or does not work on this machine.
     """
     if level in {"limits", "off"}:
-        raise SandboxError(
-            "agents run commands that a model wrote, and sandbox level "
-            f"{level!r} does not hide files from them: use --upskill-sandbox auto"
-        )
+        cure = "use --upskill-sandbox auto"
+        raise SandboxError(f"sandbox level {level!r} hides no files from an agent's tools: {cure}")
     with suppress(SandboxError):
         sandbox = Sandbox(level)
         if sandbox.hides_files:

@@ -81,9 +81,8 @@ class Cli(ABC):
         Raises:
             NoAgentError: It is not installed; the message says how to install it.
         """
-        missing = (
-            f"{self.name} needs the program {self.command!r} on PATH: npm install -g {self.package}"
-        )
+        cure = f"npm install -g {self.package}"
+        missing = f"{self.name} needs the program {self.command!r} on PATH: {cure}"
         command = shutil.which(self.command)
         if not command:
             raise NoAgentError(missing)

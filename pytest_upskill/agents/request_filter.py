@@ -252,9 +252,7 @@ def _rebuilt(value: Any, rules: _Rules) -> Any:
         for item in value:
             # OpenAI takes an item with only an id for a reference to a stored one.
             if isinstance(item, Mapping) and not {"type", "role"} & item.keys():
-                raise RefusedBody(
-                    f"{rules.conversation_field}: an item without a type or a role is not allowed"
-                )
+                raise RefusedBody(f"{rules.conversation_field}: an item without a type or a role")
         return [_rebuilt(item, rules) for item in value]
     if not isinstance(value, Mapping):
         return value

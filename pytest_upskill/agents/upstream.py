@@ -155,10 +155,8 @@ class Upstream:
                 return self._completion(call, await receive(response))
             error_body = await _error_body(response)
         except httpx2.HTTPError as error:
-            raise ProviderError(
-                f"{label}: the reply of {self.endpoint.host} broke off "
-                f"({self._describe_error(error)})"
-            ) from None
+            reason = f"the reply of {self.endpoint.host} broke off ({self._describe_error(error)})"
+            raise ProviderError(f"{label}: {reason}") from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             defect = f"malformed reply ({type(error).__name__})"
             raise ProviderError(f"{label}: {defect}", status=HTTPStatus.OK) from None

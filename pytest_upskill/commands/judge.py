@@ -95,9 +95,7 @@ def _draw(options: argparse.Namespace) -> int:
             drawn += 1
             _report_drawing(write_labels(path.parent, drawing.file), drawing)
     if not drawn:
-        raise CommandError(
-            f"{options.report}: no run in it depended on a judge: run pytest with --upskill-judge"
-        )
+        raise CommandError(f"{options.report}: no judge in it: run pytest with --upskill-judge")
     return PASSED
 
 
@@ -115,11 +113,11 @@ def _judged_cells(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
 
 def _previous_labels(case_file: Path) -> LabelsFile | None:
     """Return the labels of a case file, None if there are none."""
-    file = _read_labels_file(case_file.parent / LABELS_FILE)
+    place = case_file.parent / LABELS_FILE
+    file = _read_labels_file(place)
     if file is not None and file.case_file != case_file.name:
         raise CommandError(
-            f"{case_file.parent / LABELS_FILE}: has the labels of {file.case_file}: a folder can "
-            "hold the labels of one case file only"
+            f"{place}: has labels of {file.case_file}: give each a folder of its own"
         )
     return file
 
@@ -132,10 +130,8 @@ def _report_drawing(path: Path, drawing: Drawing) -> None:
     if drawing.unused:
         say(f"  labels of {counted(drawing.unused, 'answer')} are dropped: not drawn this time")
     if drawing.too_long:
-        say(
-            f"  {counted(drawing.too_long, 'judged answer')} cannot be drawn: longer than the "
-            f"{ANSWER_LIMIT:,} characters that a report keeps"
-        )
+        answers = counted(drawing.too_long, "judged answer")
+        say(f"  {answers} cannot be drawn: over {ANSWER_LIMIT:,} characters")
     if labelled < count:
         say("  label them with: pytest-upskill judge label")
 

@@ -62,9 +62,7 @@ def _read_runs(folder: Path | None) -> History:
     history = read_history(folder)
     if not history.series and not history.partial:
         problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
-        cure = (
-            "pytest-upskill eval and pytest --upskill-log-runs write one; -d names another folder"
-        )
+        cure = "eval and pytest --upskill-log-runs write one; -d names another folder"
         raise CommandError(f"no runs in {folder}{problems}: {cure}")
     return history
 

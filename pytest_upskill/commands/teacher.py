@@ -174,10 +174,7 @@ def _run_generate(options: argparse.Namespace) -> int:
     if not task and not options.sources:
         raise CommandError("the task is empty: say what the skill is for")
     if len(skills) > 1:
-        raise CommandError(
-            f"--from: {skills[0]} and {skills[1]} are skills: name the one to improve, and copies "
-            "of the others' files as documents"
-        )
+        raise CommandError(f"--from: {skills[0]} and {skills[1]} are both skills: name one")
     task += "".join(f"\n\nFor example: {example}" for example in options.example)
     if skills and not options.no_eval:
         return _improve(options, skills[0], task=task, queries=0)

@@ -283,19 +283,12 @@ def check_models(engine: Engine) -> None:
     prices = engine.workplace.resources.prices
     for model in dict.fromkeys((teacher, *students)):
         if not model.is_language_model or model.agent:
-            raise WorkError(
-                f"{model.label} can be neither teacher nor student, which give single answers: "
-                "name a language model"
-            )
+            raise WorkError(f"{model.label} gives no single answers: name a language model")
         is_free = model.is_on_own_network or prices.has_price(model)
         if engine.max_answers is None and not is_free:
-            raise WorkError(
-                f"--max-cost: {prices.problem(model)}, or limit the requests with --max-answers"
-            )
+            raise WorkError(f"--max-cost: {prices.problem(model)}, or add --max-answers N")
     if teacher in students:
-        engine.say(
-            f"{teacher.label} is teacher and student: a skill rarely helps the model that wrote it"
-        )
+        engine.say(f"{teacher.label} is teacher and student: skills rarely help their author")
 
 
 class Refused(Exception):  # noqa: N818  a decision, not an error of this program
@@ -309,10 +302,7 @@ def complete_text(completion: Completion) -> str:
         Refused: The reply is empty, was cut off, or is a refusal.
     """
     if completion.stop_reason == "max_tokens":
-        raise Refused(
-            f"the reply was cut after {completion.output_tokens:,} tokens: raise the limit with "
-            "--teacher-param max_tokens=N"
-        )
+        raise Refused("the reply was cut: raise its limit with --teacher-param max_tokens=N")
     if completion.stop_reason == "refusal":
         raise Refused("the teacher refused to reply")
     if not completion.text.strip():

@@ -83,10 +83,9 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
     settings = replace(settings, comments=engine.drafts.comments(skill.name))
     if settings.description and not any(case.trigger for case in skill.cases):
-        raise WorkError(
-            f"{display_path(skill.case_file)}: no case says whether an agent should choose the "
-            f"skill: 'pytest-upskill cases {display_path(skill.folder)}' proposes such queries"
-        )
+        place, folder = display_path(skill.case_file), display_path(skill.folder)
+        cure = f"'pytest-upskill cases {folder}' proposes some"
+        raise WorkError(f"{place}: no case with 'should_trigger' or 'expected_skill': {cure}")
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
     task = _start(replace(skill, text=text, cases=tuple(cases)), settings)
     work.note_cases(cases, left_out)
@@ -264,11 +263,8 @@ def _too_few_reason(task: Task) -> str:
     train, holdout = len(task.train), len(task.holdout)
     if holdout < MIN_HELD_OUT:
         more = math.ceil((MIN_HELD_OUT - holdout) / SHARE)
-        return (
-            f"only {holdout} of {train + holdout} cases are held out, and a decision needs "
-            f"{MIN_HELD_OUT}: add about {more} more, or let "
-            "'pytest-upskill cases' propose some"
-        )
+        held = f"only {holdout} of {train + holdout} cases are held out, not {MIN_HELD_OUT}"
+        return f"{held}: add about {more}, or let 'pytest-upskill cases' propose some"
     return "" if train else "no train case: add cases, or let 'pytest-upskill cases' propose some"
 
 

@@ -72,14 +72,9 @@ class Settings:
         """
         folder = self.output or Path("skills", name)
         if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
-            raise WorkError(
-                f"--output: {name!r} cannot be the name of a skill: end with lower-case words "
-                "and hyphens, as in skills/csv-files"
-            )
+            raise WorkError(f"--output: {name!r} is no skill's name: use a-z, 0-9 and hyphens")
         if folder.exists():
-            raise WorkError(
-                f"{folder}: exists already: --from {folder} improves it, --output names another one"
-            )
+            raise WorkError(f"{folder} exists: improve it by --from, or name another by --output")
         return folder
 
     def longest_skill(self) -> Skill:

@@ -202,7 +202,7 @@ def test_a_run_stops_before_its_requests_exceed_the_budget(
     [
         (
             ("--upskill-models=loop:m@http://127.0.0.1:9/v1", "--upskill-sandbox=off"),
-            "*sandbox: agents run commands that a model wrote, and sandbox level 'off' does not *",
+            "*sandbox level 'off' hides no files from an agent's tools: use --upskill-sandbox auto*",
         ),
         (
             ("--upskill-models=loop:offline",),

@@ -91,7 +91,7 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
 
     (folder / "SKILL.md").write_text("Mine.", "utf-8")
     assert depot.run("generate", TASK, "--from", source, "--output", str(folder)) == 4
-    assert "skills/bay-codes: exists already" in capsys.readouterr().err
+    assert "skills/bay-codes exists: improve it by --from" in capsys.readouterr().err
     assert (folder / "SKILL.md").read_text("utf-8") == "Mine."
 
 
@@ -170,8 +170,8 @@ def test_a_draft_has_the_name_of_the_folder_that_was_asked_for() -> None:
     ("arguments", "problem"),
     [
         ([" "], "the task is empty"),
-        ([TASK, "-o", "Bad Name"], "--output: 'Bad Name' cannot be the name of a skill"),
-        ([TASK, "-o", "skills/codes"], "skills/codes: exists already"),
+        ([TASK, "-o", "Bad Name"], "--output: 'Bad Name' is no skill's name"),
+        ([TASK, "-o", "skills/codes"], "skills/codes exists: improve it by --from"),
     ],
 )
 @pytest.mark.usefixtures("source")

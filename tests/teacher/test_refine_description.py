@@ -82,7 +82,7 @@ def test_cases_without_a_query_are_one_line_with_the_cure(
 
     (line,) = filter(None, capsys.readouterr().err.splitlines())
     assert line == (
-        "ERROR: skills/codes/skill_meta.json: no case says whether an agent should choose the "
-        "skill: 'pytest-upskill cases skills/codes' proposes such queries"
+        "ERROR: skills/codes/skill_meta.json: no case with 'should_trigger' or 'expected_skill': "
+        "'pytest-upskill cases skills/codes' proposes some"
     )
     assert depot.loopback.requests == []

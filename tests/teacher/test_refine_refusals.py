@@ -54,8 +54,8 @@ def test_without_a_train_case_there_is_nothing_to_choose_by(depot: Depot) -> Non
 @pytest.mark.parametrize(
     ("student", "reason"),
     [
-        ("s=loop:openai:student@URL", "s can be neither teacher nor student"),
-        ("offline", "offline can be neither teacher nor student"),
+        ("s=loop:openai:student@URL", "s gives no single answers: name a language model"),
+        ("offline", "offline gives no single answers: name a language model"),
     ],
 )
 def test_a_student_that_gives_no_single_answers_is_refused(
