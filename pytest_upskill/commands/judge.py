@@ -116,9 +116,7 @@ def _previous_labels(case_file: Path) -> LabelsFile | None:
     place = case_file.parent / LABELS_FILE
     file = _read_labels_file(place)
     if file is not None and file.case_file != case_file.name:
-        raise CommandError(
-            f"{place}: has labels of {file.case_file}: give each a folder of its own"
-        )
+        raise CommandError(f"{place}: has labels of {file.case_file}: give each its own folder")
     return file
 
 

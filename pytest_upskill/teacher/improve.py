@@ -238,9 +238,7 @@ def apply_changes(engine: Engine, action: str, changes: Sequence[Change]) -> boo
             for change in changes:
                 check_clean(change.file)
         except WorkError as error:
-            engine.say(
-                f"nothing was changed: {error}; then the same command with --apply writes it"
-            )
+            engine.say(f"nothing was changed: {error}; then the same command and --apply do it")
             return False
         if not engine.consent.ask_yes_no(f"{action} {target}?"):
             say("nothing was changed")

@@ -202,7 +202,7 @@ def test_a_run_stops_before_its_requests_exceed_the_budget(
     [
         (
             ("--upskill-models=loop:m@http://127.0.0.1:9/v1", "--upskill-sandbox=off"),
-            "*sandbox level 'off' hides no files from an agent's tools: use --upskill-sandbox auto*",
+            "*sandbox level 'off' hides no files from an agent's tools: use --upskill-sandbox*",
         ),
         (
             ("--upskill-models=loop:offline",),
