@@ -16,6 +16,7 @@ from pytest_upskill.answers.prices import BYTES_PER_TOKEN
 from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.models import AgentRun, AgentTask, AgentTurn, Completion, RunLimits, ToolCall
 from pytest_upskill.models.completion import with_totals
+from pytest_upskill.project.messages import counted
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 
@@ -117,13 +118,14 @@ class Exchanges:
 
     def exceeded_limit(self) -> str:
         """Return the limit that the next request would exceed, "" for none."""
-        return self.limits.exceeded_limit(
-            turns=len(self.replies),
-            max_turns=self.task.max_turns,
-            requests=self.requests,
-            tokens=self.tokens,
-            prefix_tokens=self.prefix_tokens,
-        )
+        turns, limits = self.task.max_turns, self.limits
+        if len(self.replies) >= turns:
+            return f"it needs more than {counted(turns, 'turn')}"
+        if self.requests >= limits.requests:
+            return f"it needs more than {limits.requests} requests"
+        if self.tokens + self.prefix_tokens > limits.tokens:
+            return f"it needs more than {limits.tokens:,} tokens"
+        return ""
 
     def run(self, version: str, limit: str) -> AgentRun:
         """Return the run as its exchanges show it, without the files that it left.

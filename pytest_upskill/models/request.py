@@ -271,23 +271,3 @@ class RunLimits:
     """Tokens of all prompts and answers."""
     seconds: float = 300.0
     """Time of the agent and its tools, without the time that the provider takes."""
-
-    def exceeded_limit(
-        self, *, turns: int, max_turns: int, requests: int, tokens: int, prefix_tokens: int
-    ) -> str:
-        """Return the limit that the next request would exceed, "" for none.
-
-        Args:
-            turns: Replies of the model so far.
-            max_turns: The case's limit of turns.
-            requests: Requests so far.
-            tokens: Tokens of all prompts and answers so far.
-            prefix_tokens: Tokens that the next prompt begins with: the conversation so far.
-        """
-        if turns >= max_turns:
-            return f"it needs more than {max_turns} turn{'s' * (max_turns != 1)}"
-        if requests >= self.requests:
-            return f"it needs more than {self.requests} requests"
-        if tokens + prefix_tokens > self.tokens:
-            return f"it needs more than {self.tokens:,} tokens"
-        return ""

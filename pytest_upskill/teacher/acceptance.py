@@ -115,15 +115,6 @@ class Acceptance:
     """Students that do worse with the new version."""
 
 
-def alpha_of_look(look: int) -> float:
-    """Return the significance level of a look at a hold-out; those of all looks sum to ``ALPHA``.
-
-    Args:
-        look: Number of the look at the hold-out, from 1.
-    """
-    return look_alpha(look, ALPHA)
-
-
 def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int) -> Acceptance:
     """Decide whether a new version is better for a student and worse for none.
 
@@ -134,7 +125,7 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
     """
     p_values = [mid_p_tails(cases)[1] for cases in students.values()]
     smallest = min(holm(p_values), default=1.0)
-    level = alpha_of_look(look)
+    level = look_alpha(look, ALPHA)
     worse = tuple(
         name for name, cases in students.items() if significant(regression_test(cases), WORSE)
     )
@@ -160,7 +151,7 @@ def power(
         spread: Concentration of the Beta distribution from which pass rates are drawn.
     """
     chance = random.Random(f"{gain} {cases} {runs} {look} {students} {spread}")  # noqa: S311  a simulation
-    level = alpha_of_look(look) / students
+    level = look_alpha(look, ALPHA) / students
     accepted = 0
     for _ in range(_SESSIONS):
         old = [chance.betavariate(_RATE * spread, (1 - _RATE) * spread) for _ in range(cases)]

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money
 from pytest_upskill.project.messages import counted
-from pytest_upskill.teacher.acceptance import Look, alpha_of_look, power
+from pytest_upskill.stats import look_alpha
+from pytest_upskill.teacher.acceptance import ALPHA, Look, power
 from pytest_upskill.teacher.cases import BATCH, question_rounds, screening_trials, teacher_trials
 from pytest_upskill.teacher.confirmation import look_of, look_trials
 from pytest_upskill.teacher.engine import Engine
@@ -112,6 +113,6 @@ def _power_lines(engine: Engine, task: Task, look: int) -> Iterator[str]:
         for gain in (0.1, 0.2, 0.3)
     )
     shown = ", ".join(f"+{10 * n} in {chance:.0%}" for n, chance in enumerate(chances, 1))
-    level = f"{alpha_of_look(look):.2g}"
+    level = f"{look_alpha(look, ALPHA):.2g}"
     yield f"look {look} at this hold-out, level {level}; true gains are detected in"
     yield f"  {shown} of looks, and more often where most cases nearly always pass or fail"

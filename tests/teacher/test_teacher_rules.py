@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.stats import CaseCounts
+from pytest_upskill.stats import CaseCounts, look_alpha
 from pytest_upskill.teacher.acceptance import (
-    alpha_of_look,
+    ALPHA,
     decide_acceptance,
     is_held_out,
     power,
@@ -43,8 +43,10 @@ def test_two_fifths_of_the_cases_are_held_out() -> None:
 
 
 def test_the_levels_of_all_looks_sum_to_alpha() -> None:
-    assert alpha_of_look(1) == 0.025
-    assert sum(map(alpha_of_look, range(1, 10_000))) == pytest.approx(0.05, abs=1e-5)
+    assert look_alpha(1, ALPHA) == 0.025
+    assert sum(look_alpha(look, ALPHA) for look in range(1, 10_000)) == pytest.approx(
+        0.05, abs=1e-5
+    )
 
 
 def test_one_student_that_gains_is_enough_unless_another_loses() -> None:
