@@ -7,7 +7,9 @@ program, a command, a script. Calls are not interpreted.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.checks.files import WorkspaceFile
@@ -103,17 +105,14 @@ def _distinctive_pieces(task: AgentTask) -> dict[tuple[str, str], Sequence[str]]
     skills = {skill.name: _pieces_by_file(skill) for skill in task.installed}
     front = _normal("\n".join(_front_of(_text_of(skill.files)) for skill in task.installed))
     workspace = {p for file in task.workspace if not file.binary for p in _pieces(file.text)}
+    in_skills = Counter(p for files in skills.values() for p in {*chain(*files.values())})
+    in_files = Counter(chain(*(chain(*files.values()) for files in skills.values())))
     distinctive: dict[tuple[str, str], Sequence[str]] = {}
     for skill, files in skills.items():
-        others = [
-            pieces for name, each in skills.items() if name != skill for pieces in each.values()
-        ]
-        known = workspace.union(*others)
         for name, pieces in files.items():
-            own = [p for p in pieces if p not in known and p not in front]
-            siblings = {p for other, each in files.items() if other != name for p in each}
+            own = [p for p in pieces if in_skills[p] == 1 and p not in workspace and p not in front]
             # A skill may contain its text twice, under two names.
-            distinctive[skill, name] = [p for p in own if p not in siblings] or own
+            distinctive[skill, name] = [p for p in own if in_files[p] == 1] or own
     return distinctive
 
 
@@ -131,16 +130,11 @@ def _pieces_by_file(skill: InstalledSkill) -> Mapping[str, Collection[str]]:
 def _pieces(text: str) -> Collection[str]:
     """Return the pieces of a text that are unlikely elsewhere, all of it if it is short."""
     lines = map(_normal, text.splitlines())
-    pieces = dict.fromkeys(
-        piece for line in lines for piece in _cut(line) if _size(piece) >= _DISTINCTIVE_BYTES
-    )
+    starts = ((line, start) for line in lines for start in range(0, len(line), _PIECE_CHARS))
+    pieces = (line[start : start + _PIECE_CHARS].strip() for line, start in starts)
+    long = dict.fromkeys(piece for piece in pieces if _size(piece) >= _DISTINCTIVE_BYTES)
     whole = _normal(text)
-    return pieces or ([whole] if whole.strip("- ") else [])
-
-
-def _cut(line: str) -> Iterator[str]:
-    for start in range(0, len(line), _PIECE_CHARS):
-        yield line[start : start + _PIECE_CHARS].strip()
+    return long or ([whole] if whole.strip("- ") else [])
 
 
 def _size(piece: str) -> int:

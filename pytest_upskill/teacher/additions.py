@@ -31,13 +31,11 @@ def copies_words(text: str, original: str) -> bool:
     """
     words, copied = _WORD.findall(text.casefold()), _WORD.findall(original.casefold())
     length = min(WORDS, len(copied))
-    return length >= WORDS // 2 and not _word_runs(words, length).isdisjoint(
-        _word_runs(copied, length)
+    runs, copied_runs = (
+        {tuple(each[i : i + length]) for i in range(len(each) - length + 1)}
+        for each in (words, copied)
     )
-
-
-def _word_runs(words: Sequence[str], length: int) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(words[i : i + length]) for i in range(len(words) - length + 1))
+    return length >= WORDS // 2 and not runs.isdisjoint(copied_runs)
 
 
 _URL = re.compile(

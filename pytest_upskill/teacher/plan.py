@@ -81,10 +81,8 @@ def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[Part]:
         cases = rounds * BATCH
         case = Case(id="case", input="x" * _LONGEST_QUESTION, checks=())
         question = asked(known * _LONGEST_QUESTION)
-        own, screening = (
-            teacher_trials(engine, task, [case]),
-            screening_trials(engine, task, [case]),
-        )
+        own = teacher_trials(engine, task, [case])
+        screening = screening_trials(engine, task, [case])
         yield f"proposals of {teacher}", question, rounds
         yield f"queries of {teacher}", question, question_rounds(settings, "queries")
         yield "its own answers to them, given the sources", own, cases
