@@ -36,6 +36,7 @@ _RESUME_HINT = "everything so far is recorded: the same command continues from h
 _SHOWN_LINES = 12
 """Lines of a source that are shown before it is sent."""
 _MOST_NAMED = 5
+_MOST_STUDENTS = 3
 
 Decision = Literal["accepted", "not shown", "refused", "stopped"]
 """What a command decided; ``not shown``: nothing showed that the proposal is better."""
@@ -263,7 +264,9 @@ def _last_lines(work: Work) -> Iterator[str]:
         f"{percent(each['after'])}% on {student}, {percent(each['before'])}% before"
         for student, each in outcome.figures.items()
     ]
-    yield from (f"pass rate with the skill: {each}" for each in students)
+    yield from (f"pass rate with the skill: {each}" for each in students[:_MOST_STUDENTS])
+    if more := students[_MOST_STUDENTS:]:
+        yield f"pass rates of {len(more)} more students are on the page"
     if failing := work.failing:
         yield f"still failing: {listed(failing, _MOST_NAMED)}"
     if outcome.dropped:

@@ -138,7 +138,7 @@ def test_the_teacher_has_parameters_of_its_own(depot: Depot) -> None:
     assert {(each["max_tokens"], each["temperature"], "top_p" in each) for each in bodies} == {
         (500, 0.5, False)
     }
-    assert "raise the limit with --teacher-param max_tokens=N" in depot.decision()["reason"]
+    assert "raise its limit with --teacher-param max_tokens=N" in depot.decision()["reason"]
 
 
 def test_without_a_source_the_author_is_asked_and_the_answers_are_the_source(

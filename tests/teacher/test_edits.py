@@ -66,7 +66,7 @@ def test_a_reply_without_usable_edits_is_refused(reply: str, reason: str) -> Non
 @pytest.mark.parametrize(
     ("text", "stop", "reason"),
     [
-        ('{"edits": [', "max_tokens", "was cut after 1 tokens: raise the limit"),
+        ('{"edits": [', "max_tokens", "was cut: raise its limit"),
         ("", "refusal", "the teacher refused"),
         (" \n", "end", "the reply is empty"),
     ],

@@ -130,7 +130,7 @@ def test_two_skills_at_once_are_refused(depot: Depot, capsys: pytest.CaptureFixt
 
     assert depot.run("generate", "x", "--from=skills/codes", "--from=skills/other") == 4
 
-    assert "name the one to improve" in capsys.readouterr().err
+    assert "are both skills: name one" in capsys.readouterr().err
 
 
 def test_the_refiner_sees_what_must_stay_and_what_the_author_wrote(depot: Depot) -> None:

@@ -111,7 +111,7 @@ def test_a_model_without_a_price_needs_a_limit_of_answers(
     url = "https://models.example/v1"
     arguments = ["refine", str(depot.skill), f"--model=t@{url}", f"--eval-model=s@{url}"]
     assert main(arguments) == 4
-    assert "limit the requests with --max-answers" in capsys.readouterr().err
+    assert "or add --max-answers N" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--runs=0", "--runs=1000", "--steps=-1", "--max-cost=nan"])
