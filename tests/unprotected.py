@@ -246,7 +246,7 @@ AGENTS = (
     Removal("test_a_setup_that_fails_is_an_error_before_anything_is_asked", (Edit("agents/workspace.py", "    if outcome.succeeded:\n        return\n    how", "    if outcome:\n        return\n    how"),)),
     Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("session/untrusted_files.py", 'if path.suffix == ".py" and not is_folder and not is_named:', "if False:"),)),
     Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("plugin.py", "    given.file_or_dir = initial_arguments(\n        arguments or found or [str(start)], start, early_config.rootpath\n    )\n", ""),)),
-    Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("models/request.py", "if turns >= max_turns:", "if False:"),)),
+    Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("agents/exchanges.py", "if len(self.replies) >= turns:", "if False:"),)),
     Removal("test_a_program_with_too_many_processes_ends_there", (Edit("agents/program_sandbox.py", "_threads_below, sandbox_pid) > _MAX_THREADS:", "_threads_below, sandbox_pid) < 0:"),)),
     Removal("test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing", (Edit("checks/compile/run_tests.py", "    sys.path += [", "    sys.path[:0] = ["),)),
     Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),
