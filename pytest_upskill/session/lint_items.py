@@ -52,8 +52,11 @@ class LintItem(ItemOutsidePackages):
             if skill.broken:
                 lines += skill.broken.splitlines()
                 continue
-            for place, case, what in self._cases_not_run(skill):
-                grouped.note(f"{path}:{place}", what, case=case)
+            if self.path.name == "SKILL.md":
+                grouped.note(f"{path}:1", f"no cases: write them into {CASE_FILE} beside it")
+            for case in skill.cases:
+                if case.skip:  # this may be intended
+                    grouped.note(f"{path}:{case.place}", case.skip, case=case.id)
             found = findings(skill)
             for each in found:
                 if each.is_hint:
@@ -66,12 +69,6 @@ class LintItem(ItemOutsidePackages):
             ]
         if lines:
             raise ItemFailed("\n".join(lines))
-
-    def _cases_not_run(self, skill: Skill) -> Iterator[tuple[str, str, str]]:
-        """Yield place, case id and reason for each case that will not run: this may be intended."""
-        if self.path.name == "SKILL.md":
-            yield "1", "", f"no cases: write them into {CASE_FILE} beside it"
-        yield from ((case.place, case.id, case.skip) for case in skill.cases if case.skip)
 
     def _catalogue_findings(self, skill: Skill) -> Iterator[str]:
         """Warn of a description that agents may not see or choose; yield what decides choices."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 # pytest has no public access to its XML writer under xdist (pytest#7767).
-from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
+from _pytest.junitxml import bin_xml_escape, xml_key
 
 from pytest_upskill.answers.recordings import changed_recordings
 from pytest_upskill.checks.code import Compile, Run
@@ -139,38 +139,24 @@ _LONGEST_MESSAGE = 1000
 """Characters of an attribute that every known reader accepts."""
 
 
-class JUnit:
-    """Data for JUnit XML in the process that writes it; inactive without it."""
+def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
+    """Add the answers of a failed trial, which a terminal has in part, as ``system-out``.
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._answers: dict[str, list[str]] = {}
-
-    @property
-    def _xml(self) -> LogXML | None:
-        return self._config.stash.get(xml_key, None)
-
-    def add_answers(self, report: pytest.TestReport) -> None:
-        """Add the answers of a failed trial, which a terminal has in part, as ``system-out``."""
-        if self._xml is None:
-            return
-        record = getattr(report, "upskill", None)
-        if report.when == "call" and report.failed and record is not None:
-            missed = (run.completion.text for run in record.result.runs if not run.passed)
-            self._answers[report.nodeid] = [*dict.fromkeys(missed)]
-        if report.when == "teardown":
-            redact = self._config.stash[RESOURCES].redactor.redact
-            reporter = self._xml.node_reporter(report)
-            for element in reporter.nodes:
-                _shorter_message(element)
-            for text in self._answers.pop(report.nodeid, ()):
-                element = ET.Element("system-out")
-                element.text = bin_xml_escape(redact(quoted_lines(text)))
-                reporter.append(element)
-
-
-def _shorter_message(element: ET.Element) -> None:
-    """Cut a failure message to its first line, as pytest writes the complete report there."""
-    message = element.get("message")
-    if message is not None and element.text:
-        element.set("message", message.partition("\n")[0][:_LONGEST_MESSAGE])
+    Called after pytest's writer, so that they follow the failure.
+    """
+    xml = config.stash.get(xml_key, None)  # None without --junitxml
+    if xml is None or report.passed or not hasattr(report, "upskill"):
+        return
+    reporter = xml.node_reporter(report)
+    for element in reporter.nodes:
+        message = element.get("message")
+        # Only its first line: pytest writes the complete report as text.
+        if message is not None and element.text:
+            element.set("message", message.partition("\n")[0][:_LONGEST_MESSAGE])
+    if report.when == "call" and report.upskill is not None:
+        missed = (run.completion.text for run in report.upskill.result.runs if not run.passed)
+        for text in dict.fromkeys(missed):
+            element = ET.Element("system-out")
+            redacted = config.stash[RESOURCES].redactor.redact(quoted_lines(text))
+            element.text = bin_xml_escape(redacted)
+            reporter.append(element)

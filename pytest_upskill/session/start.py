@@ -31,7 +31,7 @@ from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
 from pytest_upskill.session.outgoing import Outgoing, redact_logs
 from pytest_upskill.session.progress import interruptible
-from pytest_upskill.session.report_files import Files, JUnit
+from pytest_upskill.session.report_files import Files, add_to_junit
 from pytest_upskill.session.resources import RESOURCES, set_up
 from pytest_upskill.session.results import Records, report_as_test, report_gate
 from pytest_upskill.session.selection import Selection
@@ -118,7 +118,6 @@ class Reporting:
         """What is wrong with each file that could not be collected, one line for each mistake."""
         self._terminal = Terminal(config)
         config.pluginmanager.register(self._terminal, "upskill-terminal")
-        self._junit = JUnit(config)
         self._files = Files(config)
         self._baselines = self._settings.project / STATE / "baselines"
         self._old = None
@@ -137,12 +136,12 @@ class Reporting:
             unread = [f"{report.nodeid}: it cannot be imported"] if is_python else lines
             self._unreadable.append(unread)
 
-    # First: pytest's writer of JUnit XML drops a test after its teardown report.
-    @pytest.hookimpl(tryfirst=True)
+    # Last: after pytest's writer of JUnit XML.
+    @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a trial's result."""
         self._records.add(report)
-        self._junit.add_answers(report)
+        add_to_junit(self._config, report)
 
     # Last, so innermost: gates are reported before the terminal ends its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -107,12 +107,7 @@ class Controller(Fetching):
         if reporter is None:
             return
         for line in lines_before_the_run(self._config, needs, self._forecast):
-            if reporter.isatty:
-                # Overwrite pytest-xdist's line about its workers: it has no line break.
-                reporter.rewrite(line, erase=True)
-                reporter.line("")
-            else:
-                reporter.write_line(line)
+            reporter.write_line(line)
 
     def _write_answers(self, key: str, answers: Future[list[Answer]]) -> None:
         """Write a trial's answers for the worker that runs it."""

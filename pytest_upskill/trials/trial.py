@@ -299,22 +299,16 @@ def _trigger_catalogues(
     skill: Skill, catalogues: Catalogues
 ) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
     """Return the catalogue of each trigger arm, and the skill as it is listed there."""
-    shown: dict[Arm, tuple[Catalogue, ListedSkill]] = {
-        "trigger": (catalogues.of(skill), listed(skill))
-    }
-    if has_new_description(skill):
-        assert skill.before is not None
-        shown["old_trigger"] = catalogues.before(skill), listed(skill.before)
-    return shown
+    now = catalogues.of(skill), listed(skill)
+    if skill.before is None or not has_new_description(skill):
+        return {"trigger": now}
+    return {"trigger": now, "old_trigger": (catalogues.before(skill), listed(skill.before))}
 
 
 def _agent_task(trial: Trial) -> AgentTask:
     """Return what an agent gets in the trial's arm."""
-    version: Skill | SkillVersion | None = None
-    if trial.arm == "with_skill":
-        version = trial.skill
-    elif trial.arm == "old_skill":
-        version = trial.skill.before
+    skill = trial.skill
+    version = {"with_skill": skill, "old_skill": skill.before}.get(trial.arm)
     return AgentTask(
         workspace=trial.case.staged,
         setup=trial.case.setup,
