@@ -1,0 +1,122 @@
+"""Files that look like cases and are not read, and names that were misspelled."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+
+
+def collected(run: Run, *args: str) -> list[str]:
+    result = run("--upskill-models", "offline", "--collect-only", "-q", "skills", *args)
+    return [line for line in result.outlines if "::" in line]
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        ("skills/{}/my-scenarios.json", "my-scenarios.json"),
+        ("skills/{}/skill_meta.yaml", "skill_meta.yaml"),
+        ("skills/{0}/{0}.scenario.yaml", "*.scenario.yaml"),
+    ],
+)
+def test_files_that_look_like_cases_are_named_with_what_reads_them(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, file: str, pattern: str
+) -> None:
+    names = [f"skill-{number:02}" for number in range(40)]
+    for name in names:
+        (write_skill(name=name) / "skill_meta.json").unlink()
+        cases = pytester.path / file.format(name)
+        cases.parent.mkdir(exist_ok=True)
+        evals = [{"prompt": "Hi", "expectations": ["x"]}]
+        cases.write_text(json.dumps({"skill_name": name, "evals": evals}), "utf-8")
+
+    result = run("--upskill-models", "offline", ".")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    hints = [line for line in result.outlines if line.startswith("upskill: ")][1:]
+    first = file.format(names[0])
+    assert hints[0].startswith(f"upskill: 40 files look like cases, such as {first}: to read them")
+    assert hints[0].endswith(f", set upskill_case_files = {pattern}")
+    assert hints[1].startswith("upskill: skill-00, skill-01, skill-02 and 37 more have no cases: ")
+    assert len(hints) == 2
+    result = run("--upskill-models", "offline", "-o", f"upskill_case_files={pattern}", "--co", ".")
+    result.stdout.fnmatch_lines(["collected 80 items*"])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("skills_meta.json", "skill_meta.json"),
+        ("skill-meta.json", "skill_meta.json"),
+        ("skillmeta.json", "skill_meta.json"),
+        ("eval.json", "evals.json"),
+        ("evals/eval.json", "evals.json"),
+        ("evals/evals_.json", "evals.json"),
+    ],
+)
+@pytest.mark.parametrize("how", ["--upskill-models=offline", "--upskill-lint"])
+def test_a_case_file_with_a_misspelled_name_is_named_beside_others(
+    run: Run, write_skill: WriteSkill, how: str, name: str, meant: str
+) -> None:
+    write_skill()
+    own = write_skill(name="other")
+    (own / name).parent.mkdir(exist_ok=True)
+    (own / "skill_meta.json").rename(own / name)
+    if "eval" in name:
+        (own / name).write_text('[{"promt": "Hi"}]', "utf-8")
+
+    result = run(how, "-W", "default", "skills")
+
+    result.stdout.fnmatch_lines([f"upskill: skills/other/{name} is not read: rename it to {meant}"])
+
+
+def test_a_file_that_is_read_because_it_is_named_is_not_called_unread(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    file = write_skill() / "skill_meta.json"
+    file = file.rename(file.with_name("skill-meta.json"))
+
+    result = run("--upskill-models=offline", str(file))
+
+    result.assert_outcomes(passed=3)
+    result.stdout.no_fnmatch_line("*is not read*")
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "skill.json", "data/eval.json", "eval.yaml"])
+def test_a_file_of_a_skill_that_is_called_otherwise_is_not_taken_for_cases(
+    run: Run, write_skill: WriteSkill, name: str
+) -> None:
+    folder = write_skill()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("{}", "utf-8")
+
+    result = run("--upskill-models", "offline", "skills")
+
+    result.stdout.no_fnmatch_line("*rename it*")
+
+
+def test_a_case_file_with_a_misspelled_name_is_named(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    file = write_skill(name="other") / "skill_meta.json"
+    file.rename(file.with_name("skills_meta.json"))
+
+    result = run_once("skills", "--upskill-models=offline")
+
+    said = "upskill: skills/other/skills_meta.json is not read: rename it to skill_meta.json"
+    assert [line for line in result.outlines if "skills/other" in line] == [said]
+
+
+def test_a_skill_md_in_lower_case_is_named(run: Run, write_skill: WriteSkill) -> None:
+    folder = write_skill(name="other")
+    (folder / "skill_meta.json").unlink()
+    (folder / "SKILL.md").rename(folder / "skill.md")
+
+    result = run("skills", "--upskill-models=offline")
+
+    said = [line for line in result.outlines if "skills" in line]
+    assert said == ["upskill: skills/other/skill.md is not read: rename it to SKILL.md"]
