@@ -19,8 +19,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import get_args
 
-from pytest_upskill.sandbox.limits import LEVELS
+from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 
@@ -195,7 +196,7 @@ def _targets() -> Iterator[dict[str, object]]:
 
 def main(level: str) -> None:
     """Make all attempts at one level."""
-    (known,) = (each for each in LEVELS if each == level)
+    (known,) = (each for each in get_args(Level) if each == level)
     with _targets() as targets, workspace() as home:
         attempts = {
             name: attempt.format_map(targets) if "{" in attempt else attempt

@@ -214,9 +214,8 @@ def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
 
 def _broken_reason(answer: Answer) -> str:
     """Return why an agent's run measures nothing, "" if it does or is missing for another cause."""
-    if answer.completion is None or answer.completion.agent_run is None or answer.error:
-        return ""
-    return answer.completion.agent_run.broken
+    run = answer.completion and answer.completion.agent_run
+    return run.broken if run and not answer.error else ""
 
 
 def _check(

@@ -9,10 +9,9 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 Level = Literal["auto", "bwrap", "landlock", "limits", "off"]
-LEVELS: tuple[Level, ...] = get_args(Level)
 """Values of ``--upskill-sandbox``; ``auto`` is the strongest level that works here."""
 
 # Limits that the system does not support are skipped. The limit of processes is `-u` in bash and

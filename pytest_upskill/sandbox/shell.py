@@ -74,9 +74,8 @@ class Shell:
             SandboxError: The shell cannot be started.
         """
         found = tools()
-        folders = [PLACES[HOME], PLACES[WORK]]
-        if self._sandbox.level != "bwrap":
-            folders = [str(self.home.root / folder) for folder in (HOME, WORK)]
+        places = PLACES if self._sandbox.level == "bwrap" else {}
+        folders = [places.get(name, str(self.home.root / name)) for name in (HOME, WORK)]
         outcome = self._sandbox.run(
             ["/bin/sh", "-c", _ENTER + script, "sh", *folders, *arguments],
             self.home,

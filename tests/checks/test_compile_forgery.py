@@ -141,7 +141,7 @@ def test_only_an_instruction_counts_as_one() -> None:
 def test_instructions_are_told_apart_from_all_else_in_ptx(
     ptx: str, text: str, is_found: bool
 ) -> None:
-    result = check_instruction(Instruction(text=text), [without_comments(ptx)])
+    result = check_instruction(Instruction(text=text), without_comments(ptx))
 
     assert result.passed is is_found
 

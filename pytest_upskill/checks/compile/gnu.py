@@ -28,11 +28,12 @@ _STRICT_C = (
     "-Werror=int-conversion",
     "-Werror=incompatible-pointer-types",
 )
-_TEMPLATES = ("-ftemplate-depth=256", "-ftemplate-backtrace-limit=4")
+_TEMPLATES = ("c++", "-ftemplate-depth=256", "-ftemplate-backtrace-limit=4")
 _GCC = ("-fmax-errors=20", "-fmax-include-depth=64", "-fdiagnostics-color=never")
 _CLANG = ("-ferror-limit=20", "-fno-color-diagnostics")
-_LONGEST_CONSTANT = {False: "-fconstexpr-ops-limit=20000000", True: "-fconstexpr-steps=20000000"}
-"""Option that limits the computation of constants in C++, by whether the compiler is Clang."""
+# The last option limits the computation of constants.
+_GCC_CPP = (*_TEMPLATES, "-fconstexpr-ops-limit=20000000")
+_CLANG_CPP = (*_TEMPLATES, "-fconstexpr-steps=20000000")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _EMPTY_PROGRAM = "int main(void) { return 0; }\n"
 
@@ -58,18 +59,19 @@ class Gnu(Compiler):
         """See `Compiler.build`."""
         if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
             message = "it contains only comments"
-            return Built(passed=False, compiler=self._version, message=message)
+            return Built(passed=False, compiler=self._version[0], message=message)
         return super().build(sources, check, sandbox)
 
     def command(self, check: Compile) -> Command:
         """See `Compiler.command`."""
         assert self._program is not None
-        of_cpp = ("c++", *_TEMPLATES, _LONGEST_CONSTANT[self._is_clang])
+        label, is_clang = self._version
+        common, of_cpp = (_CLANG, _CLANG_CPP) if is_clang else (_GCC, _GCC_CPP)
         return Command(
-            label=self._version,
+            label=label,
             program=self._program,
             options=(
-                *("-c", "-O0", *(_CLANG if self._is_clang else _GCC)),
+                *("-c", "-O0", *common),
                 *("-x", *(("c", *_STRICT_C) if self._language == "c" else of_cpp)),
                 *("-iquote", "../src", "-I", "../include", "-o", "../tmp/object"),
                 *check.flags,
@@ -80,18 +82,12 @@ class Gnu(Compiler):
         )
 
     @cached_property
-    def _version_output(self) -> str:
-        return run_trusted(self._program, "--version") if self._program else ""
-
-    @property
-    def _is_clang(self) -> bool:
-        return "clang" in self._version_output
-
-    @property
-    def _version(self) -> str:
-        version = _VERSION.search(self._version_output)
-        name = _PROGRAMS[self._language][self._is_clang]
-        return f"{name} {version[0] if version else '(unknown version)'}"
+    def _version(self) -> tuple[str, bool]:
+        """The name of the compiler with its version, and whether it is Clang."""
+        output = run_trusted(self._program, "--version") if self._program else ""
+        version, is_clang = _VERSION.search(output), "clang" in output
+        name = _PROGRAMS[self._language][is_clang]
+        return f"{name} {version[0] if version else '(unknown version)'}", is_clang
 
 
 def find_program(language: Literal["c", "cpp"]) -> Path | None:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -77,11 +77,11 @@ class Cuda(Compiler):
         built = super().build(sources, check, sandbox)
         printed = "\n".join(built.printed)
         diagnostics = tuple(line for line in built.diagnostics if not _FIGURE_LINE.match(line))
-        ptx = [without_comments(text.decode("utf-8", "replace")) for text in built.kept]
+        ptx = "\n".join(without_comments(text.decode("utf-8", "replace")) for text in built.kept)
         built = replace(built, diagnostics=diagnostics, printed=(), kept=())
         if not built.passed:
             return built
-        names = {name for text in ptx for name in _ENTRY.findall(text)}
+        names = set(_ENTRY.findall(ptx))
         if not names:
             message = (
                 "no kernel was compiled: none is marked __global__, "
@@ -169,7 +169,7 @@ def _limits(check: Compile) -> list[AtMost]:
 
 
 def _requirements(
-    check: Compile, ptx: Sequence[str], names: set[str], printed: str
+    check: Compile, ptx: str, names: set[str], printed: str
 ) -> tuple[CheckResult, ...]:
     """Check the limits and instructions that the case requires of the device code."""
     figures = read_figures(printed)
@@ -217,12 +217,11 @@ def _check_limit(limit: AtMost, figures: Mapping[str, Counter[str]]) -> CheckRes
     return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
 
 
-def check_instruction(required: Instruction, ptx: Iterable[str]) -> CheckResult:
+def check_instruction(required: Instruction, ptx: str) -> CheckResult:
     """Check that the device code contains an instruction, or uses a special register."""
     wanted = required.text.strip()
-    code = "\n".join(ptx)
-    found = any(wanted in opcode for opcode in _INSTRUCTION.findall(code)) or any(
-        f"{register}.".startswith(f"{wanted}.") for register in _REGISTER.findall(code)
+    found = any(wanted in opcode for opcode in _INSTRUCTION.findall(ptx)) or any(
+        f"{register}.".startswith(f"{wanted}.") for register in _REGISTER.findall(ptx)
     )
     message = f"{required.name} {wanted!r}: {'in' if found else 'not in'} the PTX"
     return CheckResult(name=required.name, passed=found, message=message)

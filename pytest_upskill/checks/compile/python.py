@@ -108,12 +108,11 @@ class PythonRunner:
                 return Built(passed=False, compiler=_PROGRAM, message=message)
             home.write("check/test.py", "")
             home.write("check/pytest.ini", "[pytest]\n")
+            program = [str(PYTHON), "-I", "-S", "-B", "-u", "-c", _RUN_TESTS.read_text("utf-8")]
             with Supervisor(code) as supervisor:
+                program += [str(supervisor.descriptor), ",".join(needed | tests.modules), *files]
                 outcome = sandbox.run(
-                    [
-                        *(str(PYTHON), "-I", "-S", "-B", "-u", "-c", _RUN_TESTS.read_text("utf-8")),
-                        *(str(supervisor.descriptor), ",".join(needed | tests.modules), *files),
-                    ],
+                    program,
                     home,
                     readable=(*PYTHON_FOLDERS, *link_pytest(home.root)),
                     limits=LIMITS,
