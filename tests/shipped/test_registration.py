@@ -7,9 +7,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from pytest_upskill.agents.programs import PROGRAMS
+from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
 from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.checks.compile import Compilers
+from pytest_upskill.checks.result import Key
 from pytest_upskill.models.model import AGENTS
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.session.options import OPTIONS
@@ -41,3 +43,19 @@ def test_everything_that_the_reference_calls_public_can_be_imported() -> None:
     public = re.findall(r"`(pytest_upskill\.[\w.]+)`", reference.read_text("utf-8"))
 
     assert [resolve_name(name) for name in public]
+
+
+NO_TEACHER_WRITES = {
+    *("command", "file", "file_contains", "file_exists", "git", "judge"),
+    *("ran_script", "read_file", "tool_called", "tool_order", "triggered"),
+}
+CALLED_THE_SAME_ELSEWHERE = {
+    *("file", "file_contains", "json", "ran_script", "read_file", "toml", "triggered", "yaml"),
+}
+
+
+def test_every_check_says_what_its_key_is_called_elsewhere_and_in_a_teachers_prompt() -> None:
+    kinds: dict[str, type[Key]] = {key: mark.kind for key, (_, mark) in keys_of(Expected).items()}
+
+    assert {key for key, kind in kinds.items() if not kind.for_teacher} == NO_TEACHER_WRITES
+    assert {key for key, kind in kinds.items() if not kind.also_called} == CALLED_THE_SAME_ELSEWHERE
