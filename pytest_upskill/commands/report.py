@@ -14,8 +14,7 @@ from pytest_upskill import STATE
 from pytest_upskill.commands.command import PASSED, CommandError, Parser, say
 from pytest_upskill.figures.baseline import BaselineError, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
-from pytest_upskill.figures.gate import decide_gates
-from pytest_upskill.figures.thresholds import FAIL_ON, Thresholds
+from pytest_upskill.figures.gate import FAIL_ON, Thresholds, decide_gates
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session

@@ -189,7 +189,7 @@ def update_baseline(cell: Cell, folder: Path) -> Update:
     except OSError as error:
         why = f"cannot write {file}: {error.strerror}"
         return Update(text=f"no {what} written of {name}: {why}", refused=True)
-    cases = counted(len(new.cases), cell.measure.unit, cell.measure.units)
+    cases = cell.count(len(new.cases))
     stored = f"{cases}, {counted(_runs(new), 'run')}{' that count' if cell.copied else ''}"
     if old and _runs(new) < _runs(old):
         stored += f", fewer than before: {_runs(old)}"

@@ -10,7 +10,6 @@ from functools import cached_property
 from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.figures.triggers import Triggers
-from pytest_upskill.project.messages import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,22 +27,11 @@ class Cell(TrialGroup):
         return Triggers(self)
 
     @property
-    def measure(self) -> Lift | Triggers:
-        """What the trials measure."""
-        return self.triggers if self.chooses else self.lift
-
-    @property
-    def failed_text(self) -> str:
-        """How many cases failed: ``2 cases failed``; empty for none."""
-        failed, measure = len(self.failed_cases), self.measure
-        return f"{counted(failed, measure.unit, measure.units)} failed" if failed else ""
-
-    @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         if len(self.trials) != self.planned:
             return f"only {len(self.trials)} of {self.planned} tests ran"
-        return self.measure.why_undecidable
+        return (self.triggers if self.chooses else self.lift).why_undecidable
 
 
 def with_places(cells: Iterable[Cell]) -> list[Cell]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from pytest_upskill import stats
 from pytest_upskill.figures.baseline import (
@@ -16,7 +17,7 @@ from pytest_upskill.figures.baseline import (
 )
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import points
-from pytest_upskill.project.messages import listed
+from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.trials.result import TrialResult
 
 _NAMED = 5
@@ -34,6 +35,11 @@ class ComparedCase:
     """Counts if all open runs were for the current skill."""
     if_against: stats.CaseCounts
     """Counts if they were all against it."""
+
+    @property
+    def fell_by_runs(self) -> Fraction:
+        """How many passes fewer it has, as of the skill with fewer runs."""
+        return -self.counts.difference * min(self.counts.runs_with, self.counts.runs_without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +88,20 @@ class Comparison:
         return "the baseline" if self.then == "baseline" else self.then
 
     @property
+    def worse(self) -> list[ComparedCase]:
+        """Cases that pass less often, the most first; those by one run only if all are such.
+
+        Among many cases some fall by a run each by chance.
+        """
+        fell = [case for case in self.measured if case.counts.difference < 0]
+        fell.sort(key=lambda case: case.counts.difference)
+        return [case for case in fell if case.fell_by_runs > 1] or fell
+
+    @property
     def headline(self) -> str:
         """The regression: ``became worse than the baseline: case, case (12/25 …)``."""
-        worse = [case.id for case in self.measured if case.counts.difference < 0]
-        return f"became worse than {self.base}: {listed(worse, _NAMED)} ({self.sentence})"
+        worse = listed([case.id for case in self.worse], _NAMED)
+        return f"became worse than {self.base}: {worse} ({self.sentence})"
 
     @property
     def next_step(self) -> str:
@@ -120,14 +136,18 @@ class Comparison:
         return f"warning: {self.drift}: {cure}" if self.drift else ""
 
     @property
-    def worse_cases(self) -> list[str]:
-        """Cases that pass less often, with old and new results."""
-        return [
-            f"worse: {case.id}: {counts.passes_without}/{counts.runs_without} -> "
-            f"{counts.passes_with}/{counts.runs_with}"
-            for case in self.measured
-            if (counts := case.counts).difference < 0
+    def worse_lines(self) -> list[str]:
+        """Cases that pass less often, with old and new results, and how many do by one run."""
+        worse = self.worse
+        lines = [
+            f"worse: {case.id}: {case.counts.passes_without}/{case.counts.runs_without} -> "
+            f"{case.counts.passes_with}/{case.counts.runs_with}"
+            for case in worse
         ]
+        fell = sum(case.counts.difference < 0 for case in self.measured)
+        if others := fell - len(worse):
+            lines.append(f"worse by one run, which may be chance: {counted(others, 'more case')}")
+        return lines
 
 
 def adjust(comparisons: Sequence[Comparison]) -> Iterator[Comparison]:
@@ -234,7 +254,10 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     notes = tuple(_not_compared(cell, recorded, same))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
-        notes = (f"no {cell.measure.unit} in common with the baseline: {_RECORD}", *notes)
+        notes = (
+            f"no {'query' if cell.chooses else 'case'} in common with the baseline: {_RECORD}",
+            *notes,
+        )
     drift = _other_model(cell, baseline) or _other_results(cell, recorded, same)
     return replace(past, cases=cases, lacking=lacking, drift=drift, notes=notes)
 

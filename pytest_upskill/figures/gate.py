@@ -1,23 +1,74 @@
-"""The gate: a decision about each cell, reported like a test."""
+"""The gate: a decision about each cell by its limits, reported like a test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
 
+from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.baseline import Baselines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison, compare
-from pytest_upskill.figures.lift import CellVerdict
-from pytest_upskill.figures.thresholds import Problem, Thresholds
+from pytest_upskill.figures.lift import CellVerdict, Lift
+from pytest_upskill.figures.triggers import Triggers
+from pytest_upskill.figures.wording import bounds, estimate, percent, points, rate_text
+from pytest_upskill.stats import CaseCounts
+from pytest_upskill.trials.result import TrialResult
 
 NOT_MEASURED = 75
 """Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
 
+FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated", "cases"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 ShownVerdict = CellVerdict | Literal["regression"]
 """A cell's verdict, or ``regression``."""
+
+_REASONS: Mapping[CellVerdict, str] = {
+    "hurts": "the skill hurts",
+    "no effect": "the skill has no effect",
+    "too few runs": "too few runs to tell",
+}
+"""Why a gate fails, by the verdict that fails it."""
+
+_NEXT_STEPS: Mapping[CellVerdict, str] = {
+    "hurts": "read the answers that fail only with the skill, and correct or remove what misled "
+    "the model",
+    "no effect": "remove the skill, write harder cases, which a model fails without it, or change "
+    "the gate",
+    "too few runs": "measure more runs or cases, add to the skill what the answers that fail with "
+    "it lack, or change the gate",
+}
+
+_JUDGED_PAST = (
+    "a judge decided both versions, and no labels show its errors about the old one: read the "
+    "answers before you change the skill"
+)
+"""Caveat about a regression that a judge found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Thresholds from the options; a case file can override the limits."""
+
+    min_mean_pass_rate: float | None
+    """Minimum mean pass rate of the cases with the skill, a fraction; None for none."""
+    min_lift: float | None
+    """Minimum lift, a fraction from -1 to 1; None for none."""
+    fail_on: frozenset[FailOn]
+    """Verdicts that fail the gate, and ``cases`` that were removed or changed since the ref."""
+    min_recall: float | None = None
+    """Minimum recall of triggers, a fraction; None for none."""
+    max_false_triggers: float | None = None
+    """Maximum rate of false triggers, a fraction; None for none."""
+
+    def with_overrides(self, by: GateRule) -> Thresholds:
+        """Return the thresholds with those that a case file sets in their place."""
+        own = {limit.name: getattr(by, limit.name) for limit in fields(by)}
+        return replace(self, **{name: value for name, value in own.items() if value is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +92,7 @@ class Gate:
     @property
     def name(self) -> str:
         """The part of the node id after the path."""
-        return f"{self.cell.measure.gate_name}[{self.cell.model}]"
+        return f"{'trigger-gate' if self.cell.chooses else 'gate'}[{self.cell.model}]"
 
     @property
     def is_red(self) -> bool:
@@ -70,16 +121,43 @@ class Gate:
     @property
     def details(self) -> list[str]:
         """Lines below the text: of a regression figures and cases; wrong choices; advice."""
-        measure, past = self.cell.measure, self.comparison
-        lines = measure.details(regressed=self.regressed)
+        cell, past = self.cell, self.comparison
+        lines = cell.triggers.mistakes
         if past is not None and self.regressed:
-            return [*lines, *past.worse_cases, past.next_step]
-        return [*lines, measure.next_step] if self.outcome == "failed" else lines
+            if not cell.chooses:
+                lines = [f"lift: {_lift_sentence(cell.lift)}"]
+                lines += [_JUDGED_PAST] if cell.lift.judged else []
+            return [*lines, *past.worse_lines, past.next_step]
+        return [*lines, f"next: {_next_step(cell)}"] if self.outcome == "failed" else lines
 
     @property
     def report(self) -> str:
         """Text and details, one per line."""
         return "\n".join([self.text, *self.details])
+
+    @cached_property
+    def past(self) -> Mapping[str, CaseCounts]:
+        """Counts of each compared case, in which the past stands for *without*."""
+        return (
+            {each.id: each.counts for each in self.comparison.measured} if self.comparison else {}
+        )
+
+    @cached_property
+    def regressed_cases(self) -> AbstractSet[str]:
+        """The cases that a regression is about; empty without one."""
+        return (
+            {each.id for each in self.comparison.worse}
+            if self.comparison and self.regressed
+            else set()
+        )
+
+    def failed(self, trial: TrialResult) -> str:
+        """Return that a trial failed, and whether its case did before; empty if it passed."""
+        if not trial.failed:
+            return ""
+        past = self.past.get(trial.case)
+        was_good = past is None or past.passes_without >= trial.required_passes(past.runs_without)
+        return "failed" if was_good else "failed, as before"
 
 
 def decide_gates(
@@ -109,13 +187,7 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
     """
     if reason := cell.why_undecidable:
         return skipped_gate(cell, reason)
-    thresholds = thresholds.with_overrides(cell.gate)
-    measure = cell.measure
-    problems = [
-        *_regression(comparison, thresholds, measure.subject),
-        *_changed_cases(cell, thresholds),
-        *measure.problems(thresholds),
-    ]
+    problems = list(_problems(cell, thresholds.with_overrides(cell.gate), comparison))
     certain = "; ".join(problem.text for problem in problems if problem.is_certain)
     if problems and not certain:
         possible = "; ".join(problem.text for problem in problems)
@@ -123,35 +195,129 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         open_runs = cell.open_runs or "missing runs or cut answers of other cells"
         gate = skipped_gate(cell, f"missing data: {open_runs} could decide: {possible}")
         return replace(gate, misses_data=True, comparison=comparison)
+    figures = _trigger_sentence(cell.triggers) if cell.chooses else _lift_sentence(cell.lift)
     gate = Gate(
         cell=cell,
         outcome="failed" if certain else "passed",
-        text=f"{cell.name}: {certain or measure.sentence}",
+        text=f"{cell.name}: {certain or figures}",
         comparison=comparison,
     )
     # A failed gate has the figures too, unless its details do.
-    if not certain or any(measure.sentence in line for line in gate.details):
+    if not certain or any(figures in line for line in gate.details):
         return gate
-    return replace(gate, text=f"{gate.text} ({measure.sentence})")
+    return replace(gate, text=f"{gate.text} ({figures})")
 
 
 def skipped_gate(cell: Cell, reason: str) -> Gate:
     """Return a gate that decides nothing, with the reason."""
+    misses_data = cell.lift.verdict == "missing data"
+    if cell.chooses:
+        misses_data = bool(cell.missing) and not cell.is_by_words
     text = f"gate not decided: {reason}"
-    return Gate(cell=cell, outcome="skipped", text=text, misses_data=cell.measure.misses_data)
+    return Gate(cell=cell, outcome="skipped", text=text, misses_data=misses_data)
 
 
-def _changed_cases(cell: Cell, thresholds: Thresholds) -> Iterator[Problem]:
-    """Yield the problem that cases were removed or changed, so that a skill may look better."""
-    if "cases" in thresholds.fail_on and cell.case_changes:
-        yield Problem(cell.case_changes, is_certain=True)
+class _Problem(NamedTuple):
+    """A threshold that a cell misses, or could miss because of open runs."""
+
+    text: str
+    is_certain: bool
+    """Whether the cell misses it whatever the results of the open runs."""
 
 
-def _regression(
-    comparison: Comparison | None, thresholds: Thresholds, subject: str
-) -> Iterator[Problem]:
-    """Yield the problem that a cell has become worse, or could have because of open runs."""
-    if comparison is None or "regression" not in thresholds.fail_on:
+def _problems(
+    cell: Cell, thresholds: Thresholds, comparison: Comparison | None
+) -> Iterator[_Problem]:
+    """Yield the thresholds that a cell misses, or could miss because of open runs."""
+    lift, triggers, fail_on = cell.lift, cell.triggers, thresholds.fail_on
+    is_worse = comparison is not None and (comparison.regressed or comparison.undecided)
+    if comparison is not None and is_worse and "regression" in fail_on:
+        subject = "the choice" if cell.chooses else "the skill"
+        yield _Problem(f"{subject} {comparison.headline}", comparison.regressed)
+    if "cases" in fail_on and cell.case_changes:
+        yield _Problem(cell.case_changes, is_certain=True)
+    if cell.chooses:
+        least, most = thresholds.min_recall, thresholds.max_false_triggers
+        yield from _beyond(triggers.recall_if, least, "recall is under {:g}%")
+        yield from _beyond(triggers.false_if, most, "false triggers are over {:g}%", is_most=True)
         return
-    if comparison.regressed or comparison.undecided:
-        yield Problem(f"{subject} {comparison.headline}", is_certain=comparison.regressed)
+    by = "corrected " if lift.correction else ""
+    rate, least = f"{by}pass rate with the skill", thresholds.min_mean_pass_rate
+    yield from _beyond(lift.pass_rate_if, least, f"{rate} is under {{:g}}%")
+    yield from _beyond(lift.lift_if, thresholds.min_lift, f"{by}lift is under {{:+g}} points")
+    if lift.uncalibrated and "uncalibrated" in fail_on:
+        yield _Problem("it rests on an uncalibrated judge", is_certain=True)
+    # What an uncalibrated judge decides against a skill may be its own mistake.
+    is_doubtful = lift.uncalibrated and lift.verdict == "hurts"
+    if lift.verdict.replace(" ", "-") in fail_on and not is_doubtful:
+        yield _Problem(_REASONS[lift.verdict], is_certain=True)
+
+
+def _beyond(
+    rate_if: Callable[[bool], float | None],
+    limit: float | None,
+    text: str,
+    *,
+    is_most: bool = False,
+) -> Iterator[_Problem]:
+    """Yield the problem that a figure is beyond its limit, or could be because of open runs.
+
+    Args:
+        rate_if: Returns the figure if all open runs were for the skill, or against it.
+        limit: The least allowed; None for none.
+        text: The problem, with a place for the limit in percent.
+        is_most: Whether the limit is the most allowed instead.
+    """
+    rates = [rate for rate in map(rate_if, (False, True)) if rate is not None]
+    if limit is None or not rates:
+        return
+    beyond = [rate > limit if is_most else rate < limit for rate in rates]
+    if any(beyond):
+        yield _Problem(text.format(100 * limit), is_certain=all(beyond))
+
+
+def _next_step(cell: Cell) -> str:
+    """Return advice about a gate that failed without a regression."""
+    if cell.chooses:
+        return (
+            "say in the description when to use the skill and when not to, in the words of these "
+            "queries, or change the gate"
+        )
+    general = "correct the skill where answers fail with it, or change the gate"
+    return _NEXT_STEPS.get(cell.lift.verdict, general)
+
+
+def _trigger_sentence(triggers: Triggers) -> str:
+    """Return how often the skill is chosen, with intervals."""
+    rates = (("recall", triggers.recall), ("false triggers", triggers.false_triggers))
+    parts = [f"{name} {rate_text(rate)}" for name, rate in rates if rate]
+    if triggers.precision is not None:
+        parts.append(f"precision {percent(triggers.precision)}%")
+    return ", ".join(parts)
+
+
+def _lift_sentence(lift: Lift) -> str:
+    """Return verdict, pass rates and lift with its interval."""
+    with_, without = lift.arms.get("with_skill"), lift.arms.get("without_skill")
+    if with_ is None or without is None or lift.observed is None:
+        return "no case ran in both arms"
+    needed = f", about {lift.more_runs.with_skill} are needed" if lift.more_runs else ""
+    by = " by an uncalibrated judge" if lift.uncalibrated else ""
+    judged = "judged lift" if lift.judged else "lift"
+    sentence = (
+        f"{lift.verdict}{by}{needed}: passed {percent(without.pass_rate)}% without, "
+        f"{percent(with_.pass_rate)}% with, "
+        f"{judged} {points(lift.observed.estimate)} points {bounds(lift.observed)}"
+    )
+    if lift.correction:
+        sentence += f", corrected {estimate(lift.correction.estimate)}"
+    return ", ".join(filter(None, (sentence, tipping_point(lift))))
+
+
+def tipping_point(lift: Lift) -> str:
+    """Return how wrong an uncalibrated judge would have to be; empty without such a verdict."""
+    least = lift.judged.tipping_point if lift.judged else None
+    if least is None or lift.doubt:
+        return ""
+    favors = "favors" if lift.verdict == "helps" else "disfavors"
+    return f"holds unless the judge {favors} the skill by more than {points(least)[1:]} points"

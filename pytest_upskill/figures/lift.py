@@ -1,4 +1,4 @@
-"""The lift of a cell: figures of its arms, the interval, the verdict, and its limits.
+"""The lift of a cell: figures of its arms, the interval, the verdict, and runs that it lacks.
 
 A figure is computed when it is first read.
 """
@@ -6,12 +6,12 @@ A figure is computed when it is first read.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
-from typing import ClassVar, Literal
+from typing import Literal, NamedTuple
 
 from pytest_upskill import stats
 from pytest_upskill.figures.arm import (
@@ -22,37 +22,28 @@ from pytest_upskill.figures.arm import (
     figures_of_runs,
 )
 from pytest_upskill.figures.judged import Judged
-from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.wording import bounds, estimate, percent, points
-from pytest_upskill.project.messages import counted
+from pytest_upskill.models.model import varies
 from pytest_upskill.stats.calibration import Correction
 from pytest_upskill.trials.result import RunResult
 from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
 
-_REASONS: Mapping[CellVerdict, str] = {
-    "hurts": "the skill hurts",
-    "no effect": "the skill has no effect",
-    "too few runs": "too few runs to tell",
-}
-"""Why a gate fails, by the verdict that fails it."""
 
-_NEXT_STEPS: Mapping[CellVerdict, str] = {
-    "hurts": "read the answers that fail only with the skill, and correct or remove what misled "
-    "the model",
-    "no effect": "remove the skill, write harder cases, which a model fails without it, or change "
-    "the gate",
-    "too few runs": "measure more runs or cases, add to the skill what the answers that fail with "
-    "it lack, or change the gate",
-}
+class MoreRuns(NamedTuple):
+    """Runs of a trial in each arm that would probably be enough for a verdict."""
 
-_JUDGED_PAST = (
-    "a judge decided both versions, and no labels show its errors about the old one: read the "
-    "answers before you change the skill"
-)
-"""Caveat about a regression that a judge found."""
+    with_skill: int
+    without_skill: int
+    chance: float
+    """Probability that they will be enough."""
+
+
+def observed_lift(cases: Sequence[stats.CaseCounts]) -> stats.Estimate | None:
+    """Return the lift with its interval, as fractions; None without data."""
+    lift, interval = stats.lift(cases), stats.lift_interval(cases)
+    return None if lift is None or interval is None else stats.Estimate(lift, *interval)
 
 
 @dataclass(frozen=True)
@@ -60,16 +51,6 @@ class Lift:
     """How much more often a skill's cases pass with it than without it."""
 
     cell: TrialGroup
-
-    gate_name: ClassVar[str] = "gate"
-    """The first word of the name of the cell's gate."""
-    unit: ClassVar[str] = "case"
-    units: ClassVar[str] = "cases"
-    """What its trials are of."""
-    under_test: ClassVar[str] = " with the skill"
-    """The arm that can fail, to follow the verb; empty if there is no other."""
-    subject: ClassVar[str] = "the skill"
-    """What becomes worse in a regression."""
 
     @cached_property
     def look(self) -> int:
@@ -133,11 +114,6 @@ class Lift:
         return [pair for pair in self.pairs if pair.with_skill.runs and pair.without_skill.runs]
 
     @property
-    def misses_data(self) -> bool:
-        """Whether runs are missing without which there is no decision."""
-        return self.missing_data_reason is not None
-
-    @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         if self.missing_data_reason:
@@ -184,8 +160,7 @@ class Lift:
     @cached_property
     def observed(self) -> stats.Estimate | None:
         """Pass rate with the skill minus without, a fraction; None without data."""
-        lift, interval = stats.lift(self.counts), stats.lift_interval(self.counts)
-        return None if lift is None or interval is None else stats.Estimate(lift, *interval)
+        return observed_lift(self.counts)
 
     @cached_property
     def changes(self) -> Counter[str]:
@@ -194,19 +169,6 @@ class Lift:
         return Counter(
             "better" if each > 0 else "worse" if each < 0 else "unchanged" for each in differences
         )
-
-    @property
-    def in_words(self) -> str:
-        """The result: ``+34 points: 6 of 10 cases better, 3 unchanged, 1 worse``.
-
-        Empty if no case has a valid run in both arms.
-        """
-        if self.deciding is None:
-            return ""
-        changes, cases = self.changes, counted(self.changes.total(), "case")
-        rest = (f"{changes[what]} {what}" for what in ("unchanged", "worse") if changes[what])
-        first = f"{changes['better']} of {cases} better"
-        return f"{points(self.deciding.estimate)} points: {', '.join([first, *rest])}"
 
     @property
     def correction(self) -> Correction | None:
@@ -285,60 +247,34 @@ class Lift:
         """Whether the verdict rests on a judge that no labels correct."""
         return self.judged is not None and not self.judged.calibrated
 
-    @property
-    def repetitive(self) -> bool:
-        """Whether the model gives the same answer in every run, so that more runs add nothing."""
-        cell = self.cell
-        return cell.copied or cell.is_offline or "temperature=0" in cell.resolved.split()
+    @cached_property
+    def lacks_runs(self) -> bool:
+        """Whether more runs or cases are what the verdict lacks, and not something else first."""
+        with_skill = self.arms.get("with_skill")
+        is_idle = self.agent is not None and not self.agent.calls
+        # A cell that stopped early did not have too few runs, and further runs are cut too.
+        explained = self.skipped_runs or self.cell.cut_failures or self.cell.copied or is_idle
+        by_judge = self.judged is not None and self.judged.uncorrected_verdict != "too few runs"
+        passes = with_skill is not None and with_skill.passes > 0
+        return self.verdict == "too few runs" and passes and not (explained or by_judge)
 
     @cached_property
-    def runs_needed(self) -> int | None:
-        """Runs of a trial with the skill that would probably be enough.
-
-        Those without it are to grow by the same factor. None if they are enough, or if unknown.
-        """
-        if self.verdict != "too few runs" or self.repetitive:
+    def more_runs(self) -> MoreRuns | None:
+        """Runs that would probably be enough; None if they are enough, or if that is unknown."""
+        if not self.lacks_runs or not varies(self.cell.resolved):
             return None
-        # A cell that stopped early did not have too few runs, and further runs are cut too.
-        if self.skipped_runs or self.cell.cut_failures:
+        runs, baseline = (
+            max((len(trial.runs) for trial in self.cell.trials if trial.arm == arm), default=0)
+            for arm in ("with_skill", "without_skill")
+        )
+        mean, next_alpha = (runs + baseline) / 2, stats.look_alpha(self.look + 1)
+        needed = stats.runs_needed(self.counts, next_alpha)
+        if needed is None:
             return None
-        # More runs do not help where the judge is the problem.
-        if self.judged and self.judged.uncorrected_verdict != "too few runs":
-            return None
-        needed = stats.runs_needed(self.counts, self._next_alpha)
         # The exact test can need more runs where its approximation needs none.
-        runs = self._runs("with_skill")
-        return needed and max(ceil(needed * runs / self._mean_runs), 1 + runs)
-
-    @property
-    def baseline_runs_needed(self) -> int | None:
-        """Runs without the skill that go with them; None if they are as many."""
-        with_, without = self._runs("with_skill"), self._runs("without_skill")
-        if self.runs_needed is None or with_ == without:
-            return None
-        return ceil(self.runs_needed * without / with_)
-
-    @property
-    def chance_of_enough(self) -> float | None:
-        """Probability that ``runs_needed`` will be enough; None without it."""
-        if self.runs_needed is None:
-            return None
-        mean = ceil(self.runs_needed * self._mean_runs / self._runs("with_skill"))
-        return stats.chance_of_effect(self.counts, mean, self._next_alpha)
-
-    def _runs(self, arm: Arm) -> int:
-        """Return the number of runs of a trial in an arm."""
-        trials = self.cell.trials
-        return max((len(trial.runs) for trial in trials if trial.arm == arm), default=0)
-
-    @property
-    def _mean_runs(self) -> float:
-        return (self._runs("with_skill") + self._runs("without_skill")) / 2
-
-    @property
-    def _next_alpha(self) -> float:
-        """Significance level of the look that adds runs to these."""
-        return stats.look_alpha(self.look + 1)
+        more = max(ceil(needed * runs / mean), 1 + runs)
+        chance = stats.chance_of_effect(self.counts, ceil(more * mean / runs), next_alpha)
+        return MoreRuns(more, ceil(more * baseline / runs), chance or 0.0)
 
     @property
     def token_ratio(self) -> float | None:
@@ -347,57 +283,3 @@ class Lift:
         if with_ is None or without is None or not with_.tokens or not without.tokens:
             return None
         return with_.tokens / without.tokens
-
-    @property
-    def sentence(self) -> str:
-        """Verdict, pass rates and lift with its interval."""
-        with_, without = self.arms.get("with_skill"), self.arms.get("without_skill")
-        if with_ is None or without is None or self.observed is None:
-            return "no case ran in both arms"
-        needed = f", about {self.runs_needed} are needed" if self.runs_needed else ""
-        by = " by an uncalibrated judge" if self.uncalibrated else ""
-        judged = "judged lift" if self.judged else "lift"
-        sentence = (
-            f"{self.verdict}{by}{needed}: passed {percent(without.pass_rate)}% without, "
-            f"{percent(with_.pass_rate)}% with, "
-            f"{judged} {points(self.observed.estimate)} points {bounds(self.observed)}"
-        )
-        if self.correction:
-            sentence += f", corrected {estimate(self.correction.estimate)}"
-        return f"{sentence}, {self.tipping_point}" if self.tipping_point else sentence
-
-    @property
-    def tipping_point(self) -> str:
-        """How wrong an uncalibrated judge would have to be; empty without such a verdict."""
-        least = self.judged.tipping_point if self.judged else None
-        if least is None or self.doubt:
-            return ""
-        favors = "favors" if self.verdict == "helps" else "disfavors"
-        return f"holds unless the judge {favors} the skill by more than {points(least)[1:]} points"
-
-    def details(self, *, regressed: bool) -> list[str]:
-        """Return lines to follow the text of a gate."""
-        if not regressed:
-            return []
-        return [f"lift: {self.sentence}", *([_JUDGED_PAST] if self.judged else [])]
-
-    @property
-    def next_step(self) -> str:
-        """Advice about a gate that failed without a regression."""
-        general = "correct the skill where answers fail with it, or change the gate"
-        return f"next: {_NEXT_STEPS.get(self.verdict, general)}"
-
-    def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
-        """Yield the thresholds that the cell misses, or could miss because of open runs."""
-        corrected = "corrected " if self.correction else ""
-        rate = f"{corrected}pass rate with the skill"
-        least = thresholds.min_mean_pass_rate
-        yield from misses(self.pass_rate_if, least, f"{rate} is under {{:g}}%")
-        least = thresholds.min_lift
-        yield from misses(self.lift_if, least, f"{corrected}lift is under {{:+g}} points")
-        if self.uncalibrated and "uncalibrated" in thresholds.fail_on:
-            yield Problem("it rests on an uncalibrated judge", is_certain=True)
-        # What an uncalibrated judge decides against a skill may be its own mistake.
-        is_doubtful = self.uncalibrated and self.verdict == "hurts"
-        if self.verdict.replace(" ", "-") in thresholds.fail_on and not is_doubtful:
-            yield Problem(_REASONS[self.verdict], is_certain=True)

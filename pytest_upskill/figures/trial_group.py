@@ -1,15 +1,15 @@
-"""The trials of a cell: how many there are, how they ended, and which are of one arm."""
+"""The trials of a cell: how many there are, which count, and which are of one arm."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.models.model import is_language_model
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.result import CellLabels, TrialResult, are_copies
+from pytest_upskill.trials.result import CellLabels, RunResult, TrialResult, are_copies
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
 ARM_NAMES: Mapping[Arm, str] = {
@@ -20,21 +20,7 @@ ARM_NAMES: Mapping[Arm, str] = {
     "old_trigger": "to queries with the old description",
 }
 
-_CURE_OF_CUTS = "raise --upskill-max-tokens"
-
-_SMALLEST_CONTEXT = 1000
-"""Tokens of the smallest context that a server may have; fewer are a wrong count."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endings:
-    """How the answers of one arm ended."""
-
-    answers: int
-    cut: int
-    """Answers that were cut at the output limit."""
-    refused: int
-    """Answers that are refusals."""
+CURE_OF_CUTS = "raise --upskill-max-tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +124,15 @@ class TrialGroup:
         """Skill and model, as the subject of a sentence."""
         return f"{self.title} on {self.model}"
 
+    def count(self, number: int) -> str:
+        """Return a number of its cases, ``2 cases``, or of queries."""
+        return counted(number, "query", "queries") if self.chooses else counted(number, "case")
+
+    @property
+    def failed_text(self) -> str:
+        """How many cases failed: ``2 cases failed``; empty for none."""
+        return f"{self.count(len(self.failed_cases))} failed" if self.failed_cases else ""
+
     @property
     def cases_not_run(self) -> list[str]:
         """Cases that ran in no arm."""
@@ -167,49 +162,17 @@ class TrialGroup:
         """
         parts = [counted(self.missing, "missing run")] if self.missing else []
         if self.cut_failures:
-            parts.append(f"{counted(self.cut_failures, 'cut answer')} ({_CURE_OF_CUTS})")
+            parts.append(f"{counted(self.cut_failures, 'cut answer')} ({CURE_OF_CUTS})")
         return " and ".join(parts)
 
     @cached_property
-    def endings(self) -> Mapping[Arm, Endings]:
-        """How the answers of each arm ended."""
+    def answers(self) -> Mapping[Arm, Sequence[RunResult]]:
+        """The valid runs of each arm that has any."""
         return {
-            arm: Endings(
-                answers=len(runs),
-                cut=sum(run.is_cut for run in runs),
-                refused=sum(run.refused for run in runs),
-            )
+            arm: runs
             for arm in dict.fromkeys(trial.arm for trial in self.trials)
             if (runs := [run for trial in self.trials if trial.arm == arm for run in trial.runs])
         }
-
-    @property
-    def ending_notes(self) -> Iterator[str]:
-        """A line for prompts that were cut, and for each arm with cut answers or refusals."""
-        yield from self._cut_prompts
-        limit = max((trial.max_tokens for trial in self.trials), default=0)
-        for arm, ended in self.endings.items():
-            for count, how in (
-                (ended.cut, f"cut at {limit} tokens: {_CURE_OF_CUTS}"),
-                (ended.refused, "refused by the model"),
-            ):
-                if count:
-                    answers = f"{count} of {counted(ended.answers, 'answer')} {ARM_NAMES[arm]}"
-                    yield f"{answers} {'was' if count == 1 else 'were'} {how}"
-
-    @property
-    def _cut_prompts(self) -> Iterator[str]:
-        """A line if the server counted fewer tokens than any whole prompt with the skill has."""
-        shortest = min((trial.least_prompt_tokens for trial in self.current_trials), default=0)
-        runs = [run for trial in self.current_trials for run in trial.runs]
-        # The most of all: some servers count only what their prompt cache did not hold.
-        most = max((run.completion.input_tokens or 0 for run in runs), default=0)
-        if _SMALLEST_CONTEXT <= most < shortest:
-            yield (
-                f"the server counted at most {most:,} tokens in prompts of at "
-                f"least {shortest:,}: it cuts long prompts, so raise its context length (Ollama: "
-                "OLLAMA_CONTEXT_LENGTH, llama-server: -c)"
-            )
 
     @cached_property
     def served(self) -> list[str]:

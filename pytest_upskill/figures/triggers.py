@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import ClassVar
+from functools import cached_property
 
-from pytest_upskill.figures.thresholds import Problem, Thresholds, misses
 from pytest_upskill.figures.trial_group import TrialGroup
-from pytest_upskill.figures.wording import percent, rate_text
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import Estimate
 from pytest_upskill.stats.triggers import (
@@ -32,12 +29,6 @@ class Triggers:
     """How often a model chooses a skill, for the queries that are asked of it."""
 
     cell: TrialGroup
-
-    gate_name: ClassVar[str] = "trigger-gate"
-    unit: ClassVar[str] = "query"
-    units: ClassVar[str] = "queries"
-    under_test: ClassVar[str] = ""
-    subject: ClassVar[str] = "the choice"
 
     @cached_property
     def recall(self) -> Estimate | None:
@@ -70,11 +61,6 @@ class Triggers:
         )
 
     @property
-    def misses_data(self) -> bool:
-        """Whether runs are missing without which there is no decision."""
-        return bool(self.cell.missing) and not self.cell.is_by_words
-
-    @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         if self.cell.is_by_words:
@@ -82,33 +68,20 @@ class Triggers:
         return None if self.queries else "missing data: no query has a valid run"
 
     @property
-    def sentence(self) -> str:
-        """The figures, with their intervals."""
-        rates = (("recall", self.recall), ("false triggers", self.false_triggers))
-        parts = [f"{name} {rate_text(rate)}" for name, rate in rates if rate]
-        if self.precision is not None:
-            parts.append(f"precision {percent(self.precision)}%")
-        return ", ".join(parts) or "no query has a valid run"
-
-    def details(self, *, regressed: bool) -> list[str]:  # noqa: ARG002  as of a lift
-        """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
+    def mistakes(self) -> list[str]:
+        """A line about wrong skills, if any was chosen: ``chose tsv instead of csv (3 runs)``."""
         wrong = self.choices(only_wrong=True).items()
         by_number = sorted(wrong, key=lambda each: (-each[1], each[0]))
         mistakes = [f"{_mistake(*pair)} ({counted(runs, 'run')})" for pair, runs in by_number]
         return ["; ".join(mistakes)] if mistakes else []
 
-    next_step: ClassVar[str] = (
-        "next: say in the description when to use the skill and when not to, in the words of "
-        "these queries, or change the gate"
-    )
-    """Advice about a gate that failed without a regression."""
+    def recall_if(self, hit: bool) -> float | None:
+        """Return the recall if all open runs had chosen a right skill, or if none had."""
+        return _rate_if(self._right_choices, hit)
 
-    def problems(self, thresholds: Thresholds) -> Iterator[Problem]:
-        """Yield the limits that the cell misses, or could miss because of open runs."""
-        hits, false = self._right_choices, self._hits_by_query(wanted=False)
-        yield from misses(partial(_rate_if, hits), thresholds.min_recall, "recall is under {:g}%")
-        most, text = thresholds.max_false_triggers, "false triggers are over {:g}%"
-        yield from misses(partial(_rate_if, false), most, text, is_most=True)
+    def false_if(self, hit: bool) -> float | None:
+        """Return the rate of false triggers if all open runs were such, or if none was."""
+        return _rate_if(self._hits_by_query(wanted=False), hit)
 
     @property
     def _right_choices(self) -> list[_Hits]:

@@ -137,6 +137,11 @@ def is_language_model(address: str) -> bool:
     return not address.startswith(f"{_OFFLINE}:")
 
 
+def varies(address: str) -> bool:
+    """Return whether runs of a model can differ, by its address with parameters."""
+    return is_language_model(address) and "temperature=0" not in address.split()
+
+
 def server(url: str) -> str:
     """Check the URL of a server, and return it without trailing slashes.
 

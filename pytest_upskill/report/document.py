@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.git import Revision
 from pytest_upskill.trials.result import RunResult, TrialResult, Unmeasured
@@ -84,10 +83,10 @@ class Report:
         return [gate for gate in self.gates if gate.outcome == "failed"]
 
     @property
-    def failed_cases(self) -> list[tuple[Cell, TrialResult]]:
-        """Cases and queries that failed with the skill, each with its cell."""
+    def failed_cases(self) -> list[tuple[Gate, TrialResult]]:
+        """Cases and queries that failed with the skill, each with the gate of its cell."""
         return [
-            (gate.cell, trial)
+            (gate, trial)
             for gate in self.gates
             for trial in gate.cell.current_trials
             if trial.failed

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
 
 from pytest_upskill.figures.arm import agent_figures
-from pytest_upskill.figures.figure import AGENT, Figure, Scalar, Unit, figures, read
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.presentation import AGENT, Figure, Scalar, Unit, figures, read
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.trials.result import RunResult, TrialResult
 

@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, cause_of
-from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.gate import Gate, tipping_point
 from pytest_upskill.figures.lift import Lift
+from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
 from pytest_upskill.project.messages import counted, listed
@@ -20,6 +22,9 @@ _AGENT = "write an agent before the model, as in loop:MODEL"
 
 _MIN_CASES_FOR_NEW_PROMPTS = 10
 """The interval for new prompts is too narrow with fewer."""
+
+_SMALLEST_CONTEXT = 1000
+"""Tokens of the smallest context that a server may have; fewer are a wrong count."""
 
 _PROBABLE = 0.5
 """Least chance of a verdict that more runs of the same cases alone are worth their cost."""
@@ -55,43 +60,29 @@ def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -
 
 def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
     """Yield what would decide about cells that have too few runs: more of them, or more cases."""
-    undecided = [gate for gate in gates if _can_be_decided(gate)]
-    if vary := [gate for gate in undecided if gate.cell.lift.runs_needed]:
-        needed = max(gate.cell.lift.runs_needed or 0 for gate in vary)
-        without = max(gate.cell.lift.baseline_runs_needed or 0 for gate in vary)
-        baseline = f" --upskill-baseline-runs {without}" if without else ""
-        chance = min(gate.cell.lift.chance_of_enough or 0.0 for gate in vary)
-        more = ", and more cases raise that" if chance < _PROBABLE else ""
-        yield (
-            f"too few runs on {_models(vary)}: --upskill-runs {needed}{baseline} would be "
-            f"enough with a probability of {percent(chance)} %{more}"
+    lifts = [
+        gate.cell.lift
+        for gate in gates
+        if gate.cell.lift.lacks_runs and not gate.regressed and gate.outcome != "skipped"
+    ]
+    if more := [lift.more_runs for lift in lifts if lift.more_runs]:
+        runs, without = (
+            max(each.with_skill for each in more),
+            max(each.without_skill for each in more),
         )
-    if others := [gate for gate in undecided if not gate.cell.lift.runs_needed]:
+        baseline = f" --upskill-baseline-runs {without}" if without != runs else ""
+        chance = min(each.chance for each in more)
+        cases = ", and more cases raise that" if chance < _PROBABLE else ""
+        models = ", ".join(dict.fromkeys(lift.cell.model for lift in lifts if lift.more_runs))
         yield (
-            f"too few runs on {_models(others)}: add cases, or raise --upskill-runs where answers "
-            "differ from run to run"
+            f"too few runs on {models}: --upskill-runs {runs}{baseline} would be "
+            f"enough with a probability of {percent(chance)} %{cases}"
         )
-
-
-def _can_be_decided(gate: Gate) -> bool:
-    """Return whether more runs or cases are what a cell lacks."""
-    cell, lift = gate.cell, gate.cell.lift
-    # Other notes name what comes first.
-    explained = cell.cut_failures or lift.skipped_runs or cell.copied
-    is_idle = lift.agent is not None and not lift.agent.calls
-    with_skill = lift.arms.get("with_skill")
-    return (
-        gate.verdict == "too few runs"
-        and gate.outcome != "skipped"
-        and not (explained or is_idle)
-        and not (lift.judged and lift.judged.uncorrected_verdict != "too few runs")
-        and with_skill is not None
-        and with_skill.passes > 0
-    )
-
-
-def _models(gates: Iterable[Gate]) -> str:
-    return ", ".join(dict.fromkeys(gate.cell.model for gate in gates))
+    if others := dict.fromkeys(lift.cell.model for lift in lifts if not lift.more_runs):
+        yield (
+            f"too few runs on {', '.join(others)}: add cases, or raise --upskill-runs where "
+            "answers differ from run to run"
+        )
 
 
 def short_notes(gates: Sequence[Gate]) -> Iterator[str]:
@@ -172,7 +163,7 @@ def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
 def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     """Yield the notes about one cell, without its name."""
     cell, lift = gate.cell, gate.cell.lift
-    yield from cell.ending_notes
+    yield from ending_notes(cell)
     if lift.agent is not None:
         yield from lift.agent.remarks
     if gate.outcome == "skipped":
@@ -184,7 +175,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         open_sentence = gate.text if gate.outcome == "skipped" else ""
         yield from (line for line in gate.comparison.remarks if line not in open_sentence)
     if cell.chooses:
-        yield from cell.triggers.details(regressed=False)
+        yield from cell.triggers.mistakes
         return
     yield from _judge_notes(lift)
     yield from _open_verdict(lift)
@@ -194,6 +185,29 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         yield _at_k(lift, cell.at_k)
     if verbose:
         yield from _on_new_prompts(lift)
+
+
+def ending_notes(cell: Cell) -> Iterator[str]:
+    """Yield a line for prompts that were cut, and for each arm with cut answers or refusals."""
+    shortest = min((trial.least_prompt_tokens for trial in cell.current_trials), default=0)
+    runs = [run for trial in cell.current_trials for run in trial.runs]
+    # The most of all: some servers count only what their prompt cache did not hold.
+    most = max((run.completion.input_tokens or 0 for run in runs), default=0)
+    if _SMALLEST_CONTEXT <= most < shortest:
+        yield (
+            f"the server counted at most {most:,} tokens in prompts of at least {shortest:,}: it "
+            "cuts long prompts, so raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH, "
+            "llama-server: -c)"
+        )
+    limit = max((trial.max_tokens for trial in cell.trials), default=0)
+    for arm, answers in cell.answers.items():
+        for count, how in (
+            (sum(run.is_cut for run in answers), f"cut at {limit} tokens: {CURE_OF_CUTS}"),
+            (sum(run.refused for run in answers), "refused by the model"),
+        ):
+            if count:
+                of_all = f"{count} of {counted(len(answers), 'answer')} {ARM_NAMES[arm]}"
+                yield f"{of_all} {'was' if count == 1 else 'were'} {how}"
 
 
 def _on_the_test(gate: Gate) -> Iterator[str]:
@@ -261,7 +275,7 @@ def _judge_notes(lift: Lift) -> Iterator[str]:
     judged, labels = lift.judged, lift.cell.labels
     if judged is None:
         return
-    if text := lift.tipping_point:
+    if text := tipping_point(lift):
         yield f"{lift.verdict} by an uncalibrated judge: {text}"
     for which in ("with", "without"):
         if agreement := judged.agreement(with_skill=which == "with"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_upskill.figures.figure import case_columns, case_lines, columns_of
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.presentation import case_columns, case_lines, columns_of, in_words
 from pytest_upskill.figures.wording import columns, wrap
 from pytest_upskill.trials.result import TrialResult
 
@@ -52,13 +52,12 @@ def _lift_rows(gates: Sequence[Gate], width: int, *, cases: bool) -> Iterator[Ro
             path = cell.path
             yield (cell.title,), None
         yield (f"  {cell.model}", *columns_of(gate).values()), gate
-        for line in wrap(gate.cell.lift.in_words, width - len(_INDENT)):
+        for line in wrap(in_words(gate.cell.lift), width - len(_INDENT)):
             yield (f"{_INDENT}{line}",), None
         if cases:
             for case in case_lines(gate):
-                failed = "failed" if case.failed else ""
                 passed, difference, *means = case_columns(case).values()
-                yield (f"    {case.case}", passed, difference, failed, *means), None
+                yield (f"    {case.case}", passed, difference, case.failed, *means), None
             for name in cell.cases_not_run:
                 yield (f"    {name}", "skipped", "", "", "", ""), None
 

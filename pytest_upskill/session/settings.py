@@ -15,7 +15,7 @@ from pytest_upskill import STATE
 from pytest_upskill.answers.prices import OwnPrice
 from pytest_upskill.answers.recordings import Mode
 from pytest_upskill.cases.source.document import explained
-from pytest_upskill.figures.thresholds import FailOn, Thresholds
+from pytest_upskill.figures.gate import FailOn, Thresholds
 from pytest_upskill.models import Model
 from pytest_upskill.project.files import RUNS, leads_out, project_folder
 from pytest_upskill.project.git import GitError, merge_base

@@ -12,8 +12,8 @@ from pytest_upskill.answers.budget import LOWER_COST
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
-from pytest_upskill.figures.figure import arms_of
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.presentation import arms_of
 from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line

@@ -9,8 +9,7 @@ from pytest_upskill.checks.calls import ToolUse
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import Contains
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import decide_gate
-from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.gate import Thresholds, decide_gate
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.models import AgentRun, AgentTurn, Completion
 from pytest_upskill.report.junit import trial_properties

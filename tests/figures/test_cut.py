@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.figures.gate import NOT_MEASURED, decide_gate, decide_gates
-from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.gate import NOT_MEASURED, Thresholds, decide_gate, decide_gates
 from pytest_upskill.models.completion import StopReason
+from pytest_upskill.report.notes import ending_notes
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
 from tests import junit
@@ -119,7 +119,7 @@ def test_a_verdict_stands_if_no_cut_answer_could_change_it(
     measured = cell(*both(with_, without))
 
     assert measured.lift.verdict == verdict
-    assert measured.lift.runs_needed is None
+    assert measured.lift.more_runs is None
 
 
 CUT_ANSWERS = st.sampled_from(["end", "max_tokens", "refusal", "other"])
@@ -173,7 +173,7 @@ def test_a_refusal_is_graded_as_the_answer_that_it_is_and_counted() -> None:
     measured = cell(trial("a", "with_skill", refused), trial("a", "without_skill", answers("--")))
 
     assert [run.passed for run in refused] == [True, False]
-    assert list(measured.ending_notes) == [
+    assert list(ending_notes(measured)) == [
         "2 of 2 answers with the skill were refused by the model"
     ]
 

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_upskill import stats
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import NOT_MEASURED, decide_gate, decide_gates
-from pytest_upskill.figures.thresholds import FailOn, Thresholds
+from pytest_upskill.figures.gate import NOT_MEASURED, FailOn, Thresholds, decide_gate, decide_gates
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted

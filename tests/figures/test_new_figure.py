@@ -40,7 +40,7 @@ def test_a_new_figure_is_one_row(tmp_path: Path) -> None:
         shutil.copytree(
             CHECKOUT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
         )
-    table = tmp_path / "pytest_upskill" / "figures" / "figure.py"
+    table = tmp_path / "pytest_upskill" / "figures" / "presentation.py"
     text = table.read_text("utf-8")
     table.write_text(text.replace("\n)\n\n_ARM: ", ROW, 1), "utf-8")
 

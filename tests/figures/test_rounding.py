@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_upskill.figures.gate import Gate, decide_gate
-from pytest_upskill.figures.thresholds import Thresholds
+from pytest_upskill.figures.gate import Gate, Thresholds, decide_gate
 from pytest_upskill.figures.wording import money, percent, points
 from pytest_upskill.report.files.phrases import matrix_parts
 from pytest_upskill.report.terminal import table

@@ -12,8 +12,7 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.gate import decide_gate, decide_gates
-from pytest_upskill.figures.thresholds import FailOn, Thresholds
+from pytest_upskill.figures.gate import FailOn, Thresholds, decide_gate, decide_gates, tipping_point
 from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.runs import Point, difference, kept_run
@@ -91,7 +90,7 @@ def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
     alike = cell(400, 400, runs=400)
 
     assert alike.lift.verdict == "too few runs"
-    assert alike.lift.runs_needed is None
+    assert alike.lift.more_runs is None
     assert cell(400, 400, runs=400, labels=labels(each=80)).lift.verdict == "no effect"
     (said,) = notes([decide_gate(alike, thresholds())], verbose=False)
     assert said.startswith(
@@ -127,11 +126,10 @@ def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> Non
     assert helps.lift.judged is not None
     assert helps.lift.observed is not None
     assert helps.lift.judged.tipping_point == helps.lift.observed.low
-    assert "helps by an uncalibrated judge: passed 20% without" in helps.lift.sentence
-    assert helps.lift.sentence.endswith(
-        "holds unless the judge favors the skill by more than 42 points"
-    )
-    assert "unless the judge disfavors the skill by more than 42 points" in hurts.lift.sentence
+    said, of_harm = (decide_gate(each, thresholds()).text for each in (helps, hurts))
+    assert "helps by an uncalibrated judge: passed 20% without" in said
+    assert said.endswith("holds unless the judge favors the skill by more than 42 points")
+    assert "unless the judge disfavors the skill by more than 42 points" in of_harm
 
 
 def test_a_verdict_that_cut_answers_leave_open_has_no_tipping_point() -> None:
@@ -144,7 +142,7 @@ def test_a_verdict_that_cut_answers_leave_open_has_no_tipping_point() -> None:
     found = cell(0, 0, trials=(with_, replace(without, runs=cut)))
 
     assert found.lift.verdict == "too few runs"
-    assert "unless the judge" not in found.lift.sentence
+    assert tipping_point(found.lift) == ""
 
 
 def test_cut_answers_that_a_calibrated_judge_did_not_pass_leave_the_verdict_open() -> None:

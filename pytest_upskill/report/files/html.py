@@ -11,7 +11,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_upskill.figures import figure
+from pytest_upskill.figures import presentation
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.wording import money, points, shorten
 from pytest_upskill.project.messages import safe
@@ -72,10 +72,10 @@ def environment() -> Environment:
         "counted": Counter,
         "alike": alike,
         "bar_x": bar_x,
-        "figure": figure,
         "icons": phrases.ICONS,
         "notes": notes,
         "phrases": phrases,
+        "presentation": presentation,
         "trajectory": trajectory,
     }
     return made

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from pytest_upskill.figures.figure import Scalar, scalars
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.presentation import Scalar, scalars
 from pytest_upskill.project.files import MAX_STATE_BYTES, read_state
 from pytest_upskill.report.document import Report, Session
 

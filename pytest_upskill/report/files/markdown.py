@@ -6,8 +6,14 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_upskill.figures.figure import CaseLine, arms_of, case_columns, case_lines, columns_of
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.presentation import (
+    CaseLine,
+    arms_of,
+    case_columns,
+    case_lines,
+    columns_of,
+)
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import phrases
@@ -148,7 +154,7 @@ def _cases(gate: Gate, most: int) -> str:
     rows = [
         (
             _cell(case.case),
-            f"**failed**, {_status(case)}" if case.failed else _status(case),
+            f"**{case.failed}**, {_status(case)}" if case.failed else _status(case),
             *map(phrases.arrows, case_columns(case).values()),
         )
         for case in case_lines(gate)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pytest_upskill.figures.figure import columns_of
 from pytest_upskill.figures.gate import Gate, ShownVerdict
+from pytest_upskill.figures.presentation import columns_of, in_words
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money, original_cost
 from pytest_upskill.project.messages import counted
@@ -119,24 +119,24 @@ def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
     cells = [gate.cell for gate in gates]
     if failed := {(cell.path, case) for cell in cells for case in cell.failed_cases}:
         ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
-        measure = cells[0].measure
-        what = counted(len(ran), measure.unit, measure.units)
-        yield f"{len(failed)} of {what} failed{measure.under_test}"
+        under_test = "" if cells[0].chooses else " with the skill"
+        yield f"{len(failed)} of {cells[0].count(len(ran))} failed{under_test}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
     """Yield why each failed case or query failed, and what to do."""
-    for cell, trial in report.failed_cases:
+    for gate, trial in report.failed_cases:
         why, *_ = failure(trial).splitlines()
-        yield f"{cell.title}::{trial.case} on {cell.model}: {why}"
+        before = gate.failed(trial).removeprefix("failed")
+        yield f"{gate.cell.title}::{trial.case} on {gate.cell.model}{before}: {why}"
     if report.failed_cases:
         yield CASE_NEXT_STEP
 
 
 def results_in_words(report: Report) -> list[str]:
     """Return the result of each cell in plain words, with its name."""
-    in_words = ((gate.cell.name, gate.cell.lift.in_words) for gate in report.lifts)
-    return [f"{name}: {words}" for name, words in in_words if words]
+    results = ((gate.cell.name, in_words(gate.cell.lift)) for gate in report.lifts)
+    return [f"{name}: {words}" for name, words in results if words]
 
 
 def scope(report: Report) -> str:
@@ -146,7 +146,7 @@ def scope(report: Report) -> str:
         return ""
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
     skipped = {(cell.path, case) for cell in cells for case in cell.cases_not_run} - measured
-    what = counted(len(measured), cells[0].measure.unit, cells[0].measure.units)
+    what = cells[0].count(len(measured))
     if skipped:
         what += f" ({len(skipped)} more skipped)"
     counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]

@@ -84,7 +84,10 @@ def _outputs(report: Report, _room: int) -> str:
 
     lift = mean_lift(report)
     gates = [gate.cell.name for gate in report.failed_gates]
-    cases = [f"{cell.title}::{trial.case} on {cell.model}" for cell, trial in report.failed_cases]
+    cases = [
+        f"{gate.cell.title}::{trial.case} on {gate.cell.model}"
+        for gate, trial in report.failed_cases
+    ]
     return (
         f"outcome={outcome(report)}\n"
         f"verdict={overall_verdict(report)}\n"

@@ -12,8 +12,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.figures.figure import Scalar, columns_of, scalars
 from pytest_upskill.figures.gate import Gate
+from pytest_upskill.figures.presentation import Scalar, columns_of, scalars
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import Revision
 from pytest_upskill.project.messages import listed

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from pytest_upskill.figures.figure import Scalar
+from pytest_upskill.figures.presentation import Scalar
 from pytest_upskill.figures.wording import money, percent, points
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.history.runs import History, Point, Series

@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from pytest_upskill import stats
 from pytest_upskill.figures.arm import AgentFigures, ArmFigures, figures_of_runs
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
-from pytest_upskill.figures.lift import Lift
-from pytest_upskill.figures.trial_group import ARM_NAMES, Endings
+from pytest_upskill.figures.lift import Lift, observed_lift
+from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import estimate, money, percent, points, rate_text
-from pytest_upskill.stats import CaseCounts, Estimate, Interval
+from pytest_upskill.project.messages import counted
+from pytest_upskill.stats import CaseCounts, Estimate
 from pytest_upskill.stats.calibration import Agreement
-from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import ARMS, Arm
 
 T = TypeVar("T")
@@ -81,7 +81,12 @@ _LIFT: Sequence[Row[Lift]] = (
     ("missing", "count", "runs without a usable reply", lambda of: of.cell.missing),
     ("tokens.ratio", "ratio", "tokens with the skill by those without", lambda of: of.token_ratio),
     ("ungraded", "count", "statements that no judge graded", lambda of: of.cell.ungraded),
-    ("runs_needed", "count", "runs that would probably be enough", lambda of: of.runs_needed),
+    (
+        "runs_needed",
+        "count",
+        "runs that would probably be enough",
+        lambda of: of.more_runs and of.more_runs.with_skill,
+    ),
     ("at_k", "count", "the k of pass@k and pass^k", lambda of: of.cell.at_k or None),
     ("runs.spared", "count", "runs skipped by an early stop", lambda of: of.skipped_runs),
 )
@@ -131,9 +136,9 @@ _TRIGGERS: Sequence[Row[Triggers]] = (
     ("missing", "count", "runs without a usable reply", lambda of: of.cell.missing),
 )
 
-_ENDINGS: Sequence[Row[Endings]] = (
-    ("cut", "count", "answers cut at the output limit", lambda of: of.cut),
-    ("refused", "count", "answers that are refusals", lambda of: of.refused),
+_ANSWERS: Sequence[Row[Sequence[RunResult]]] = (
+    ("cut", "count", "answers cut at the output limit", lambda of: sum(x.is_cut for x in of)),
+    ("refused", "count", "answers that are refusals", lambda of: sum(x.refused for x in of)),
 )
 
 _PAST: Sequence[Row[Comparison]] = (
@@ -185,6 +190,19 @@ def columns_of(gate: Gate) -> Columns:
     }
 
 
+def in_words(lift: Lift) -> str:
+    """Return the result: ``+34 points: 6 of 10 cases better, 3 unchanged, 1 worse``.
+
+    Empty if no case has a valid run in both arms.
+    """
+    if lift.deciding is None:
+        return ""
+    changes, cases = lift.changes, counted(lift.changes.total(), "case")
+    rest = (f"{changes[what]} {what}" for what in ("unchanged", "worse") if changes[what])
+    first = f"{changes['better']} of {cases} better"
+    return f"{points(lift.deciding.estimate)} points: {', '.join([first, *rest])}"
+
+
 CaseStatus = Literal[
     "regressed", "worse", "incomplete", "never passes", "same", "better", "always passes"
 ]
@@ -192,6 +210,7 @@ CaseStatus = Literal[
 affect the lift."""
 
 _ORDER: tuple[CaseStatus, ...] = get_args(CaseStatus)
+_PAIR: tuple[Arm, Arm] = ("with_skill", "without_skill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,94 +220,62 @@ class CaseLine:
     case: str
     arms: Mapping[Arm, TrialResult]
     """Its trial in each arm that ran; at least one."""
-    was: tuple[int, int] | None = None
-    """Passes and runs with the old skill, in the baseline or at a git ref; None if not compared."""
-    regressed: bool = False
-    """Whether the skill regressed, and this case passes less often than before."""
-    base: str = ""
-    """The git ref of the old skill, if this case passes more or less often than with it."""
-
-    @property
-    def question(self) -> str:
-        """What was asked."""
-        return next(iter(self.arms.values())).question
-
-    @property
-    def failed(self) -> bool:
-        """Whether the case failed with the skill."""
-        return "with_skill" in self.arms and self.arms["with_skill"].failed
-
-    @property
-    def counts(self) -> CaseCounts:
-        """Passes and valid runs with and without the skill."""
-        arms: tuple[Arm, Arm] = ("with_skill", "without_skill")
-        with_, without = (
-            (self.arms[arm].passes, len(self.arms[arm].runs)) if arm in self.arms else (0, 0)
-            for arm in arms
-        )
-        return CaseCounts(*with_, *without)
-
-    @property
-    def difference(self) -> float | None:
-        """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
-        return stats.lift([self.counts])
-
-    @property
-    def interval(self) -> Interval | None:
-        """95 % interval of the difference."""
-        return stats.lift_interval([self.counts])
-
-    @property
-    def change(self) -> float:
-        """Change of the pass rate that the status is about: since the ref, else by the skill."""
-        if self.base and self.was:
-            with_, (passes, runs) = self.arms["with_skill"], self.was
-            return with_.passes / len(with_.runs) - passes / runs
-        return self.difference or 0.0
-
-    @property
-    def than(self) -> str:
-        """The git ref than which the case is better or worse; empty if the status says all."""
-        return self.base if self.status in {"better", "worse"} else ""
-
-    @property
-    def status(self) -> CaseStatus:
-        """Result of the case."""
-        if self.regressed:
-            return "regressed"
-        if self.difference is None:
-            return "incomplete"
-        if change := self.change:
-            return "better" if change > 0 else "worse"
-        rates = {trial.passes / len(trial.runs) for trial in self.arms.values() if trial.runs}
-        if self.was is not None:
-            rates.add(self.was[0] / self.was[1])
-        if rates == {0.0}:
-            return "never passes"
-        return "always passes" if rates == {1.0} else "same"
+    difference: Estimate | None
+    """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
+    was: str
+    """Passes of runs in the baseline or at the git ref, ``4/5``; empty if not compared."""
+    failed: str
+    """That the case failed with the skill, and whether it did before; empty if it passed."""
+    status: CaseStatus
+    """Result of the case."""
+    than: str
+    """The git ref than which the case is better or worse; empty if the status says all."""
+    change: float
+    """Change of the pass rate that the status is about: since the ref, else by the skill."""
 
 
 def case_lines(gate: Gate) -> list[CaseLine]:
     """Return the cases of a gate's cell, the most urgent first."""
-    measured = () if gate.comparison is None else gate.comparison.measured
-    compared = {case.id: case for case in measured}
     cases: dict[str, dict[Arm, TrialResult]] = {}
     for trial in sorted(gate.cell.counted_trials, key=lambda trial: ARMS.index(trial.arm)):
         cases.setdefault(trial.case, {})[trial.arm] = trial
-    lines = []
-    for case, arms in cases.items():
-        past = compared.get(case)
-        differs = past is not None and past.counts.difference and "old_skill" in arms
-        lines.append(
-            CaseLine(
-                case=case,
-                arms=arms,
-                was=(past.counts.passes_without, past.counts.runs_without) if past else None,
-                regressed=bool(past and gate.regressed and past.counts.difference < 0),
-                base=gate.comparison.base if gate.comparison and differs else "",
-            )
-        )
-    return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.change))
+    lines = [_case_line(gate, case, arms) for case, arms in cases.items()]
+    return sorted(lines, key=lambda line: (_ORDER.index(line.status), line.change))
+
+
+def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLine:
+    with_, without = (_tally(arms.get(arm)) for arm in _PAIR)
+    difference, past = observed_lift([CaseCounts(*with_, *without)]), gate.past.get(case)
+    change, base = difference.estimate if difference else 0.0, ""
+    if gate.comparison and past and past.difference and "old_skill" in arms:
+        change, base = float(past.difference), gate.comparison.base
+    rates = {trial.passes / len(trial.runs) for trial in arms.values() if trial.runs}
+    if past:
+        rates.add(past.passes_without / past.runs_without)
+    status: CaseStatus = "same"
+    if case in gate.regressed_cases:
+        status = "regressed"
+    elif difference is None:
+        status = "incomplete"
+    elif change:
+        status = "better" if change > 0 else "worse"
+    elif rates in ({0.0}, {1.0}):
+        status = "always passes" if rates == {1.0} else "never passes"
+    return CaseLine(
+        case=case,
+        arms=arms,
+        difference=difference,
+        was=f"{past.passes_without}/{past.runs_without}" if past else "",
+        failed=gate.failed(arms["with_skill"]) if "with_skill" in arms else "",
+        status=status,
+        than=base if status in {"better", "worse"} else "",
+        change=change,
+    )
+
+
+def _tally(trial: TrialResult | None) -> tuple[int, int]:
+    """Return passes and valid runs."""
+    return (trial.passes, len(trial.runs)) if trial else (0, 0)
 
 
 def arms_of(gates: Iterable[Gate]) -> str:
@@ -300,17 +287,20 @@ def arms_of(gates: Iterable[Gate]) -> str:
 def case_columns(case: CaseLine) -> Columns:
     """Return the figures of a case as the columns of a table."""
     arms: tuple[Arm, ...] = ("without_skill", "old_skill", "with_skill")
-    trials = [case.arms[arm] for arm in arms if arm in case.arms]
-    of_arms = {trial.arm: figures_of_runs([trial.runs]) for trial in trials if trial.runs}
+    trials = {arm: case.arms[arm] for arm in arms if arm in case.arms}
     shown = {
         figure.name: figure
-        for arm in arms
-        for figure in read(_ARM, of_arms.get(arm), name=f"{{}}.{arm.removesuffix('_skill')}")
+        for arm in _PAIR
+        for trial in [case.arms.get(arm)]
+        for figure in read(
+            _ARM,
+            figures_of_runs([trial.runs]) if trial and trial.runs else None,
+            name=f"{{}}.{arm.removesuffix('_skill')}",
+        )
     }
-    tallies = (f"{trial.passes}/{len(trial.runs)}" for trial in trials)
     return {
-        "passed": "->".join(tallies),
-        "difference": "n/a" if case.difference is None else points(case.difference),
+        "passed": "->".join("{}/{}".format(*_tally(trial)) for trial in trials.values()),
+        "difference": points(case.difference.estimate) if case.difference else "n/a",
         **_means(shown),
     }
 
@@ -363,7 +353,7 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
     for arm in arms:
         name, of = f"{{}}.{arm.removesuffix('_skill')}", ARM_NAMES[arm]
         yield from read(_ARM, lift.arms.get(arm), name=name, of=of)
-        yield from read(_ENDINGS, cell.endings.get(arm), name=name, of=of)
+        yield from read(_ANSWERS, cell.answers.get(arm), name=name, of=of)
     for which in ("with", "without"):
         agreement = judged.agreement(with_skill=which == "with") if judged else None
         yield from read(_AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=f"{which} the skill")
@@ -373,8 +363,8 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
 def _trigger_figures(cell: Cell) -> Iterator[Figure]:
     yield from read(_TRIGGERS, cell.triggers, name="trigger.{}")
     for arm in cell.version_arms:
-        ended = cell.endings.get(arm)
-        yield from read(_ENDINGS, ended, name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
+        answers = cell.answers.get(arm)
+        yield from read(_ANSWERS, answers, name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
 
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
