@@ -76,7 +76,13 @@ class Judged:
             counts: Of each case, with at least the runs that it has.
         """
         if self.calibrated:
-            cases = [_with_runs(*pair) for pair in zip(self.cases, counts, strict=True)]
+            cases = [
+                calibration.JudgedCase(
+                    _with_counts(case.with_skill, now.passes_with, now.runs_with),
+                    _with_counts(case.without_skill, now.passes_without, now.runs_without),
+                )
+                for case, now in zip(self.cases, counts, strict=True)
+            ]
             return calibration.corrected_verdict(
                 cases, self._labels, self.alpha, sampled=self._all_labels_present
             )
@@ -104,18 +110,18 @@ class Judged:
         """Return how often the judge is right in an arm; None if it is not calibrated."""
         if not self.calibrated:
             return None
-        passed, failed = (
+        decided = (
             (
                 calibration.answers_of(self.cases, (with_skill, judged)),
                 [
-                    label.passed
-                    for label in self._labels
-                    if (label.with_skill, label.judged) == (with_skill, judged)
+                    x.passed
+                    for x in self._labels
+                    if (x.with_skill, x.judged) == (with_skill, judged)
                 ],
             )
             for judged in (True, False)
         )
-        return calibration.agreement(passed, failed)
+        return calibration.agreement(*decided)
 
     @cached_property
     def _labels(self) -> list[calibration.Label]:
@@ -131,13 +137,6 @@ class Judged:
     @property
     def _all_labels_present(self) -> bool:
         return all(label.present for label in (self.labels.given if self.labels else ()))
-
-
-def _with_runs(case: calibration.JudgedCase, counts: stats.CaseCounts) -> calibration.JudgedCase:
-    return calibration.JudgedCase(
-        _with_counts(case.with_skill, counts.passes_with, counts.runs_with),
-        _with_counts(case.without_skill, counts.passes_without, counts.runs_without),
-    )
 
 
 def _with_counts(judged: calibration.JudgedRuns, passes: int, runs: int) -> calibration.JudgedRuns:

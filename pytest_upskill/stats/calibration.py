@@ -20,7 +20,7 @@ from pytest_upskill.stats.intervals import (
     two_sided_z,
     wilson_interval,
 )
-from pytest_upskill.stats.verdicts import MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
+from pytest_upskill.stats.verdicts import MARGIN, MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
 
 Stratum = tuple[bool, bool]
 """Whether the skill is in context, and whether the judge passed the answers."""
@@ -48,10 +48,6 @@ class JudgedRuns:
     judged_fails: int
     """Runs that only the judge did not pass."""
 
-    def judged(self, *, passed: bool) -> int:
-        """Return the number of runs that the judge passed, or did not pass."""
-        return self.judged_passes if passed else self.judged_fails
-
     def __post_init__(self) -> None:
         fails = self.runs - self.passes
         if not 0 <= self.judged_passes <= self.passes or not 0 <= self.judged_fails <= fails:
@@ -75,7 +71,8 @@ class JudgedCase:
     def answers(self, stratum: Stratum) -> int:
         """Return the number of answers in a stratum."""
         with_skill, judged = stratum
-        return self.arm(with_skill=with_skill).judged(passed=judged)
+        arm = self.arm(with_skill=with_skill)
+        return arm.judged_passes if judged else arm.judged_fails
 
     @property
     def counts(self) -> CaseCounts:
@@ -180,10 +177,9 @@ def correct_lift(
     # A sum of all, so that labels that agree leave the lift exactly as it was judged.
     shifts = [each.share * each.shift * (1 if each.with_skill else -1) for each in strata]
     corrected = min(1.0, max(-1.0, estimate + fsum(shifts)))
-    passes = fmean(
-        case.with_skill.passes / case.with_skill.runs for case in cases if case.counts.usable
-    )
-    passes += fsum(each.share * each.shift for each in strata if each.with_skill)
+    judged = [case.with_skill for case in cases if case.counts.usable]
+    passes = fmean(arm.passes / arm.runs for arm in judged)
+    passes += fsum(shift for each, shift in zip(strata, shifts, strict=True) if each.with_skill)
     spread = _spread(strata, level, sampled=sampled)
     low, high = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
     total = low**2 + high**2
@@ -200,20 +196,18 @@ def corrected_verdict(
     cases: Sequence[JudgedCase],
     labels: Sequence[Label],
     alpha: float = 0.05,
-    margin: float = 0.15,
     *,
     sampled: bool = True,
 ) -> Verdict:
     """Return the verdict by the corrected interval.
 
     It is ``helps`` or ``hurts`` if the ``1 - alpha`` interval excludes 0, else ``no effect`` if the
-    90 % interval lies within ±margin, else ``too few runs``.
+    90 % interval lies within ±``MARGIN``, else ``too few runs``.
 
     Args:
         cases: The runs as judged, one entry for each case.
         labels: The labels, in any order.
         alpha: Error rate of ``helps`` and ``hurts``, from 0 to 1.
-        margin: The largest lift that is too small to matter, as a fraction.
         sampled: As of ``correct_lift``.
     """
     wide = correct_lift(cases, labels, 1 - alpha, sampled=sampled)
@@ -225,7 +219,7 @@ def corrected_verdict(
         return "helps"
     if wide.high < 0:
         return "hurts"
-    return "no effect" if -margin < narrow.low and narrow.high < margin else "too few runs"
+    return "no effect" if narrow.low > -MARGIN and narrow.high < MARGIN else "too few runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,20 +254,16 @@ class _Stratum:
 def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stratum) -> _Stratum:
     with_skill, judged = stratum
     usable = [index for index, case in enumerate(cases) if case.counts.usable]
-    runs = {i: cases[i].arm(with_skill=with_skill).runs for i in usable}
-    weights = {i: 1 / (len(usable) * runs[i]) for i in usable}
-    inside = [
-        label
-        for label in labels
-        if (label.with_skill, label.judged) == stratum and label.case in weights
-    ]
+    answers = {i: cases[i].answers(stratum) for i in usable}
+    weights = {i: 1 / (len(usable) * cases[i].arm(with_skill=with_skill).runs) for i in usable}
+    inside = [x for x in labels if (x.with_skill, x.judged) == stratum and x.case in weights]
     total = fsum(weights[label.case] for label in inside)
     wrong = fsum(weights[label.case] for label in inside if label.passed is not judged)
     return _Stratum(
         with_skill=with_skill,
         judged=judged,
-        share=fsum(weights[i] * cases[i].answers(stratum) for i in usable),
-        answers=sum(cases[i].answers(stratum) for i in usable),
+        share=fsum(weights[i] * count for i, count in answers.items()),
+        answers=sum(answers.values()),
         labels=len(inside),
         errors=wrong / total if total else 0.0,
     )

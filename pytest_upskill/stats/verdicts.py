@@ -24,6 +24,9 @@ Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
 MIN_RUNS = 5
 """Minimum number of valid runs per arm, over all cases, for a verdict."""
 
+MARGIN = 0.15
+"""The largest lift that is too small to matter, as a fraction."""
+
 NO_EFFECT_ALPHA = 0.05
 """Error rate of ``no effect`` at every look, as looks hardly add to it."""
 
@@ -41,7 +44,7 @@ _LIFT_SD = 0.1
 """Standard deviation of lifts that skills may have, before any run."""
 
 
-def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.15) -> Verdict:
+def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = MARGIN) -> Verdict:
     """Return the verdict on whether the skill helps on these cases.
 
     With fewer than ``MIN_RUNS`` runs in an arm, it is ``too few runs``. It is ``helps`` or
