@@ -50,14 +50,7 @@ class Figure:
     @property
     def text(self) -> str:
         """The value as people read it: rounded, with its unit and its interval."""
-        value = self.value
-        if value is None or isinstance(value, str):
-            return value or "n/a"
-        if isinstance(value, Estimate):
-            return (estimate if self.unit == "points" else rate_text)(value)
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return _SHOWN[self.unit](value)
+        return _shown(self.value, self.unit)
 
     @property
     def scalars(self) -> Mapping[str, Scalar]:
@@ -153,7 +146,10 @@ def figures(gate: Gate) -> list[Figure]:
     """Return the figures of a gate's cell; cells of one measure have figures of the same names."""
     cell, past = gate.cell, gate.comparison
     if cell.chooses:
-        listed = [*_trigger_figures(cell)]
+        listed = [*read(_TRIGGERS, cell.triggers, name="trigger.{}")]
+        for arm in cell.version_arms:
+            answers, name = cell.answers.get(arm), f"trigger.{{}}.{arm}"
+            listed += read(_ANSWERS, answers, name=name, of=ARM_NAMES[arm])
     else:
         shown = Figure(name="verdict", value=gate.verdict, unit="", help="verdict of the gate")
         listed = [shown, *_lift_figures(cell)]
@@ -171,22 +167,23 @@ Columns = Mapping[str, str]
 
 def columns_of(gate: Gate) -> Columns:
     """Return the most important figures of a gate's cell as the columns of a table."""
-    shown = {figure.name: figure for figure in figures(gate)}
+    lift, triggers = gate.cell.lift, gate.cell.triggers
     if gate.cell.chooses:
         return {
-            "recall [95 %]": shown["trigger.recall"].text.replace(", ", ","),
-            "false triggers": shown["trigger.false_triggers"].text.replace(", ", ","),
-            "precision": shown["trigger.precision"].text,
-            "queries": shown["trigger.queries"].text,
+            "recall [95 %]": _shown(triggers.recall, "share").replace(", ", ","),
+            "false triggers": _shown(triggers.false_triggers, "share").replace(", ", ","),
+            "precision": _shown(triggers.precision, "share"),
+            "queries": _shown(triggers.queries, "count"),
         }
-    lift, corrected, failed = shown["lift"], shown["lift.corrected"], shown["cases.failed"]
-    judged = f", judged {lift.text.partition(' ')[0]}" if corrected.value is not None else ""
-    three = shown["runs.old"].value is not None
+    judged = (
+        f", judged {points(lift.observed.estimate)}" if lift.correction and lift.observed else ""
+    )
+    failed = len(gate.cell.failed_cases)
     return {
-        "pass rate": _change(shown, "pass_rate", old=three),
-        "lift [95 %]": (corrected if judged else lift).text.replace(", ", ",") + judged,
-        "verdict": gate.qualified_verdict + (f", {failed.text} failed" if failed.value else ""),
-        **_means(shown),
+        "pass rate": _change(lift.arms, lambda arm: _shown(arm.pass_rate, "share")),
+        "lift [95 %]": _shown(lift.deciding, "points").replace(", ", ",") + judged,
+        "verdict": gate.qualified_verdict + (f", {failed} failed" if failed else ""),
+        **_means(lift.arms, lift.token_ratio),
     }
 
 
@@ -211,6 +208,8 @@ affect the lift."""
 
 _ORDER: tuple[CaseStatus, ...] = get_args(CaseStatus)
 _PAIR: tuple[Arm, Arm] = ("with_skill", "without_skill")
+_ARMS: tuple[Arm, ...] = ("without_skill", "old_skill", "with_skill")
+"""Arms in the order of their figures in tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,42 +285,30 @@ def arms_of(gates: Iterable[Gate]) -> str:
 
 def case_columns(case: CaseLine) -> Columns:
     """Return the figures of a case as the columns of a table."""
-    arms: tuple[Arm, ...] = ("without_skill", "old_skill", "with_skill")
-    trials = {arm: case.arms[arm] for arm in arms if arm in case.arms}
-    shown = {
-        figure.name: figure
-        for arm in _PAIR
-        for trial in [case.arms.get(arm)]
-        for figure in read(
-            _ARM,
-            figures_of_runs([trial.runs]) if trial and trial.runs else None,
-            name=f"{{}}.{arm.removesuffix('_skill')}",
-        )
-    }
+    arms = {arm: figures_of_runs([each.runs]) for arm, each in case.arms.items() if each.runs}
     return {
-        "passed": "->".join("{}/{}".format(*_tally(trial)) for trial in trials.values()),
+        "passed": "->".join(
+            "{}/{}".format(*_tally(case.arms[arm])) for arm in _ARMS if arm in case.arms
+        ),
         "difference": points(case.difference.estimate) if case.difference else "n/a",
-        **_means(shown),
+        **_means(arms),
     }
 
 
-def _means(shown: Mapping[str, Figure]) -> Columns:
+def _means(arms: Mapping[Arm, ArmFigures], token_ratio: float | None = None) -> Columns:
     """Return the mean checks and tokens of a run."""
-    names = ("checks.with", "checks.without", "tokens.ratio")
-    checks, checks_without, ratio = (
-        each.text if (each := shown.get(name)) and each.value is not None else "" for name in names
-    )
-    of_all = checks or checks_without
+    ratio = f" {_shown(token_ratio, 'ratio')}" if token_ratio else ""
+    of_all = next((f"/{_shown(arms[arm].checks, 'mean')}" for arm in _PAIR if arm in arms), "")
     return {
-        "checks": _change(shown, "checks_passed") + (f"/{of_all}" if of_all else ""),
-        "tokens": f"{_change(shown, 'tokens')} {ratio}".rstrip(),
+        "checks": _change(arms, lambda arm: _shown(arm.checks_passed, "mean")) + of_all,
+        "tokens": _change(arms, lambda arm: _shown(arm.tokens, "tokens")) + ratio,
     }
 
 
-def _change(shown: Mapping[str, Figure], name: str, *, old: bool = False) -> str:
-    """Return a figure of each arm: ``60->95%``, or with the old skill between."""
-    arms = ("without", "old", "with") if old else ("without", "with")
-    *before, now = (shown[f"{name}.{arm}"].text for arm in arms)
+def _change(arms: Mapping[Arm, ArmFigures], text: Callable[[ArmFigures], str]) -> str:
+    """Return a figure of each arm: ``60->95%``, with that of the old skill between."""
+    shown = [arm for arm in _ARMS if arm in arms or arm in _PAIR]
+    *before, now = (text(arms[arm]) if arm in arms else "n/a" for arm in shown)
     return "->".join([*(text.removesuffix("%") for text in before), now])
 
 
@@ -349,8 +336,7 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
     lift, judged = cell.lift, cell.lift.judged
     yield from read(_LIFT, lift)
     yield from read(_JUDGE, judged)
-    arms: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill")
-    for arm in arms:
+    for arm in (*_PAIR, _ARMS[1]):
         name, of = f"{{}}.{arm.removesuffix('_skill')}", ARM_NAMES[arm]
         yield from read(_ARM, lift.arms.get(arm), name=name, of=of)
         yield from read(_ANSWERS, cell.answers.get(arm), name=name, of=of)
@@ -360,11 +346,15 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
     yield from read(AGENT, lift.agent, name="agent.{}")
 
 
-def _trigger_figures(cell: Cell) -> Iterator[Figure]:
-    yield from read(_TRIGGERS, cell.triggers, name="trigger.{}")
-    for arm in cell.version_arms:
-        answers = cell.answers.get(arm)
-        yield from read(_ANSWERS, answers, name=f"trigger.{{}}.{arm}", of=ARM_NAMES[arm])
+def _shown(value: Scalar | Estimate, unit: Unit) -> str:
+    """Return a value as people read it: rounded, with its unit and its interval."""
+    if value is None or isinstance(value, str):
+        return value or "n/a"
+    if isinstance(value, Estimate):
+        return (estimate if unit == "points" else rate_text)(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _SHOWN[unit](value)
 
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
