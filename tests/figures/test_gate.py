@@ -11,9 +11,11 @@ import pytest
 from pytest_upskill import stats
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import NOT_MEASURED, FailOn, Thresholds, decide_gate, decide_gates
+from pytest_upskill.figures.presentation import case_lines, columns_of
+from pytest_upskill.report.files.phrases import failed_case_lines
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
-from tests.reporting import counted
+from tests.reporting import counted, report
 from tests.scripted_model import Script
 
 META = "skills/billing/skill_meta.json"
@@ -304,3 +306,54 @@ def test_a_red_gate_does_not_hide_the_figures(run_once: Run, write_skill: WriteS
 
     result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines(["  offline  50->100% *"])
+
+
+def against_ref(now: Sequence[int], then: Sequence[int], of: int = 5) -> Cell:
+    """Make a cell of cases that pass so often now and at the ref, and never without the skill."""
+    was = counted([(each, 0) for each in then], of)
+    old = (replace(t, arm="old_skill") for t in was.trials if t.arm == "with_skill")
+    cell = counted([(each, 0) for each in now], of)
+    return replace(cell, trials=(*cell.trials, *old), planned=3 * len(now), ref="main")
+
+
+def test_a_regression_names_the_cases_that_fell_by_more_than_one_run() -> None:
+    cell = against_ref((4, 1, 5, 0, 4), (5, 5, 5, 5, 5))
+
+    (gate,) = decide_gates([cell], REGRESSION, None)
+
+    assert "became worse than main: case-4, case-2 (14/25 " in gate.text
+    assert gate.details[1:4] == [
+        "worse: case-4: 5/5 -> 0/5",
+        "worse: case-2: 5/5 -> 1/5",
+        "worse by one run, which may be chance: 2 more cases",
+    ]
+    shown = {line.case: line.status for line in case_lines(gate)}
+    assert (shown["case-2"], shown["case-1"]) == ("regressed", "worse")
+
+
+def test_where_all_cases_fell_by_one_run_all_are_named() -> None:
+    (gate,) = decide_gates([against_ref([0] * 9, [1] * 9, of=1)], REGRESSION, None)
+
+    assert gate.regressed
+    assert "case-1, case-2, case-3, case-4, case-5 and 4 more" in gate.text
+
+
+def test_a_case_that_failed_at_the_ref_too_is_marked() -> None:
+    (gate,) = decide_gates([against_ref((0, 0, 5), (0, 5, 5))], REGRESSION, None)
+
+    assert {line.case: line.failed for line in case_lines(gate)} == {
+        "case-1": "failed, as before",
+        "case-2": "failed",
+        "case-3": "",
+    }
+    lines = list(failed_case_lines(replace(report(gate.cell), gates=(gate,))))
+    assert lines[0].startswith("billing::case-1 on haiku, as before: ")
+    assert lines[1].startswith("billing::case-2 on haiku: ")
+
+
+def test_every_column_shows_all_arms() -> None:
+    (gate,) = decide_gates([against_ref((5, 5), (5, 5))], REGRESSION, None)
+
+    assert columns_of(gate)["pass rate"] == "0->100->100%"
+    assert columns_of(gate)["checks"] == "0.0->1.0->1.0/1.0"
+    assert columns_of(gate)["tokens"] == "410->910->910 x2.22"
