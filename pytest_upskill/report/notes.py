@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.checks.judge import GIVEN_UP, UNUSABLE, cause_of
