@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
@@ -89,7 +89,7 @@ def question_rounds(settings: Settings, key: str) -> int:
 
 
 def keep_cases(engine: Engine, task: Task) -> Kept:
-    """Ask for proposals until enough cases and queries are kept.
+    """Ask for proposals until enough cases are kept, then for queries.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
@@ -100,58 +100,48 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
     def is_enough() -> bool:
         return len(kept.cases) >= count and kept.held_out >= lacking
 
-    for entries in _replies(engine, task, kept, "proposals", is_enough):
-        sound = [*_validate_entries(engine, task, entries, kept)]
+    for sound in _replies(engine, task, kept, "proposals", is_enough):
         room = len(sound) if task.proposes else count - len(kept.cases)
-        for _, case in sound[room:]:
+        for case, _ in sound[room:]:
             kept.drop(case.id, f"not needed: --count {count} is reached")
-        refuted = _refuted(engine, task, [case for _, case in sound[:room]])
-        for proposal, case in sound[:room]:
+        refuted = _refuted(engine, task, [case for case, _ in sound[:room]])
+        for case, written in sound[:room]:
             if reason := refuted.get(case.id):
                 kept.drop(case.id, reason)
             else:
-                provenance = _provenance(engine, task, proposal)
-                kept.keep(engine, case, expected=dict(proposal.expected), provenance=provenance)
+                kept.keep(engine, case, **written)
         engine.say(str(kept))
-    _keep_queries(engine, task, kept)
+    queries = task.settings.queries
+    # Half of them are for the skill, and half are not.
+    wanted = {True: -(-queries // 2), False: queries // 2}
+    for sound in _replies(engine, task, kept, "queries", lambda: not any(wanted.values())):
+        for case, written in sound:
+            if wanted[written["should_trigger"]]:
+                wanted[written["should_trigger"]] -= 1
+                kept.keep(engine, case, **written)
     return kept
 
 
-def _keep_queries(engine: Engine, task: Task, kept: Kept) -> None:
-    """Ask for queries until half of them are for the skill, and half are not."""
-    queries = task.settings.queries
-    lacking = {True: -(-queries // 2), False: queries // 2}
-    """Queries that are still to be kept, by whether they are for the skill."""
-    for entries in _replies(engine, task, kept, "queries", lambda: not any(lacking.values())):
-        for entry in entries:
-            kept.proposed += 1
-            existing = (*task.skill.cases, *kept.cases)
-            try:
-                case = read_query(entry, task.skill, existing, engine.workplace.extensions)
-            except Refused as reason:
-                kept.drop(f"query-{kept.proposed}", str(reason), existing)
-                continue
-            if case.trigger and lacking[case.trigger.should]:
-                lacking[case.trigger.should] -= 1
-                kept.keep(engine, case, should_trigger=case.trigger.should)
+Sound = tuple[Case, Mapping[str, Any]]
+"""A case that passes the checks by code, and what is written of it besides id and question."""
 
 
 def _replies(
     engine: Engine, task: Task, kept: Kept, key: str, is_enough: Callable[[], bool]
-) -> Iterator[list[Any]]:
-    """Yield the entries of each reply, until there are enough or the teacher proposes no more."""
+) -> Iterator[list[Sound]]:
+    """Yield the sound cases of each reply, until there are enough or the teacher has no more."""
     settings = task.settings
     for number in range(question_rounds(settings, key)):
         if is_enough():
             return
-        known = [case.input for case in (*task.skill.cases, *kept.cases)]
+        existing = [*task.skill.cases, *kept.cases]
         asked = prompt(
             key,
             task=task.subject,
             count=settings.queries if key == "queries" else BATCH,
             keys=KEYS,
             sources=marked_sources(task.sources),
-            known="\n".join(f"- {question}" for question in known),
+            known="\n".join(f"- {case.input}" for case in existing),
             dropped=[*kept.dropped.values()][-_SHOWN_DROPS:],
         )
         name = f"{key} {number + 1}"
@@ -165,27 +155,17 @@ def _replies(
             continue
         if not entries:
             return
-        yield entries
-
-
-def _validate_entries(
-    engine: Engine, task: Task, entries: Sequence[Any], kept: Kept
-) -> Iterator[tuple[Proposal, Case]]:
-    """Yield the proposals that pass the checks by code, and drop the other entries."""
-    existing = [*task.skill.cases, *kept.cases]
-    sources = "\n".join(source.text for source in task.sources)
-    for entry in entries:
-        kept.proposed += 1
-        try:
-            proposal = validate_as(Proposal, entry)
-            case = validate(proposal, engine, existing, skill=task.skill.text, sources=sources)
-        except Refused as reason:
-            given = entry.get("id") if isinstance(entry, dict) else None
-            name = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
-            kept.drop(name, str(reason), existing)
-            continue
-        existing.append(case)
-        yield proposal, case
+        read, sound = _read_query if key == "queries" else _read_proposal, list[Sound]()
+        for entry in entries:
+            kept.proposed += 1
+            try:
+                sound.append(read(engine, task, entry, existing))
+                existing.append(sound[-1][0])
+            except Refused as reason:
+                given = entry.get("id") if isinstance(entry, dict) else None
+                id_ = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
+                kept.drop(id_, str(reason), existing)
+        yield sound
 
 
 def teacher_trials(engine: Engine, task: Task, cases: Sequence[Case]) -> list[Trial]:
@@ -221,17 +201,6 @@ def _refuted(engine: Engine, task: Task, cases: Sequence[Case]) -> dict[str, str
     }
 
 
-def _provenance(engine: Engine, task: Task, proposal: Proposal) -> Mapping[str, Any]:
-    """Return where a case is from: the source of its quote, and who was tried on it."""
-    screened = {"screened": [student.resolved for student in engine.students]}
-    if not proposal.quote:
-        return {"unsourced": True, **screened}
-    quote = proposal.quote.casefold()
-    named = (each.name for each in task.sources if quote in each.text.casefold())
-    source = next(named, "")
-    return {**({"source": source} if source else {}), "quote": proposal.quote, **screened}
-
-
 Text = Annotated[str, Field(min_length=1)]
 
 KEYS = "; ".join(
@@ -262,23 +231,39 @@ class _Query:
     for_skill: bool
 
 
-def read_query(
-    entry: object, skill: Skill, existing: Iterable[Case], extensions: Extensions
-) -> Case:
+def _read_query(engine: Engine, task: Task, entry: object, existing: Sequence[Case]) -> Sound:
     """Read an entry of a reply as a case about which skill is chosen.
 
     Raises:
         Refused: It is malformed, or says too much.
     """
-    read = validate_as(_Query, entry)
-    case = _read_case({"input": read.query, "should_trigger": read.for_skill}, extensions)
+    skill, read = task.skill, validate_as(_Query, entry)
+    written = {"should_trigger": read.for_skill}
+    case = _read_case({"input": read.query, **written}, engine.workplace.extensions)
     if skill.name.casefold() in read.query.casefold():
         raise Refused("names the skill")
     if copies_words(skill.description, read.query):
         raise Refused("repeats 8 words of the description")
     for problem in _repetitions(case, existing):
         raise Refused(problem)
-    return case
+    return case, written
+
+
+def _read_proposal(engine: Engine, task: Task, entry: object, existing: Sequence[Case]) -> Sound:
+    """Read an entry of a reply as a case with checks by code.
+
+    Raises:
+        Refused: It is malformed, or something rules it out.
+    """
+    proposal = validate_as(Proposal, entry)
+    sources = "\n".join(source.text for source in task.sources)
+    case = validate(proposal, engine, existing, skill=task.skill.text, sources=sources)
+    provenance: dict[str, Any] = {"unsourced": True}
+    if quote := proposal.quote:
+        named = (e.name for e in task.sources if _normalize(quote) in _normalize(e.text))
+        provenance = {"source": next(named, ""), "quote": quote}
+    provenance["screened"] = [student.resolved for student in engine.students]
+    return case, {"expected": dict(proposal.expected), "provenance": provenance}
 
 
 EMPTY_ANSWERS = (
