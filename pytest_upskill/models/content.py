@@ -9,29 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.models.completion import MAX_TOKENS_COUNTED, StopReason, ToolCall, clean
 
-_STOP_REASONS: Mapping[str, StopReason] = MappingProxyType(
-    {
-        "stop": "end",
-        "end_turn": "end",
-        "stop_sequence": "end",
-        "completed": "end",
-        "length": "max_tokens",
-        "max_tokens": "max_tokens",
-        "max_output_tokens": "max_tokens",
-        "max_completion_tokens": "max_tokens",
-        "model_length": "max_tokens",
-        "model_context_window_exceeded": "max_tokens",
-        "incomplete": "max_tokens",
-        "refusal": "refusal",
-        "content_filter": "refusal",
-        "safety": "refusal",
-    }
+_ENDED = ("stop", "end_turn", "stop_sequence", "completed")
+_CUT = (
+    *("length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length"),
+    *("model_context_window_exceeded", "incomplete"),
 )
+_REFUSED = ("refusal", "content_filter", "safety")
+_STOP_REASONS: Mapping[str, StopReason] = {
+    **dict.fromkeys(_ENDED, "end"),
+    **dict.fromkeys(_CUT, "max_tokens"),
+    **dict.fromkeys(_REFUSED, "refusal"),
+}
 """What the words of all formats mean: servers also use those of another format."""
 
 

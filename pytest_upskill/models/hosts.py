@@ -7,7 +7,7 @@ Base URLs and key variables are those of the vendors' own SDKs and documentation
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ WireFormat = Literal["anthropic", "openai"]
 """Format of requests and replies: Anthropic's Messages or OpenAI's Chat Completions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class KnownHost:
     """A host that a prefix of a model's name stands for."""
 
@@ -26,6 +26,7 @@ class KnownHost:
     """Base URL."""
     keys: tuple[str, ...] = ()
     """Environment variables of its key, of which the first that is set is used."""
+    _: KW_ONLY
     wire: WireFormat = "openai"
     local: bool = False
     """Whether it is a server on the user's own machine, which needs no key and has few slots."""
@@ -52,28 +53,28 @@ class KnownHost:
 
 HOSTS = (
     KnownHost(
-        prefix="anthropic",
-        title="Anthropic",
-        url="https://api.anthropic.com",
-        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        "anthropic",
+        "Anthropic",
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         wire="anthropic",
         client="AsyncAnthropic",
         url_variable="ANTHROPIC_BASE_URL",
         refuses=("temperature", "top_p", "seed"),
     ),
     KnownHost(
-        prefix="openai",
-        title="OpenAI",
-        url="https://api.openai.com/v1",
-        keys=("OPENAI_API_KEY",),
+        "openai",
+        "OpenAI",
+        "https://api.openai.com/v1",
+        ("OPENAI_API_KEY",),
         client="AsyncOpenAI",
         url_variable="OPENAI_BASE_URL",
     ),
     KnownHost(
-        prefix="azure",
-        title="Azure OpenAI",
-        url="https://resource.openai.azure.com",
-        keys=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
+        "azure",
+        "Azure OpenAI",
+        "https://resource.openai.azure.com",
+        ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
         client="AsyncAzureOpenAI",
         url_variable="AZURE_OPENAI_ENDPOINT",
         needs=("AZURE_OPENAI_ENDPOINT",),
@@ -81,9 +82,9 @@ HOSTS = (
         domains=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
     ),
     KnownHost(
-        prefix="bedrock",
-        title="Amazon Bedrock",
-        url="https://bedrock-runtime.region.amazonaws.com",
+        "bedrock",
+        "Amazon Bedrock",
+        "https://bedrock-runtime.region.amazonaws.com",
         wire="anthropic",
         client="AsyncAnthropicBedrock",
         url_variable="ANTHROPIC_BEDROCK_BASE_URL",
@@ -93,9 +94,9 @@ HOSTS = (
         refuses=("seed",),
     ),
     KnownHost(
-        prefix="vertex",
-        title="Google Vertex AI",
-        url="https://region-aiplatform.googleapis.com/v1",
+        "vertex",
+        "Google Vertex AI",
+        "https://region-aiplatform.googleapis.com/v1",
         wire="anthropic",
         client="AsyncAnthropicVertex",
         url_variable="ANTHROPIC_VERTEX_BASE_URL",
@@ -106,74 +107,30 @@ HOSTS = (
         refuses=("seed",),
     ),
     KnownHost(
-        prefix="openrouter",
-        title="OpenRouter",
-        url="https://openrouter.ai/api/v1",
-        keys=("OPENROUTER_API_KEY",),
+        "openrouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
         nested_effort=True,
     ),
+    KnownHost("groq", "Groq", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
+    KnownHost("together", "Together AI", "https://api.together.ai/v1", ("TOGETHER_API_KEY",)),
+    KnownHost("deepseek", "DeepSeek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
     KnownHost(
-        prefix="groq",
-        title="Groq",
-        url="https://api.groq.com/openai/v1",
-        keys=("GROQ_API_KEY",),
+        "mistral", "Mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), seed="random_seed"
     ),
     KnownHost(
-        prefix="together",
-        title="Together AI",
-        url="https://api.together.ai/v1",
-        keys=("TOGETHER_API_KEY",),
+        "gemini",
+        "Google Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     ),
-    KnownHost(
-        prefix="deepseek",
-        title="DeepSeek",
-        url="https://api.deepseek.com/v1",
-        keys=("DEEPSEEK_API_KEY",),
-    ),
-    KnownHost(
-        prefix="mistral",
-        title="Mistral",
-        url="https://api.mistral.ai/v1",
-        keys=("MISTRAL_API_KEY",),
-        seed="random_seed",
-    ),
-    KnownHost(
-        prefix="gemini",
-        title="Google Gemini",
-        url="https://generativelanguage.googleapis.com/v1beta/openai",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    ),
-    KnownHost(
-        prefix="hf",
-        title="Hugging Face",
-        url="https://router.huggingface.co/v1",
-        keys=("HF_TOKEN",),
-    ),
-    KnownHost(
-        prefix="llamacpp",
-        title="llama.cpp",
-        url="http://127.0.0.1:8080/v1",
-        local=True,
-        # Its own default became 9931 in autumn 2026; the docs start it on this port.
-    ),
-    KnownHost(
-        prefix="ollama",
-        title="Ollama",
-        url="http://127.0.0.1:11434/v1",
-        local=True,
-    ),
-    KnownHost(
-        prefix="lmstudio",
-        title="LM Studio",
-        url="http://127.0.0.1:1234/v1",
-        local=True,
-    ),
-    KnownHost(
-        prefix="vllm",
-        title="vLLM",
-        url="http://127.0.0.1:8000/v1",
-        local=True,
-    ),
+    KnownHost("hf", "Hugging Face", "https://router.huggingface.co/v1", ("HF_TOKEN",)),
+    # The default of llama.cpp became 9931 in autumn 2026; the docs start it on this port.
+    KnownHost("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1", local=True),
+    KnownHost("ollama", "Ollama", "http://127.0.0.1:11434/v1", local=True),
+    KnownHost("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", local=True),
+    KnownHost("vllm", "vLLM", "http://127.0.0.1:8000/v1", local=True),
 )
 
 BY_PREFIX: Mapping[str, KnownHost] = MappingProxyType({host.prefix: host for host in HOSTS})
