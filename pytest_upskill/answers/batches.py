@@ -24,7 +24,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pytest_upskill.answers.budget import Budget, Reservation
 from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight, duration
-from pytest_upskill.answers.recording_format import address, identity
+from pytest_upskill.answers.recordings import address, identity
 from pytest_upskill.answers.retry import repeating
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.request import BatchApi, BatchStatus

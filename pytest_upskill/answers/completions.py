@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pytest_upskill.answers.batches import BatchClient, is_batchable
 from pytest_upskill.answers.budget import BudgetError
-from pytest_upskill.answers.recording_format import identity
+from pytest_upskill.answers.recordings import identity
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.retry import HostClient, Pace, Retries
 from pytest_upskill.checks.extensions import describe_exception

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_upskill.answers.batches import PRICE, is_batchable
 from pytest_upskill.answers.prices import BYTES_PER_TOKEN, Prices, max_output_tokens, size_of
-from pytest_upskill.answers.recording_format import identity, request_fields
-from pytest_upskill.answers.recordings import Cache
+from pytest_upskill.answers.recordings import Cache, identity, request_fields
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.run import Load, recorded_steps
 from pytest_upskill.models import Completion, Model, Request

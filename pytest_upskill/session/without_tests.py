@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill import STATE
-from pytest_upskill.answers.recording_format import Recording
-from pytest_upskill.answers.recordings import Cache
+from pytest_upskill.answers.recordings import Cache, Recording
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.progress import Tally, parts
-from pytest_upskill.answers.recording_format import identity
+from pytest_upskill.answers.recordings import identity
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.answers.service import Service

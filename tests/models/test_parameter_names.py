@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.answers.recording_format import identity
+from pytest_upskill.answers.recordings import identity
 from pytest_upskill.models import parse_model
 from pytest_upskill.models.anthropic import messages_body
 from pytest_upskill.models.errors import refused_parameter

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.answers.prices import max_input_tokens
-from pytest_upskill.answers.recording_format import identity
-from pytest_upskill.answers.recordings import Cache
+from pytest_upskill.answers.recordings import Cache, identity
 from pytest_upskill.models import (
     Completion,
     ProviderError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.recording_format import request_fields
+from pytest_upskill.answers.recordings import request_fields
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion, Trigger
 from pytest_upskill.checks.files import WorkspaceFile
