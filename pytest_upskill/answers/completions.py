@@ -58,8 +58,7 @@ class Completions:
         self._resources = resources
         self._concurrency = concurrency
         self._record_command = record_command
-        self._clients: dict[Host, asyncio.Task[Client | str]] = {}
-        """The client of each host, or why there is none."""
+        self._clients: dict[Host, asyncio.Task[Client]] = {}
         self._requested: dict[str, asyncio.Task[Answer]] = {}
         self._warmed: dict[tuple[str, str], asyncio.Event] = {}
         """For each model and skill block, whether the first request with them has ended."""
@@ -112,7 +111,10 @@ class Completions:
         # Two labels of one model, or two skills without their blocks, make equal requests.
         request_id = identity(request, host.url)
         if earlier := self._requested.get(request_id):
-            return _as_replayed(await earlier)
+            answer = await earlier
+            # For another run, it counts as a cache hit.
+            completion = answer.completion and replace(answer.completion, replayed=True)
+            return replace(answer, completion=completion)
         if completion := self.load_recorded(request):
             return Answer(completion=completion)
         if self._cache.mode == "replay":
@@ -212,25 +214,23 @@ class Completions:
         """
         if host not in self._clients:
             self._clients[host] = asyncio.create_task(self._open(host))
-        client = await self._clients[host]
-        if isinstance(client, str):
+        try:
+            return await self._clients[host]
+        except ProviderError as error:
             # A new error each time: every ``raise`` lengthens an exception's traceback, so the
             # printed tracebacks of a shared one would grow with the square of the requests.
-            raise ProviderError(client, fatal=True, billable=False)
-        return client
+            raise ProviderError(str(error), fatal=True, billable=False) from None
 
-    async def _open(self, host: Host) -> Client | str:
-        """Return the client of a host, or why there is none."""
+    async def _open(self, host: Host) -> Client:
         try:
             client = await asyncio.to_thread(host.open)
             if not host.runs_agents:
                 client = self._paced(host, client)
-        except ProviderError as error:
-            return str(error)
-        except asyncio.CancelledError:
+        except (ProviderError, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001  raised by an SDK or plugin, such as SystemExit
-            return f"cannot create a client for {host.name}: {describe_exception(error)}"
+            why = f"cannot create a client for {host.name}: {describe_exception(error)}"
+            raise ProviderError(why) from None
         self._opened.push_async_callback(client.aclose)
         return client
 
@@ -255,10 +255,3 @@ class Completions:
             activity=self._resources.activity,
             models=[model for model, other in self.hosts.items() if other is host],
         )
-
-
-def _as_replayed(answer: Answer) -> Answer:
-    """Return an answer for another run, in which it counts as a cache hit."""
-    if answer.completion is None:
-        return answer
-    return replace(answer, completion=replace(answer.completion, replayed=True))

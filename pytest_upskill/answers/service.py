@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
-from threading import Lock
+from itertools import count
 from typing import TypeVar
 
 from pytest_upskill.answers.completions import Completions
@@ -185,14 +185,11 @@ def join_futures(
         combine: What makes the result of their results, in their order.
     """
     joined: Future[list[T]] = Future()
-    pending, lock = len(futures), Lock()
+    done = count(1)
 
     def note_done(_: Future[T]) -> None:
-        nonlocal pending
-        with lock:
-            pending -= 1
-            if pending:
-                return
+        if next(done) < len(futures):
+            return
         try:
             joined.set_result(combine([future.result() for future in futures]))
         except CancelledError:
