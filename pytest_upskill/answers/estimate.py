@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from pytest_upskill.answers.batches import PRICE, is_batchable
-from pytest_upskill.answers.prices import BYTES_PER_TOKEN, Prices, max_output_tokens, size_of
-from pytest_upskill.answers.recordings import Cache, identity, request_fields
+from pytest_upskill.answers.prices import BYTES_PER_TOKEN, max_output_tokens, size_of
+from pytest_upskill.answers.recordings import identity, request_fields
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.answers.run import Load, recorded_steps
+from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.trials.trial import Trial, request
 from pytest_upskill.trials.trigger_trial import longest_requests, probe
@@ -100,55 +101,6 @@ _FURTHER_STEPS = 0.3
 """Share of choices that take a further request."""
 
 
-class Past:
-    """Recorded answers, which show what others are likely to cost and to take.
-
-    Args:
-        pairs: Recorded requests with their completions.
-        prices: The prices of the models.
-    """
-
-    def __init__(
-        self, pairs: Iterable[tuple[Mapping[str, Any], Completion]], prices: Prices
-    ) -> None:
-        self.prices = prices
-        self._recorded: defaultdict[str, list[Completion]] = defaultdict(list)
-        for fields, completion in pairs:
-            for kind in _kinds(fields):
-                self._recorded[kind].append(completion)
-
-    def likely(
-        self, request: Request, host: Host, output: int
-    ) -> tuple[float | None, float | None]:
-        """Return what a request is likely to cost, and its seconds; None for what is unknown."""
-        kinds = _kinds(request_fields(request, host.url))
-        past = next((found for kind in kinds if (found := self._recorded.get(kind))), [])
-        costs = (self.prices.cost(request.model, each) for each in past)
-        known = [cost for cost in costs if cost is not None]
-        # Answers of batches have no time.
-        times = [each.latency_s for each in past if each.latency_s]
-        if known:
-            return fmean(known), fmean(times) if times else None
-        size = size_of(replace(request, turns=()))
-        typical = Completion(
-            text="",
-            input_tokens=_RUN_INPUT if request.task else size // BYTES_PER_TOKEN,
-            output_tokens=min(output, max_output_tokens(request)),
-        )
-        return self.prices.cost(request.model, typical), fmean(times) if times else None
-
-
-def _kinds(fields: Mapping[str, Any]) -> list[str]:
-    """Return what recorded answers of similar length have in common, the most similar first."""
-    names = ("agent", "catalogue", "tools", "turns", "skill")
-    of_arm = (
-        fields.get("model"),
-        fields.get("frame"),
-        [name for name in names if fields.get(name)],
-    )
-    return [repr((*of_arm, fields.get("user"))), repr(of_arm)]
-
-
 def forecast(
     trials: Iterable[Trial],
     hosts: Mapping[Model, Host],
@@ -166,102 +118,155 @@ def forecast(
         judge: The model that decides statements about the answers; None for no judge.
         concurrency: Requests in flight at one host.
     """
-    by_model: dict[Model, list[Trial]] = {}
+    by_model: defaultdict[Model, list[Trial]] = defaultdict(list)
     for trial in (trials := list(trials)):
-        by_model.setdefault(trial.model, []).append(trial)
-    asked = Counter[str]()
-    missing = {
-        model: _missing_answers(model, of_model, hosts[model], resources.cache, asked)
-        for model, of_model in by_model.items()
-    }
+        by_model[trial.model].append(trial)
+    past = _Recordings(hosts, resources)
+    missing = {model: past.missing(model, of_model) for model, of_model in by_model.items()}
     runs = sum(trial.runs for trial in trials)
     wanted = sum(item.answers for items in missing.values() for item in items)
-    past = Past(resources.cache.past if wanted or judge else (), resources.prices)
-    batch = resources.batches.enabled
-    estimates = tuple(
-        _estimate(model, items, hosts[model], past, batch=batch)
-        for model, items in missing.items()
-        if items
-    )
+    asked = estimates = [past.estimate(model, items) for model, items in missing.items() if items]
     judgements = None
     if judge is not None:
-        items = _judgements(trials, judge, min(1.0, wanted / max(1, runs)))
-        judgements = _estimate(judge, items, hosts[judge], past, batch=batch)
-    of_all = (*estimates, *([judgements] if judgements else ()))
+        share = min(1.0, wanted / max(1, runs))
+        judgements = past.estimate(judge, _judgements(trials, judge, share))
+        asked = [*estimates, judgements]
+    by_host: defaultdict[Host, float] = defaultdict(float)
+    for each in asked:
+        in_flight = min(concurrency, max(1, each.answers))
+        by_host[hosts[each.model]] += (each.likely_seconds or 0.0) / in_flight
+    is_known = all(each.likely_seconds is not None for each in asked)
     return CostForecast(
         trials=len(trials),
         runs=runs,
-        models=estimates,
-        equal=asked.total() - len(asked),
-        likely_seconds=_likely_seconds(of_all, hosts, concurrency),
+        models=tuple(estimates),
+        equal=past.equal,
+        likely_seconds=max(by_host.values(), default=None) if is_known else None,
         judgements=judgements,
     )
 
 
-def _likely_seconds(
-    estimates: Iterable[ModelEstimate], hosts: Mapping[Model, Host], concurrency: int
-) -> float | None:
-    """Return the likely time of the slowest host, None if that of a model is unknown."""
-    by_host: defaultdict[Host, float] = defaultdict(float)
-    for each in estimates:
-        if each.likely_seconds is None:
-            return None
-        by_host[hosts[each.model]] += each.likely_seconds / min(concurrency, max(1, each.answers))
-    return max(by_host.values(), default=None)
-
-
-def _missing_answers(
-    model: Model, trials: Sequence[Trial], host: Host, cache: Cache, asked: Counter[str]
-) -> list[_Missing]:
-    """Return the requests of a model's trials whose answers are not recorded, each once.
+class _Recordings:
+    """What is recorded, and what that shows of other answers.
 
     Args:
-        model: The model.
-        trials: Its trials.
-        host: Its host.
-        cache: The recordings.
-        asked: How often each request is made, by its identity; those of the trials are added.
+        hosts: The host of each model.
+        resources: The recordings, and the prices of the models.
     """
 
-    def is_known(request: Request) -> bool:
-        if not host.records_answers or cache.mode == "off":
+    def __init__(self, hosts: Mapping[Model, Host], resources: Resources) -> None:
+        self._hosts = hosts
+        self._cache, self._prices = resources.cache, resources.prices
+        self._batch = resources.batches.enabled
+        self._asked = Counter[str]()
+        """How often each request is made, by its identity."""
+
+    @property
+    def equal(self) -> int:
+        """Number of requests that are equal to another one."""
+        return self._asked.total() - len(self._asked)
+
+    @cached_property
+    def _past(self) -> Mapping[str, list[Completion]]:
+        """Recorded completions by kind."""
+        past = defaultdict(list)
+        for fields, completion in self._cache.past:
+            for kind in _kinds(fields):
+                past[kind].append(completion)
+        return past
+
+    def missing(self, model: Model, trials: Sequence[Trial]) -> list[_Missing]:
+        """Return the requests of a model's trials whose answers are not recorded, each once."""
+        missing: list[_Missing] = []
+        for trial in trials:
+            if trial.chooses:
+                missing += self._missing_choices(trial)
+            elif runs := sum(not self._is_known(request(trial, run)) for run in range(trial.runs)):
+                output = _RUN if model.agent else _ANSWER
+                missing.append(_Missing(request(trial, run=0), runs, runs, output, answers=runs))
+        choosing = [trial for trial in trials if trial.chooses]
+        if missing and choosing and model.is_language_model:
+            tool_probe = probe(model, choosing[-1].max_tokens)
+            if not self._is_known(tool_probe):
+                # A model that calls no tool at first is probed once more.
+                missing.append(_Missing(tool_probe, 2, 1.0, _CHOICE))
+        return missing
+
+    def _missing_choices(self, trial: Trial) -> list[_Missing]:
+        """Return all requests of a trigger trial's answers that are not recorded."""
+        ends = [[*recorded_steps(trial, run, self._load)][-1] for run in range(trial.runs)]
+        runs = sum(completion is None for _, completion in ends)
+        if not runs:
+            return []
+        first, *further = longest_requests(request(trial, run=0))
+        output = _RUN if trial.model.agent else _CHOICE
+        return [
+            _Missing(first, runs, runs, output, answers=runs),
+            *(_Missing(each, runs, _FURTHER_STEPS * runs, output) for each in further),
+        ]
+
+    def _load(self, request: Request) -> Completion | None:
+        host = self._hosts[request.model]
+        return self._cache.load(request, host.url) if host.records_answers else None
+
+    def _is_known(self, request: Request) -> bool:
+        host = self._hosts[request.model]
+        if not host.records_answers or self._cache.mode == "off":
             return False
-        if cache.holds(request, host.url):
+        if self._cache.holds(request, host.url):
             return True
-        asked[key := identity(request, host.url)] += 1
-        return asked[key] > 1
+        self._asked[key := identity(request, host.url)] += 1
+        return self._asked[key] > 1
 
-    def load(request: Request) -> Completion | None:
-        return cache.load(request, host.url) if host.records_answers else None
+    def estimate(self, model: Model, missing: Sequence[_Missing]) -> ModelEstimate:
+        """Return the estimate of a model's missing answers."""
+        host, max_usd, likely_usd = self._hosts[model], 0.0, 0.0
+        seconds: float | None = 0.0
+        takes_time = model.is_language_model and not (self._batch and host.may_have_batches)
+        for item in missing:
+            in_batch = self._batch and host.has_batches and is_batchable(item.request)
+            share = PRICE if in_batch else 1.0
+            max_usd += item.at_most * share * (self._prices.max_cost(item.request) or 0.0)
+            each_usd, each_seconds = self._likely(item)
+            likely_usd += item.likely * share * (each_usd or 0.0)
+            if seconds is not None and item.likely and takes_time:
+                seconds = None if each_seconds is None else seconds + item.likely * each_seconds
+        has_price = self._prices.has_price(model)
+        return ModelEstimate(
+            model=model,
+            answers=sum(item.answers for item in missing),
+            max_usd=max_usd if has_price else None,
+            likely_usd=min(likely_usd, max_usd) if has_price else None,
+            likely_seconds=seconds,
+        )
 
-    missing: list[_Missing] = []
-    for trial in trials:
-        if trial.chooses:
-            missing += _missing_choices(trial, load)
-        elif runs := sum(not is_known(request(trial, run)) for run in range(trial.runs)):
-            output = _RUN if model.agent else _ANSWER
-            missing.append(_Missing(request(trial, run=0), runs, runs, output, answers=runs))
-    choosing = [trial for trial in trials if trial.chooses]
-    if missing and choosing and model.is_language_model:
-        tool_probe = probe(model, choosing[-1].max_tokens)
-        if not is_known(tool_probe):
-            # A model that calls no tool at first is probed once more.
-            missing.append(_Missing(tool_probe, 2, 1.0, _CHOICE))
-    return missing
+    def _likely(self, item: _Missing) -> tuple[float | None, float | None]:
+        """Return what a request is likely to cost, and its seconds; None for what is unknown."""
+        request = item.request
+        kinds = _kinds(request_fields(request, self._hosts[request.model].url))
+        past = next((found for kind in kinds if (found := self._past.get(kind))), [])
+        costs = (self._prices.cost(request.model, each) for each in past)
+        known = [cost for cost in costs if cost is not None]
+        # Answers of batches have no time.
+        times = [each.latency_s for each in past if each.latency_s]
+        seconds = fmean(times) if times else None
+        if known:
+            return fmean(known), seconds
+        size = size_of(replace(request, turns=()))
+        typical = Completion(
+            text="",
+            input_tokens=_RUN_INPUT if request.task else size // BYTES_PER_TOKEN,
+            output_tokens=min(item.output, max_output_tokens(request)),
+        )
+        return self._prices.cost(request.model, typical), seconds
 
 
-def _missing_choices(trial: Trial, load: Load) -> list[_Missing]:
-    """Return all requests of a trigger trial's answers that are not recorded."""
-    ends = [[*recorded_steps(trial, run, load)][-1] for run in range(trial.runs)]
-    runs = sum(completion is None for _, completion in ends)
-    if not runs:
-        return []
-    first, *further = longest_requests(request(trial, run=0))
-    output = _RUN if trial.model.agent else _CHOICE
-    return [
-        _Missing(first, runs, runs, output, answers=runs),
-        *(_Missing(each, runs, _FURTHER_STEPS * runs, output) for each in further),
-    ]
+def _kinds(fields: Mapping[str, Any]) -> list[str]:
+    """Return what recorded answers of similar length have in common, the most similar first."""
+    names = ("agent", "catalogue", "tools", "turns", "skill")
+    given = [name for name in names if fields.get(name)]
+    of_arm = fields.get("model"), fields.get("frame"), given
+    return [repr((*of_arm, fields.get("user"))), repr(of_arm)]
 
 
 def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Missing]:
@@ -293,27 +298,3 @@ def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Mi
             )
             judgements.append(_Missing(asked, at_most, likely, _JUDGEMENT, answers=at_most))
     return judgements
-
-
-def _estimate(
-    model: Model, missing: Sequence[_Missing], host: Host, past: Past, *, batch: bool
-) -> ModelEstimate:
-    """Return the estimate of a model's missing answers."""
-    max_usd = likely_usd = 0.0
-    seconds: float | None = 0.0
-    takes_time = model.is_language_model and not (batch and host.may_have_batches)
-    for item in missing:
-        share = PRICE if batch and host.has_batches and is_batchable(item.request) else 1.0
-        max_usd += item.at_most * share * (past.prices.max_cost(item.request) or 0.0)
-        each_usd, each_seconds = past.likely(item.request, host, item.output)
-        likely_usd += item.likely * share * (each_usd or 0.0)
-        if seconds is not None and item.likely and takes_time:
-            seconds = None if each_seconds is None else seconds + item.likely * each_seconds
-    has_price = past.prices.has_price(model)
-    return ModelEstimate(
-        model=model,
-        answers=sum(item.answers for item in missing),
-        max_usd=max_usd if has_price else None,
-        likely_usd=min(likely_usd, max_usd) if has_price else None,
-        likely_seconds=seconds,
-    )

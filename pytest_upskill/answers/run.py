@@ -43,9 +43,6 @@ _NO_TOOLS = (
 JUDGEMENT = "judgement of "
 """Prefix of the subject in the recording of a judgement."""
 
-Load = Callable[[Request], Completion | None]
-"""Returns the recorded completion of a request, None if it is not recorded."""
-
 
 class Runs:
     """Gets the answers of runs; used on one event loop.
@@ -157,9 +154,15 @@ class Runs:
 
 
 def recorded_steps(
-    trial: Trial, run: int, load: Load
+    trial: Trial, run: int, load: Callable[[Request], Completion | None]
 ) -> Iterator[tuple[Request, Completion | None]]:
-    """Yield the requests of a run with their recorded completions, until one is not recorded."""
+    """Yield the requests of a run with their recorded completions, until one is not recorded.
+
+    Args:
+        trial: The trial.
+        run: Index of the run.
+        load: Returns the recorded completion of a request, None if it is not recorded.
+    """
     step: Request | None = request(trial, run)
     while step is not None:
         completion = load(step)
