@@ -19,15 +19,12 @@ from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.errors import (
     DAILY,
-    LOOK_AT_SERVER,
     NOT_SERVED,
     REDIRECTS,
-    WAIT_A_DAY,
     code_of,
     connection_hint,
     cure,
     error_message,
-    http_status_of,
     is_filtered,
     one_line,
     retry_after,
@@ -278,7 +275,8 @@ class Call:
         message = f"HTTP {status} {error_message(body)}".rstrip()
         advice = cure(status, message, headers, self.request.model, self.endpoint)
         if until_tomorrow:
-            advice = WAIT_A_DAY
+            advice = "the limit of the day is used up: run again when it is renewed, as answers "
+            advice += "are recorded, or raise it"
         retryable = (
             (status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
             and status not in NOT_SERVED
@@ -304,9 +302,9 @@ class Call:
         Some hosts send errors with status 200. They are treated like the status that they contain,
         but as billable, because the answer may have begun.
         """
-        status = http_status_of(code_of(reply))
-        if status is not None:
-            error = self.http_error(status, reply, {})
+        code = str(code_of(reply))
+        if re.fullmatch("[45][0-9]{2}", code):
+            error = self.http_error(int(code), reply, {})
             error.billable = True
             return error
         host, message = self.endpoint.host, error_message(reply)
@@ -326,7 +324,10 @@ class Call:
             return self._error(f"{host} sent {reason}", status=200)
         # Without the model's label: the failure is the same for all models of the host.
         if re.search("incomplete|complete message", reason):
-            line = f"the reply of {host} broke off ({reason}): {LOOK_AT_SERVER}"
+            line = (
+                f"the reply of {host} broke off ({reason}): the server or a proxy ended it: look "
+                "into the server's log, or raise the proxy's timeout"
+            )
             return ProviderError(self._clean(line), status=200, retryable=True)
         hint = connection_hint(cause, self.endpoint)
         refused = isinstance(cause, httpx2.ProxyError)

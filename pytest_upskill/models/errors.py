@@ -44,13 +44,6 @@ def code_of(body: object) -> object:
     return inner.get("code") if isinstance(inner, Mapping) else None
 
 
-def http_status_of(code: object) -> int | None:
-    """Return the HTTP status that an error code stands for, None if it stands for none."""
-    if isinstance(code, bool) or not re.fullmatch("[45][0-9]{2}", str(code)):
-        return None
-    return int(str(code))
-
-
 def one_line(text: str) -> str:
     """Return a text on one line, with printable characters only."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -82,23 +75,6 @@ _RETRY_DELAY = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s"')
 
 DAILY = re.compile(r"per[ _-]?day|daily|\b[RT]PD\b", re.IGNORECASE)
 """Messages and ids of limits that are renewed once a day."""
-
-WAIT_A_DAY = (
-    "the limit of the day is used up: run again when it is renewed, as answers are recorded, or "
-    "raise it"
-)
-"""How to go on after a daily limit."""
-
-LOOK_AT_SERVER = (
-    "the server or a proxy ended it: look into the server's log, or raise the proxy's timeout"
-)
-"""What to do about a reply that broke off."""
-
-CHECK_CERTIFICATE = (
-    "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own authority, or "
-    "write http:// if it has no TLS"
-)
-"""What to do about a TLS error."""
 
 _FILTERED = re.compile(
     r"content[_ ](filter|management policy|policy[_ ]violation)|responsible ?ai", re.IGNORECASE
@@ -168,7 +144,10 @@ def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
         endpoint: The host.
     """
     if endpoint.url.startswith("https:") and "SSL" in str(cause):
-        return CHECK_CERTIFICATE
+        return (
+            "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own "
+            "authority, or write http:// if it has no TLS"
+        )
     if type(cause).__name__ == "ProxyError":
         return refused_by_proxy(endpoint)
     return (
