@@ -100,18 +100,7 @@ def endpoints(
                 f"{_ANY_HOST}_LABEL, one for each label, instead"
             )
     redactor = redactor or Redactor(secrets(models, environ))
-    return {
-        model: replace(
-            _endpoint(model, environ),
-            redactor=redactor,
-            headers=tuple(
-                (name, _read(variable, environ, may_have_spaces=True))
-                for name, variable in model.headers
-                if _is_set(environ, variable)
-            ),
-        )
-        for model in models
-    }
+    return {model: _endpoint(model, environ, redactor) for model in models}
 
 
 def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str]:
@@ -148,11 +137,17 @@ def missing_key(model: Model, environ: Mapping[str, str]) -> str:
     return f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
 
 
-def _endpoint(model: Model, environ: Mapping[str, str]) -> Endpoint:
+def _endpoint(model: Model, environ: Mapping[str, str], redactor: Redactor) -> Endpoint:
     if model.provider not in BY_PREFIX:
-        return Endpoint(wire=model.provider, url=model.base_url or "")
+        return Endpoint(wire=model.provider, url=model.base_url or "", redactor=redactor)
     vendor, url = model.vendor, _url_of(model, environ)
-    endpoint = Endpoint(wire=BY_PREFIX[model.provider].wire, url=url)
+    headers = tuple(
+        (name, _read(variable, environ, may_have_spaces=True))
+        for name, variable in model.headers
+        if _is_set(environ, variable)
+    )
+    wire = BY_PREFIX[model.provider].wire
+    endpoint = Endpoint(wire=wire, url=url, headers=headers, redactor=redactor)
     if model.userinfo.strip(":"):
         where, key = "the user and password in its URL", basic(model.userinfo)
         return replace(endpoint, key_variable=where, scheme="Basic", key=key)
@@ -160,17 +155,17 @@ def _endpoint(model: Model, environ: Mapping[str, str]) -> Endpoint:
     if vendor is None or variable:
         key = _read(variable, environ) if variable else NO_KEY
         return replace(endpoint, key_variable=variable or _ANY_HOST, key=key)
-    of_vendor = (*vendor.keys, vendor.sign_in)
-    variable = next((name for name in of_vendor if _is_set(environ, name)), of_vendor[0])
-    is_platform = vendor.prefix in PLATFORMS
-    client = vendor.client if is_platform or model.base_url is None else ""
-    return replace(
-        endpoint,
-        client=client,
-        url_is_set=is_platform and url != vendor.url,
-        key_variable=vendor.sign_in or variable,
-        key=(not is_platform and _read(variable, environ)) or (None if client else NO_KEY),
-    )
+    if vendor.prefix in PLATFORMS:
+        return replace(
+            endpoint,
+            client=vendor.client,
+            url_is_set=url != vendor.url,
+            key_variable=vendor.sign_in,
+        )
+    variable = next((name for name in vendor.keys if _is_set(environ, name)), vendor.keys[0])
+    client = vendor.client if model.base_url is None else ""
+    own_key = _read(variable, environ) or (None if client else NO_KEY)
+    return replace(endpoint, client=client, key_variable=variable, key=own_key)
 
 
 def _url_of(model: Model, environ: Mapping[str, str]) -> str:
