@@ -18,6 +18,7 @@ from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
+from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import failure
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.project.git import GitError
@@ -26,10 +27,11 @@ from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.session.case_files import catalogues_of, discovery_of, path_from, shown
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
+from pytest_upskill.session.results import TrialRecord
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
 from pytest_upskill.session.untrusted_files import HooksOfParent
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
-from pytest_upskill.trials.result import CellKey, TrialRecord, TrialResult
+from pytest_upskill.trials.result import CellKey, TrialResult
 from pytest_upskill.trials.trial import Trial, has_new_description, plan
 
 ANSWERS = pytest.StashKey[Callable[[str], list[Answer]]]()
@@ -152,17 +154,21 @@ class TrialItem(ItemOutsidePackages):
         """Return the result with its place in the session, None before the trial is graded."""
         if self.result is None:
             return None
-        return TrialRecord(
-            cell=self.cell,
-            index=self.index,
-            trials_of_cell=self.planned[self.cell],
-            gate=self.trial.skill.gate,
-            ref=self.trial.skill.ref,
+        skill, model = self.trial.skill, self.trial.model
+        cell = Cell(
+            path=self.case_path,
+            skill=skill.name,
+            model=model.label,
+            resolved=model.resolved,
+            gate=skill.gate,
+            planned=self.planned[self.cell],
+            trials=(),
+            ref=skill.ref,
             history=self._history(),
-            past_unknown=self.trial.skill.past_unknown,
-            case_changes=self.trial.skill.case_changes,
-            result=self.result,
+            past_unknown=skill.past_unknown,
+            case_changes=skill.case_changes,
         )
+        return TrialRecord(key=self.cell, cell=cell, index=self.index, result=self.result)
 
     def _history(self) -> str:
         """Return why the trial's arm has no earlier version; empty if there is one."""

@@ -16,7 +16,7 @@ from pytest_upskill.project.messages import safe
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.report.trajectory import last_steps
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
-from pytest_upskill.trials.result import TrialRecord
+from pytest_upskill.session.results import TrialRecord
 
 _COLLECTORS = (SkillCases, SkillFile, UnsafeFile)
 _SDKS = frozenset({"httpcore2", "httpx2", *(host.wire for host in HOSTS)})

@@ -20,8 +20,20 @@ from pytest_upskill.report.junit import gate_properties
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.needs import skip_reasons
-from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialRecord, Unmeasured
+from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialResult, Unmeasured
 from pytest_upskill.trials.trial import Arm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """A trial's result with its cell, as attached to a test report."""
+
+    key: CellKey
+    cell: Cell
+    """The cell, without its trials and what is known only of all of them."""
+    index: int
+    """Index among the trials of the skill."""
+    result: TrialResult
 
 
 @dataclass(slots=True)
@@ -55,13 +67,13 @@ class Records:
             self.failures += result.failed or report.when == "setup"
         elif result.failed:
             record = replace(record, result=replace(result, excused=True))
-        self.trials[record.cell, result.case, result.arm] = record
+        self.trials[record.key, result.case, result.arm] = record
 
     @property
     def measured(self) -> set[tuple[CellKey, str]]:
         """The cells and cases in which something was checked."""
         records = self.trials.values()
-        return {(each.cell, each.result.case) for each in records if each.result.planned}
+        return {(each.key, each.result.case) for each in records if each.result.planned}
 
     def skip_reasons(self) -> Iterable[str]:
         """Return why cases were skipped, on every model for which they were to run."""
@@ -71,7 +83,7 @@ class Records:
         """Return the cells in the order of case files and chosen models, those of lifts first."""
         records = defaultdict[CellKey, list[TrialRecord]](list)
         for record in sorted(self.trials.values(), key=attrgetter("index")):
-            records[record.cell].append(record)
+            records[record.key].append(record)
         labels = [model.label for model in settings.models]
         measured = sorted(
             {cell for cell, _ in self.measured},
@@ -80,20 +92,10 @@ class Records:
         return with_places(self._cell(key, records[key], settings) for key in measured)
 
     def _cell(self, key: CellKey, records: Sequence[TrialRecord], settings: Settings) -> Cell:
-        """Return a cell of which at least one trial ran."""
-        first = records[0]
-        cell = Cell(
-            path=key.path,
+        """Return a cell with its trials."""
+        cell = replace(
+            records[0].cell,
             case_file=posixpath.normpath(posixpath.join(settings.rootdir, key.path)),
-            skill=key.skill,
-            model=key.model,
-            resolved=first.result.resolved,
-            gate=first.gate,
-            planned=first.trials_of_cell,
-            ref=first.ref,
-            history=first.history,
-            past_unknown=first.past_unknown,
-            case_changes=first.case_changes,
             skipped=tuple(sorted(case for cell, case in self.skipped if cell == key)),
             trials=tuple(record.result for record in records),
             at_k=settings.at_k,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cases.skill import GateRule, Trigger
+from pytest_upskill.cases.skill import Trigger
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.models import Completion
@@ -322,28 +322,6 @@ class CellKey(NamedTuple):
     """Label of the model."""
     chooses: bool
     """Whether the model chooses among skills, as in a trigger cell."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRecord:
-    """A trial's result with its place in the session, as attached to a test report."""
-
-    cell: CellKey
-    index: int
-    """Index among the trials of the skill."""
-    trials_of_cell: int
-    """Number of trials of the cell if all run."""
-    gate: GateRule
-    """Thresholds of the case file."""
-    ref: str
-    """Git ref whose version of the skill is compared; empty for none."""
-    history: str
-    """Why there is no comparison with ``ref``; empty if there is one."""
-    past_unknown: bool
-    """Whether a comparison is missing that should exist."""
-    case_changes: str
-    """Which cases were removed or changed since ``ref``, in words; empty for none."""
-    result: TrialResult
 
 
 def are_copies(trials: Iterable[TrialResult]) -> bool:
