@@ -24,6 +24,8 @@ NOT_MEASURED = 75
 FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated", "cases"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
+_RESTORE = "restore the cases, or accept the change: --upskill-fail-on without cases"
+
 ShownVerdict = CellVerdict | Literal["regression"]
 """A cell's verdict, or ``regression``."""
 
@@ -128,7 +130,10 @@ class Gate:
                 lines = [f"lift: {_lift_sentence(cell.lift)}"]
                 lines += [_JUDGED_PAST] if cell.lift.judged else []
             return [*lines, *past.worse_lines, past.next_step]
-        return [*lines, f"next: {_next_step(cell)}"] if self.outcome == "failed" else lines
+        if self.outcome != "failed":
+            return lines
+        lost_cases = cell.case_changes and cell.case_changes in self.text
+        return [*lines, f"next: {_RESTORE if lost_cases else _next_step(cell)}"]
 
     @property
     def report(self) -> str:
