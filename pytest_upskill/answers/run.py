@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -267,10 +268,9 @@ class _Judgements:
         statements, text = trial.case.judge_checks, with_changes(answer.completion)
 
         def is_usable(reply: Completion) -> bool:
-            try:
+            with suppress(CheckError):
                 return bool(read_judgement(reply, statements, text))
-            except CheckError:
-                return False
+            return False
 
         asked = judge_request(
             self._judge,

@@ -109,7 +109,7 @@ class OpenAIClient:
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
         path, wire, read = _FORMATS[dialect.responses]
-        body = responses_body(request) if dialect.responses else chat_body(request, dialect)
+        body = dialect.body(request)
         if dialect.streams:
             body |= {"stream": True}
             body |= {} if dialect.responses else {"stream_options": {"include_usage": True}}
@@ -126,9 +126,8 @@ class OpenAIClient:
         first = next(iter(requests.values()))
         dialect = self._dialect(first.model)
         path = f"/v1{_FORMATS[dialect.responses][0]}"
-        body_of = responses_body if dialect.responses else partial(chat_body, dialect=dialect)
         lines = (
-            {"custom_id": name, "method": "POST", "url": path, "body": body_of(request)}
+            {"custom_id": name, "method": "POST", "url": path, "body": dialect.body(request)}
             for name, request in requests.items()
         )
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()
@@ -266,6 +265,10 @@ class Dialect:
         is_openai = model.vendor is not None and model.vendor.prefix == "openai"
         return cls("max_completion_tokens" if is_openai or model.always_reasons else "max_tokens")
 
+    def body(self, request: Request) -> dict[str, Any]:
+        """Return the JSON body of a request."""
+        return responses_body(request) if self.responses else chat_body(request, self)
+
     def adapted_to(self, refusal: ProviderError) -> Dialect:
         """Return the dialect that the error message of a host asks for, or this one.
 
@@ -378,24 +381,19 @@ def _parameters(request: Request) -> dict[str, Any]:
 def _with_call_ids(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message with an id for each tool call, which some servers leave out."""
     calls = message.get("tool_calls")
-    if not isinstance(calls, list) or all(get_field(call, "id") for call in calls):
+    if not isinstance(calls, list):
         return message
+    numbered = enumerate(calls, 1)
     named = [
-        {**call, "id": get_field(call, "id") or f"call_{number}"}
-        if isinstance(call, Mapping)
-        else call
-        for number, call in enumerate(calls, 1)
+        {**call, "id": call.get("id") or f"call_{n}"} if isinstance(call, Mapping) else call
+        for n, call in numbered
     ]
     return {**message, "tool_calls": named}
 
 
 def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message without its empty fields, which some servers send but do not accept."""
-    return {
-        name: value
-        for name, value in message.items()
-        if name == "content" or value not in (None, [])
-    }
+    return {k: v for k, v in message.items() if k == "content" or v not in (None, [])}
 
 
 _FORMATS: Mapping[bool, tuple[str, Format, Callable[[Mapping[str, Any]], Completion]]] = {
