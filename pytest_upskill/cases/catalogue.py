@@ -74,6 +74,13 @@ class Catalogue:
     def _plain_names(self) -> Mapping[str, str]:
         return {plain_name(name): name for name in self.names}
 
+    def with_skill(self, skill: ListedSkill, old_name: str) -> Catalogue:
+        """Return the catalogue with a skill instead of those named `old_name` or like itself."""
+        if skill in self.skills and old_name == skill.name:
+            return self  # with its texts
+        others = (each for each in self.skills if each.name not in {old_name, skill.name})
+        return Catalogue.of([skill, *others])
+
     def text(self, run: int) -> str:
         """Return the catalogue as a part of the system prompt.
 
@@ -89,22 +96,6 @@ class Catalogue:
                 {"name": skill.name, "description": skill.description} for skill in ordered
             )
         return self._texts[run]
-
-
-def replace_skill(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalogue:
-    """Return a catalogue in which a skill replaces those named `old_name` or like itself.
-
-    It is the same object if nothing changes, so that equal catalogues share their texts.
-
-    Args:
-        catalogue: The catalogue.
-        skill: The skill to list.
-        old_name: Name under which it is listed now.
-    """
-    if skill in catalogue.skills and old_name == skill.name:
-        return catalogue
-    others = (each for each in catalogue.skills if each.name not in {old_name, skill.name})
-    return Catalogue.of([skill, *others])
 
 
 def sort_key(run: int, name: str) -> str:
@@ -123,14 +114,13 @@ def available_skills(skills: Iterable[Mapping[str, str]]) -> str:
     Args:
         skills: Fields of each skill by name, such as its name and description.
     """
-    listed = "\n".join(f"  <skill>\n{_fields(skill)}\n  </skill>" for skill in skills)
+    lines = []
+    for skill in skills:
+        fields = ((name, html.escape(text, quote=False)) for name, text in skill.items())
+        lines += ["  <skill>", *(f"    <{name}>{text}</{name}>" for name, text in fields)]
+        lines.append("  </skill>")
+    listed = "\n".join(lines)
     return f"\n\n{_LEAD}<available_skills>\n{listed}\n</available_skills>"
-
-
-def _fields(skill: Mapping[str, str]) -> str:
-    return "\n".join(
-        f"    <{name}>{html.escape(text, quote=False)}</{name}>" for name, text in skill.items()
-    )
 
 
 def _digest(text: str) -> str:
@@ -232,11 +222,14 @@ class Catalogues:
         """Return why a skill cannot be told from another one beside it, None if it can."""
         if skill.name not in self.folder(skill.folder.absolute().parent).shared_names:
             return None
-        return same_name(skill)
+        return (
+            f"another skill beside it is called {skill.name!r} too, and an agent cannot tell them "
+            "apart: rename one"
+        )
 
     def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self._around(skill.folder.absolute())
-        return replace_skill(base, listed(version), skill.name)
+        return base.with_skill(listed(version), skill.name)
 
     def _around(self, folder: Path) -> Catalogue:
         """Return the skills beside and below a skill."""
@@ -249,14 +242,6 @@ class Catalogues:
 _BESIDE = ("*/SKILL.md",)
 _BELOW = ("*/SKILL.md", "*/*/SKILL.md", ".*/skills/*/SKILL.md", "plugins/*/skills/*/SKILL.md")
 """Where the skills of a folder, and those inside a skill, are."""
-
-
-def same_name(skill: Skill) -> str:
-    """Return what is wrong with a skill that has the name of another one beside it."""
-    return (
-        f"another skill beside it is called {skill.name!r} too, and an agent cannot tell them "
-        "apart: rename one"
-    )
 
 
 def listed(skill: Skill | SkillVersion) -> ListedSkill:

@@ -66,7 +66,7 @@ class CaseDiscovery:
         self.root = root
         self.patterns = patterns
         self._owners = owners
-        self._case_files_below: dict[Path, Mapping[Path, set[Path]]] = {}
+        self._case_files_below: dict[Path, Mapping[Path | None, set[Path]]] = {}
         """The case files in and below a folder, by the folder of the skill that they are for."""
         self._skills_below: dict[Path, Mapping[Path, str]] = {}
         self.owning_skill = cache(self._owning_skill)
@@ -85,9 +85,9 @@ class CaseDiscovery:
         """
         if path.name in {CASE_FILE, "SKILL.md"}:
             return path.name == CASE_FILE and path.is_file()
-        if _COPIED.search(path.as_posix()):
+        if _is_copied(path.parent, self.root):
             return False
-        is_certain = self._is_listed(path) or registry.is_certain(path)
+        is_certain = self._is_certain(path)
         if not (is_certain or registry.adapters_at(path)) or not path.is_file():
             return False
         try:
@@ -103,12 +103,11 @@ class CaseDiscovery:
             or any(self.find_skill(name, path) for name in reading.skills)
         )
 
-    def _is_listed(self, path: Path) -> bool:
-        return any(map(path.match, self.patterns))
+    def _is_certain(self, path: Path) -> bool:
+        return any(map(path.match, self.patterns)) or registry.is_certain(path)
 
     def _reading(self, path: Path) -> Reading | None:
-        is_certain = self._is_listed(path) or registry.is_certain(path)
-        others = registry.ADAPTERS if is_certain else ()
+        others = registry.ADAPTERS if self._is_certain(path) else ()
         return registry.read(path, read_text(path), adapters=others)
 
     def _owning_skill(self, case_file: Path) -> Path | None:
@@ -136,9 +135,9 @@ class CaseDiscovery:
             reading = self.reading(case_file)
         name_in_file = reading.skill if reading else ""
         if enclosing := _enclosing_skill(case_file):
-            if not name_in_file or _is_name_of(enclosing, name_in_file):
-                return enclosing
-            return self.find_skill(name_in_file, case_file) or enclosing
+            own = {"", plain_name(enclosing.name), plain_name(title_of(enclosing))}
+            is_other = plain_name(name_in_file) not in own
+            return (is_other and self.find_skill(name_in_file, case_file)) or enclosing
         case = case_file.parent if reading and reading.adapter.is_folder else case_file
         found = (self.find_skill(name, case) for name in _names_of_skill(case, name_in_file))
         return next(filter(None, found), None) or self._only_skill_near(case, reading)
@@ -172,7 +171,7 @@ class CaseDiscovery:
             skills = [skill for skill in skills if skill.parent in homes]
         return skills[0] if len(skills) == 1 else None
 
-    def _case_files_in(self, top: Path) -> Mapping[Path, set[Path]]:
+    def _case_files_in(self, top: Path) -> Mapping[Path | None, set[Path]]:
         """Return the case files in and below a folder, by the folder of their skill."""
         if top not in self._case_files_below:
             files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
@@ -180,17 +179,12 @@ class CaseDiscovery:
                 files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
             self._case_files_below[top] = found = defaultdict(set)
             for file in filter(self.is_case_file, files):
-                for skill in filter(None, self._skills_of(file)):
-                    found[skill].add(file)
+                found[self.owning_skill(file)].add(file)
+                with suppress(BadFile):
+                    reading = None if file.name == CASE_FILE else self.reading(file)
+                    for name in reading.skills if reading else ():
+                        found[self.find_skill(name, file)].add(file)
         return self._case_files_below[top]
-
-    def _skills_of(self, case_file: Path) -> Iterator[Path | None]:
-        yield self.owning_skill(case_file)
-        if case_file.name != CASE_FILE:
-            with suppress(BadFile):
-                reading = self.reading(case_file)
-                names = reading.skills if reading else ()
-                yield from (self.find_skill(name, case_file) for name in names)
 
     def find_skill(self, name: str, near: Path) -> Path | None:
         """Return the folder of the skill with a given name near a file, None if there is none.
@@ -229,7 +223,10 @@ class CaseDiscovery:
     def skills_below(self, top: Path) -> Mapping[Path, str]:
         """Return the folders of the skills below a folder, with their titles as plain names."""
         if top not in self._skills_below:
-            folders = {folder for home in _HOMES for folder in _skills_in(top, home)}
+            folders: set[Path] = set()
+            for home in _HOMES:
+                with suppress(OSError):
+                    folders.update(file.parent for file in top.glob(f"{home}/*/SKILL.md"))
             titles = {folder: plain_name(title_of(folder)) for folder in sorted(folders)}
             self._skills_below[top] = titles
         return self._skills_below[top]
@@ -256,11 +253,6 @@ def _is_among_cases(above: Sequence[Path]) -> bool:
     return any(folder.name in CASE_FOLDERS for folder in above)
 
 
-def _is_name_of(skill: Path, name: str) -> bool:
-    """Return whether a name, however it is written, is that of the skill in a folder."""
-    return plain_name(name) in {plain_name(skill.name), plain_name(title_of(skill))}
-
-
 def _enclosing_skill(case_file: Path) -> Path | None:
     """Return the skill whose folder contains the file, if the file is in a place for cases."""
     for folder in case_file.parents[:_MOST_ABOVE]:
@@ -269,12 +261,6 @@ def _enclosing_skill(case_file: Path) -> Path | None:
             is_for_cases = CASE_SUBFOLDERS.fullmatch(f"{below}/".removeprefix("./"))
             return folder if is_for_cases or registry.is_folder_of_cases(case_file) else None
     return None
-
-
-def _skills_in(top: Path, home: str) -> Iterator[Path]:
-    """Yield the folders of the skills in ``home``, a pattern relative to ``top``."""
-    with suppress(OSError):
-        yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md"))
 
 
 def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
@@ -286,6 +272,12 @@ def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
     return None if others and len(texts) > 1 else first
 
 
+def _is_copied(path: Path, top: Path | None) -> bool:
+    """Return whether a file or folder is a copy; ``top``, where the search began, may be in one."""
+    below = os.path.relpath(path, top or Path.cwd())
+    return _COPIED.search(f"{below}/") is not None
+
+
 def skill_folders(top: Path) -> Iterator[Path]:
     """Yield the folders with a ``SKILL.md`` in and below a folder, not those inside a skill."""
     for place, folders, files in os.walk(top):
@@ -294,7 +286,7 @@ def skill_folders(top: Path) -> Iterator[Path]:
             folders.clear()
         # os.walk goes into the folders that remain in this list.
         found = (name for name in folders if name not in _NOT_SEARCHED)
-        folders[:] = sorted(name for name in found if not _COPIED.search(f"{place}/{name}/"))
+        folders[:] = sorted(name for name in found if not _is_copied(Path(place, name), top))
 
 
 _EVALS = "evals.json"

@@ -48,19 +48,14 @@ _NEVER_SHIPPED = frozenset({".git", "__pycache__", ".DS_Store"})
 """Names of files and folders that no skill means to ship."""
 
 
-def is_hidden(root: Path, name: str, hidden: HiddenFiles) -> bool:
-    """Return whether no model may see a file, because it holds answers.
+def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
+    """Return whether the name and the place of a file say that it holds answers.
 
     Args:
         root: The folder in which the skill is read: its own, or one with an earlier version of it.
         name: The file's name, relative to ``root``.
         hidden: What is known of the skill's files.
     """
-    return is_hidden_by_name(root, name, hidden) or has_shape_of_cases(root / name)
-
-
-def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
-    """Return whether the name and the place of a file say that it holds answers."""
     names = _names(root, name)
     return any(_is_hidden_name(each, hidden) or _is_in_case(root, each) for each in names)
 
@@ -85,7 +80,9 @@ def reads_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:
 def is_installed(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether a file or folder of the skill is installed for agents."""
     is_part = name not in hidden.inputs and PurePosixPath(name).name not in _NEVER_SHIPPED
-    return is_part and not is_hidden(root, name, hidden)
+    return is_part and not (
+        is_hidden_by_name(root, name, hidden) or has_shape_of_cases(root / name)
+    )
 
 
 def _is_hidden_name(name: str, hidden: HiddenFiles) -> bool:

@@ -124,7 +124,6 @@ class LabelsFile(_Entry):
         return sum(answer.passed is not None for answer in self.answers)
 
 
-_LABELS, _KEY = TypeAdapter(LabelsFile), TypeAdapter(Key)
 T = TypeVar("T")
 
 
@@ -135,29 +134,25 @@ def load_labels(folder: Path) -> LabelsFile | None:
         BadFile: It cannot be read or has problems; it lists all of them with their places.
     """
     path = folder / LABELS_FILE
-    return _labels(_document(path), folder) if lexists(path) else None
+    if not lexists(path):
+        return None
+    document, labels = _read(LabelsFile, path)
+    _, key = _read(Key, folder / KEY_FILE)
+    file = labels.model_copy(update={"key": key})
+    if problems := [*_answer_problems(document, file)]:
+        raise BadFile(problems)
+    return file
 
 
-def _document(path: Path) -> Document:
-    return read_json(read_text(path, MAX_STATE_BYTES, cure="draw fewer answers"))
-
-
-def _validated(kind: TypeAdapter[T], document: Document) -> T:
+def _read(kind: type[T], path: Path) -> tuple[Document, T]:
+    document = read_json(read_text(path, MAX_STATE_BYTES, cure="draw fewer answers"))
     try:
-        return kind.validate_python(document.value)
+        return document, TypeAdapter(kind).validate_python(document.value)
     except ValidationError as error:
         unknown = ": remove it"
         raise BadFile(
             translated(document, error, meant=lambda _: unknown, messages=_MESSAGES)
         ) from None
-
-
-def _labels(document: Document, folder: Path) -> LabelsFile:
-    key = _validated(_KEY, _document(folder / KEY_FILE))
-    file = _validated(_LABELS, document).model_copy(update={"key": key})
-    if problems := [*_answer_problems(document, file)]:
-        raise BadFile(problems)
-    return file
 
 
 def labels_beside(case_file: Path) -> LabelsFile | None:

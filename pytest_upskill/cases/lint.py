@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
 from pytest_upskill.cases.source.document import Problem
-from pytest_upskill.checks import AnyCheck, CheckError
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
 from pytest_upskill.checks.result import Check
 from pytest_upskill.checks.text import Contains, NotContains
@@ -17,28 +16,21 @@ from pytest_upskill.checks.text import Contains, NotContains
 
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
-    found = [
-        Problem(line=case.line, column=case.column, where=case.id, what=what)
-        for case, what in chain(
-            _repeated_inputs(skill),
-            ((case, what) for case in skill.cases for what in _question(case, skill)),
-            ((case, what) for case in skill.cases for what in _case(case)),
-        )
-    ]
-    return sorted(chain(found, chain.from_iterable(map(_echoes, skill.cases))))
-
-
-def _repeated_inputs(skill: Skill) -> Iterator[tuple[Case, str]]:
-    """Find cases with the same input: what is one question counts as two in every rate."""
+    found: list[Problem] = []
     first: dict[object, Case] = {}
     for case in skill.cases:
+        whats = [*_question(case, skill), *_checks(case)]
         other = first.setdefault((case.input, case.files, case.workspace, case.setup), case)
-        if other is not case and case.input:
-            what = (
+        if other is not case and case.input:  # what is one question would count as two
+            whats.append(
                 f"asks the same as {other.id} in line {other.line}: give one case both checks, or "
                 "ask something else"
             )
-            yield case, what
+        found += (
+            Problem(line=case.line, column=case.column, where=case.id, what=what) for what in whats
+        )
+        found += _echoes(case)
+    return sorted(found)
 
 
 _UNWRITTEN = re.compile(
@@ -64,11 +56,10 @@ def _question(case: Case, skill: Skill) -> Iterator[str]:
     text = case.input.strip()
     if _UNWRITTEN.fullmatch(text):
         yield f"the input is a placeholder, {text[:40]!r}: write a question"
-    elif _PATH.fullmatch(text):
-        for folder in (skill.case_file.parent, skill.folder):
-            if (folder / text).is_file():
-                yield f"the input is the name of a file, {text!r}: write what is in it"
-                break
+    elif _PATH.fullmatch(text) and any(
+        (above / text).is_file() for above in (skill.case_file.parent, skill.folder)
+    ):
+        yield f"the input is the name of a file, {text!r}: write what is in it"
     if not case.trigger:
         for check in case.judge_checks:
             if _ABOUT_CHOICE.fullmatch(check.statement.strip()):
@@ -80,13 +71,13 @@ def _question(case: Case, skill: Skill) -> Iterator[str]:
 
 def _echoes(case: Case) -> Iterator[Problem]:
     """Find checks that the question itself satisfies; it is a hint where others tell something."""
-    wanted = [
+    echoed = [
         check
         for check in case.checks
         if isinstance(check, Check) and check.wanted and not check.is_negative
+        if _holds(check, case.input) and not _holds(check, "")
     ]
-    echoed = [check for check in wanted if _holds(check, case.input) and not _holds(check, "")]
-    tells_nothing = bool(echoed) and all(
+    tells_nothing = all(
         isinstance(check, Check) and _holds(check, case.input) for check in case.checks
     )
     for check in echoed:
@@ -99,32 +90,23 @@ def _echoes(case: Case) -> Iterator[Problem]:
         )
 
 
-def _case(case: Case) -> Iterator[str]:
-    for check in case.checks:
-        yield from _check(check)
-    yield from _contradictions(case)
-
-
-def _check(check: AnyCheck) -> Iterator[str]:
-    match check:
-        case Check() if check.wanted and not check.is_negative and _holds(check, ""):
-            yield f"{_describe(check)} can never fail: it passes even for an empty answer"
-        case NotContains() if not check.text.strip():
-            yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
-        case Check() if check.is_negative and not _holds(check, ""):
-            yield f"{_describe(check)} can never pass: it is found even in an empty answer"
-        case Run() if check.language == "python" and (problem := find_tests(check.code).problem):
-            yield f"run can never be decided: {problem}"
-
-
-def _contradictions(case: Case) -> Iterator[str]:
-    """Find pairs of checks that require and forbid the same text."""
+def _checks(case: Case) -> Iterator[str]:
+    """Find checks that say nothing about an answer, alone or together."""
     forbidden = [check for check in case.checks if isinstance(check, NotContains)]
     for check in case.checks:
-        if isinstance(check, Contains):
-            for other in forbidden:
-                if other.text.casefold() in check.text.casefold():
-                    yield f"{_describe(check)} and {_describe(other)} can never both pass"
+        match check:
+            case Check() if check.wanted and not check.is_negative and _holds(check, ""):
+                yield f"{_describe(check)} can never fail: it passes even for an empty answer"
+            case NotContains() if not check.text.strip():
+                yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
+            case Check() if check.is_negative and not _holds(check, ""):
+                yield f"{_describe(check)} can never pass: it is found even in an empty answer"
+            case Run() if check.language == "python" and (why := find_tests(check.code).problem):
+                yield f"run can never be decided: {why}"
+            case Contains():
+                for other in forbidden:
+                    if other.text.casefold() in check.text.casefold():
+                        yield f"{_describe(check)} and {_describe(other)} can never both pass"
 
 
 def _holds(check: Check, text: str) -> bool:
@@ -162,9 +144,10 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
         models, limit = "", LARGE
         if skill not in without_description(catalogue, LARGE):
             models, limit = " to models with a window of 200k tokens", SMALL
+        size = sum(len(f"- {each.name}: {each.description}\n") for each in catalogue.skills)
         yield (
             f"Claude Code shows only the name of this skill{models}: the catalogue of "
-            f"{len(catalogue.skills)} skills has {_size(catalogue):,} characters, and its limit is "
+            f"{len(catalogue.skills)} skills has {size:,} characters, and its limit is "
             f"{limit:,}: shorten the descriptions"
         )
     if skill.description.isascii() and not _WHEN.search(skill.description):
@@ -190,7 +173,3 @@ def without_description(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
         if left < 0:
             skills.append(skill)
     return skills
-
-
-def _size(catalogue: Catalogue) -> int:
-    return sum(len(f"- {skill.name}: {skill.description}\n") for skill in catalogue.skills)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import OfCalls
@@ -20,7 +22,7 @@ from pytest_upskill.checks.files import (
     placed,
 )
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.project.messages import listed
+from pytest_upskill.project.messages import counted, listed
 
 MAX_PROMPT_BYTES, MAX_PROMPT_FILES = 256 << 10, 100
 """Maximum of a case's files that a prompt can hold; an agent finds more."""
@@ -123,28 +125,23 @@ class Case:
     @property
     def agent_key(self) -> str | None:
         """The key for which the case needs an agent, None if it needs none."""
-        return next(self._agent_keys(), None)
-
-    def _agent_keys(self) -> Iterator[str]:
-        if self.workspace:
-            yield "workspace"
-        if self.setup.commands:
-            yield "setup"
-        if self.setup.git:
-            yield "git"
         size = sum(len(file.text) for file in self.files)
-        if size > MAX_PROMPT_BYTES or len(self.files) > MAX_PROMPT_FILES:
-            yield "files"
-        if any(file.binary for file in self.files):
-            yield "files"
-        if self.max_turns is not None:
-            yield "max_turns"
-        for check in self.checks:
-            if isinstance(check, (OfWorkspace, OfCalls, RunsCommand)):
-                yield check.name
-            elif isinstance(check, Sandboxed) and check.file:
-                yield f"{check.name}.file"
-        yield from (check.name for check in self.process)
+        are_many = size > MAX_PROMPT_BYTES or len(self.files) > MAX_PROMPT_FILES
+        stated = {
+            "workspace": bool(self.workspace),
+            "setup": bool(self.setup.commands),
+            "git": bool(self.setup.git),
+            "files": are_many or any(file.binary for file in self.files),
+            "max_turns": self.max_turns is not None,
+        }
+        of_checks = (
+            f"{check.name}.file" if isinstance(check, Sandboxed) else check.name
+            for check in self.checks
+            if isinstance(check, OfWorkspace | OfCalls | RunsCommand)
+            or (isinstance(check, Sandboxed) and check.file)
+        )
+        keys = (key for key, is_stated in stated.items() if is_stated)
+        return next(chain(keys, of_checks, (check.name for check in self.process)), None)
 
     @property
     def is_answered(self) -> bool:
@@ -162,6 +159,53 @@ class Case:
             f"it is only for {' or '.join(self.models)}, and this run is on {listed(chosen)}: "
             "choose another model, or correct 'models' in the case"
         )
+
+
+Mark = Literal["agent", "vacuous"]
+"""Why an author excludes a statement: it needs an agent, or every answer satisfies it."""
+
+MARKS: tuple[Mark, ...] = get_args(Mark)
+
+MARK_KEY = "statements"
+"""Key of a case that maps the number of a statement, from 1, to its mark."""
+
+_MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
+
+
+def with_marks(case: Case, marks: object) -> Case:
+    """Return a case with numbers for its statements, without those that its author marked.
+
+    Args:
+        case: The case as it was read.
+        marks: The value of `MARK_KEY` in the file; what is no object is left alone.
+
+    Raises:
+        ValueError: A mark is invalid; the message says how to write one.
+    """
+    numbers = count(1)
+    checks = [
+        replace(check, number=next(numbers)) if isinstance(check, Judge) else check
+        for check in case.checks
+    ]
+    total = next(numbers) - 1
+    marked = _marked(marks, total) if isinstance(marks, dict) else set()
+    kept = tuple(
+        check for check in checks if not (isinstance(check, Judge) and check.number in marked)
+    )
+    skip = case.skip or (_MARKED if marked and not kept else None)
+    return replace(case, checks=kept, statements=total, skip=skip)
+
+
+def _marked(marks: Mapping[str, Any], total: int) -> set[int]:
+    """Return the numbers of the marked statements, of which there are so many."""
+    for number, mark in marks.items():
+        if mark not in MARKS or not str(number).isdecimal():
+            values = " or ".join(map(repr, MARKS))
+            raise ValueError(f"{number}: {mark!r} is not a mark: write a number and {values}")
+        if not 1 <= int(number) <= total:
+            has = counted(total, "statement")
+            raise ValueError(f"there is no statement {number}: the case has {has} for a judge")
+    return set(map(int, marks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

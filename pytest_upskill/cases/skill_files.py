@@ -70,34 +70,33 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
     parts: dict[str, str] = {}
     warnings: list[Problem] = []
     left = MAX_TOTAL_BYTES
+
+    def leave_out(at: int, why: str, *, is_hint: bool = False) -> None:
+        problem = Problem.in_text(skill.text, at, f"left out of the context: {why}")
+        warnings.append(replace(problem, is_hint=is_hint))
+
     for name, at in _named_files(folder, skill, hidden):
         if has_shape_of_cases(folder / name):
             what = f"{name!r} reads as a case file, and no model may see its answers"
-            warnings.append(replace(_left_out_problem(skill.text, at, what), is_hint=True))
+            leave_out(at, what, is_hint=True)
             continue
         try:
             content = read_text_inside(folder, folder / name, shown=name)
-        except BinaryError as error:
-            if PurePosixPath(name).suffix in _TEXT:
-                warnings.append(_left_out_problem(skill.text, at, str(error)))
-            continue
         except Unreadable as error:
-            if not _is_of_another_skill(folder, name):
-                warnings.append(_left_out_problem(skill.text, at, str(error)))
+            if not _is_expected(error, folder, name):
+                leave_out(at, str(error))
             continue
         left -= len(content.encode())
         if left < 0:
-            what = f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB"
-            warnings.append(_left_out_problem(skill.text, at, what))
+            leave_out(at, f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB")
             break
         parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
     for name, at in _missing_links(folder, skill):
-        what = f"{name!r} does not exist in the skill's folder"
-        warnings.append(replace(_left_out_problem(skill.text, at, what), is_hint=True))
+        leave_out(at, f"{name!r} does not exist in the skill's folder", is_hint=True)
     entries = entries_with_cases(skill, folder)
     for entry in entries:
         what = f"{entry['key']!r} reads as cases, and no model may see their answers"
-        warnings.append(replace(_left_out_problem(skill.text, entry.start(), what), is_hint=True))
+        leave_out(entry.start(), what, is_hint=True)
     text = without_entries(skill.text, entries)
     text = text.rstrip() + "".join(parts.values()) if parts else text
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
@@ -144,16 +143,13 @@ def _without_cases(file: WorkspaceFile, folder: Path) -> WorkspaceFile:
     return file
 
 
-def _is_of_another_skill(folder: Path, name: str) -> bool:
-    """Return whether a path is in another skill's folder; links between skills are valid."""
+def _is_expected(error: Unreadable, folder: Path, name: str) -> bool:
+    """Return whether a file is a picture or the like, or in the folder of another skill."""
+    if isinstance(error, BinaryError):
+        return PurePosixPath(name).suffix not in _TEXT
     above = Path(os.path.normpath(folder.absolute() / name)).parents
     others = (each for each in above if not folder.absolute().is_relative_to(each))
     return any((other / "SKILL.md").exists() for other in others)
-
-
-def _is_never_named(folder: Path, name: str, hidden: HiddenFiles) -> bool:
-    """Return whether a name is of a file that is in context already, or plainly holds answers."""
-    return name.casefold() == "skill.md" or is_hidden_by_name(folder, name, hidden)
 
 
 def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
@@ -161,7 +157,8 @@ def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterato
     text, start = skill.text, skill.body_at
     found: dict[str, int] = {}
     for name, at in chain(_mentions(text, start), _links(text, start)):
-        if (folder / name).is_file() and not _is_never_named(folder, name, hidden):
+        is_other = name.casefold() != "skill.md" and (folder / name).is_file()
+        if is_other and not is_hidden_by_name(folder, name, hidden):
             found[name] = min(at, found.get(name, at))
     yield from sorted(found.items(), key=lambda each: each[1])
 
@@ -202,7 +199,3 @@ def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
         for match in _PATH.finditer(text, *line.span()):
             found.setdefault(PurePosixPath(match["path"]).as_posix(), match.start())
     return iter(found.items())
-
-
-def _left_out_problem(text: str, at: int, why: str) -> Problem:
-    return Problem.in_text(text, at, f"left out of the context: {why}")

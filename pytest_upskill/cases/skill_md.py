@@ -14,6 +14,7 @@ from typing import Any
 from unicodedata import normalize
 
 from pytest_upskill.cases.source.document import BadFile, Document, Problem
+from pytest_upskill.cases.source.formats import FRONTMATTER
 from pytest_upskill.cases.source.yaml import NULL, parse_yaml
 from pytest_upskill.project.messages import safe_line
 
@@ -21,11 +22,15 @@ MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 _MOST_CHARACTERS = {"description": MAX_DESCRIPTION, "compatibility": 500}
 
-_SPECIFIED = frozenset(
-    {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
-)
-_CLAUDE_CODE = frozenset(
+_KEYS = frozenset(
     {
+        "name",
+        "description",
+        "license",
+        "compatibility",
+        "metadata",
+        "allowed-tools",
+        # Further ones of https://code.claude.com/docs/en/skills.
         "agent",
         "argument-hint",
         "arguments",
@@ -41,16 +46,15 @@ _CLAUDE_CODE = frozenset(
         "when_to_use",
     }
 )
-"""Keys of https://code.claude.com/docs/en/skills beyond the specification."""
+
+_ENTRY = re.compile(r"^[^\S\n]*[^#\s]", re.MULTILINE)
 
 # A key of the frontmatter with a plain value: neither quoted nor a block, list or object.
 _PLAIN = re.compile(r"^([A-Za-z_-]+:[ ]+)(?![\s'\"|>\[{&*!#])(.*\S)[ ]*$", re.MULTILINE)
 
-_ENTRY = re.compile(r"^[^\S\n]*[^#\s]", re.MULTILINE)
-
 # An entry of the frontmatter with its further lines, which begin with a space, a hyphen or a #.
 _UNSPECIFIED = re.compile(
-    rf"^(?!(?:{'|'.join(sorted(_SPECIFIED | _CLAUDE_CODE))})[ ]*:)(?P<key>[\w-]+)[ ]*:.*\n"
+    rf"^(?!(?:{'|'.join(sorted(_KEYS))})[ ]*:)(?P<key>[\w-]+)[ ]*:.*\n"
     r"(?:(?:[ \t#-].*)?\n)+",
     re.MULTILINE,
 )
@@ -91,9 +95,15 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (at := text.find("\0")) >= 0:
         raise BadFile([Problem.in_text(text, at, "a NUL character: save the file as UTF-8")])
-    end = _end_of_frontmatter(text)
+    frontmatter = FRONTMATTER.match(text)
+    if frontmatter is None:
+        why = "no frontmatter: the file must begin with a line '---', then 'name: …'"
+        if text.partition("\n")[0].rstrip() == "---":
+            why = "the frontmatter has no end: close it with a line '---'"
+        raise BadFile([Problem(line=1, column=1, what=why)])
+    end = frontmatter.end(1)
     no_keys = Problem(line=2, column=1, what="the frontmatter must contain lines such as 'name: …'")
-    if not _ENTRY.search(text, text.find("\n"), end):
+    if not _ENTRY.search(frontmatter[1]):
         raise BadFile([no_keys])
     document, syntax_errors = _parse(text[:end])
     fields = document.value
@@ -120,18 +130,6 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
         body_at=end,
         warnings=tuple(sorted([*syntax_errors, *duplicates, *_spec_violations(document, folder)])),
     )
-
-
-def _end_of_frontmatter(text: str) -> int:
-    """Return the offset of the line that closes the frontmatter."""
-    if not re.match(r"---[^\S\n]*(\n|\Z)", text):
-        what = "no frontmatter: the file must begin with a line '---', then 'name: …'"
-        raise BadFile([Problem(line=1, column=1, what=what)])
-    end = re.compile(r"^(---|\.\.\.)[^\S\n]*$", re.MULTILINE).search(text, text.find("\n") + 1)
-    if end is None:
-        what = "the frontmatter has no end: close it with a line '---'"
-        raise BadFile([Problem(line=1, column=1, what=what)])
-    return end.start()
 
 
 def _parse(frontmatter: str) -> tuple[Document, Sequence[Problem]]:
@@ -171,7 +169,7 @@ def _why_unusable(key: str, value: object) -> str | None:
 def _spec_violations(document: Document, folder: str) -> Iterator[Problem]:
     """Find violations of the specification in the frontmatter."""
     for key, value in document.value.items():
-        if key not in _SPECIFIED | _CLAUDE_CODE:
+        if key not in _KEYS:
             what = "unknown key: the specification keeps such entries under 'metadata'"
             yield document.problem((key,), what, key=True)
         elif violation := _spec_violation(key, value, folder):

@@ -20,6 +20,9 @@ from pytest_upskill.session.resources import extensions_of, languages_of
 from pytest_upskill.session.untrusted_files import HooksOfParent
 from pytest_upskill.trials.trial import why_unlisted
 
+_FIRST = pytest.StashKey[dict[str, str]]()
+"""The item that reports a finding first, by the finding."""
+
 
 class LintFile(HooksOfParent, pytest.File):
     """A case file, or a ``SKILL.md`` without one, that is linted and not run."""
@@ -67,8 +70,10 @@ class LintItem(ItemOutsidePackages):
                 *self._catalogue_findings(skill),
                 *(each.at(path) for each in found if not each.is_hint),
             ]
-        if lines:
-            raise ItemFailed("\n".join(lines))
+        # A skill has one SKILL.md for all of its case files.
+        first = self.config.stash.setdefault(_FIRST, {})
+        if own := [line for line in lines if first.setdefault(line, self.nodeid) == self.nodeid]:
+            raise ItemFailed("\n".join(own))
 
     def _catalogue_findings(self, skill: Skill) -> Iterator[str]:
         """Warn of a description that agents may not see or choose; yield what decides choices."""

@@ -58,6 +58,7 @@ class GroupedWarnings:
         self._config = config
         self._by_cause = defaultdict[str, list[tuple[str, str, warnings.WarningMessage]]](list)
         """Places, texts and the single warnings, by cause."""
+        self._noted = set[tuple[str, str, str]]()
 
     def note(self, place: str, text: str, *, case: str = "") -> None:
         """Add a warning.
@@ -77,10 +78,13 @@ class GroupedWarnings:
         assert match is not None  # the path may be any text
         path, line = match["path"], int(match["line"] or 1)
         # pytest prints path and line before the message.
+        if (place, text, case) in self._noted:
+            return  # a skill has one SKILL.md for all of its case files
         about = case or ("" if place == f"{path}:{line}" else place)
         message = f"{about}: {text}" if about else text
         with warnings.catch_warnings(record=True) as recorded:
             warnings.warn_explicit(pytest.PytestWarning(message), None, path, line)
+        self._noted.add((place, text, case))
         for warning in recorded:
             self._by_cause[_QUOTED.sub("", text)].append((place, text, warning))
 

@@ -12,7 +12,6 @@ from pytest_upskill.cases.catalogue import (
     Catalogues,
     ListedSkill,
     read_catalogue,
-    replace_skill,
     write_catalogue,
 )
 from pytest_upskill.cases.lint import description_findings, without_description
@@ -103,7 +102,7 @@ def test_of_a_committed_catalogue_only_the_skill_under_test_is_live(tmp_path: Pa
 def test_a_renamed_skill_takes_the_place_of_its_old_name() -> None:
     new = ListedSkill(name="tables", description="About csv.")
 
-    assert replace_skill(listed("csv", "tsv"), new, "csv").names == {"tables", "tsv"}
+    assert listed("csv", "tsv").with_skill(new, "csv").names == {"tables", "tsv"}
 
 
 def test_the_descriptions_that_claude_code_would_cut_are_named() -> None:

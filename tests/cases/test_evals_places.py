@@ -177,6 +177,17 @@ def test_the_copies_that_skill_creator_makes_are_no_cases_of_their_own(
     assert [*skill_folders(folder.parents[1])] == [folder]
 
 
+def test_a_project_inside_such_a_folder_has_its_cases(folder: Path) -> None:
+    project = folder.parent / "csv-workspace/iteration-1/outputs"
+    write(project / "skills/csv/evals/evals.json")
+    (project / "skills/csv/SKILL.md").write_bytes((folder / "SKILL.md").read_bytes())
+    file = project / "skills/csv/evals/evals.json"
+
+    assert not CaseDiscovery(root=folder.parent).is_case_file(file)
+    assert CaseDiscovery(root=project).is_case_file(file)
+    assert [*skill_folders(project)] == [project / "skills/csv"]
+
+
 @pytest.mark.parametrize(
     "place",
     ["evals.json", "evals/api/evals.json", "modes/fast/evals.json", "../../tests/evals.json"],

@@ -40,6 +40,26 @@ def test_a_spec_violation_is_reported_with_its_place(
     assert finding.startswith("skills/billing/SKILL.md:2:7: name: must be lower-case")
 
 
+def test_a_skill_md_is_reported_once_for_all_case_files_of_the_skill(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=f"{FACT}\n[more](none.md) [and](big.md)")
+    (folder / "big.md").write_text("a " * 70_000, "utf-8")
+    text = (folder / "SKILL.md").read_text("utf-8")
+    (folder / "SKILL.md").write_text(text.replace("description", "owner: me\ndescription"), "utf-8")
+    (folder / "evals").mkdir()
+    entry = {"prompt": "What is the budget?", "assertions": ["Says 37."]}
+    (folder / "evals/evals.json").write_text(json.dumps([entry]), "utf-8")
+
+    result = run_once(*LINT, "-W", "default")
+
+    result.assert_outcomes(failed=1, passed=1, warnings=2)
+    lines = result.outlines
+    assert sum("left out of the context: 'big.md'" in line for line in lines) == 1
+    for hint in ("owner: unknown key", "none.md' does not exist"):
+        assert sum(hint in line for line in lines) == 1
+
+
 def test_a_skill_without_cases_is_looked_at_too_and_is_a_warning(
     run: Run, write_skill: WriteSkill
 ) -> None:
@@ -87,8 +107,8 @@ def test_what_changes_no_measurement_is_a_hint_that_never_fails(
 
     assert result.ret == pytest.ExitCode.OK
     for hint in (
-        "*owner: unknown key*SKILL.md:2:1*",
-        "*metadata: must map text to text*SKILL.md:3:11*",
+        "*SKILL.md:2:1: owner: unknown key*",
+        "*SKILL.md:3:11: metadata: must map text to text*",
         "*left out of the context: 'references/none.md' does not exist in the skill's folder*",
         "*must_pass: is not read*",
         "*a: contains 'billing': satisfied by the question itself*",

@@ -131,7 +131,7 @@ def test_one_document_a_line_makes_a_list() -> None:
     document = parse_json_lines('{"id": 1}\r\n\n  {"id": [2, "é"]}\n')
 
     assert document.value == [{"id": 1}, {"id": [2, "é"]}]
-    assert document.line((1,)) == 3
+    assert document.place((1,))[0] == 3
     assert document.problem((1, "id", 1), "no").at("f") == "f:3:14: [1].id[1]: no"
 
 

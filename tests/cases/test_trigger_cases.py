@@ -208,7 +208,7 @@ def test_a_query_that_occurs_twice_is_refused(
     )
 
     with pytest.raises(
-        SkillError, match=rf"cases\[1\]: {problem} the query of the case in line \d+: remove one$"
+        SkillError, match=rf"cases\[1\]: {problem} the query of the case in line \d+: remove one, "
     ):
         load_skills(folder / "skill_meta.json")
 

@@ -12,11 +12,10 @@ from pytest_upskill.cases.adapters.adapter import Entry
 from pytest_upskill.cases.adapters.choice import Choice, UnknownSkill, choice_in, trigger_of
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
 from pytest_upskill.cases.adapters.reading import Reading
-from pytest_upskill.cases.skill import Case, Trigger, plain_name
+from pytest_upskill.cases.skill import MARK_KEY, Case, Trigger, plain_name, with_marks
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import Unreadable
-from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
@@ -124,7 +123,7 @@ class _Maker:
     def case(self, each: Entry) -> tuple[Case, Owner | None, list[Problem]]:
         """Return a case without its id, its skill, and the mistakes in it."""
         document = self.reading.document
-        line, column = document.line_column(document.offsets[each.path].value)
+        line, column = document.place(each.path)
         owner, why_no_owner = self._owner_of(each.draft)
         case = Case(id="", input="", checks=(), line=line, column=column)
         mistakes = self.reading.mistakes(each)

@@ -139,12 +139,6 @@ def _as_compile_entry(value: object) -> object:
     raise wrong_value(value, "a language or an object")
 
 
-def _present(value: object) -> object:
-    if value is None:
-        raise wrong_value(value, "an object")
-    return value
-
-
 _PROCESS = ("triggered", "read_file", "ran_script")
 """Keys of `Expected` that are reported but decide nothing."""
 
@@ -235,6 +229,11 @@ class CommandEntry(TextChecks):
     exit_code: Annotated[int, Field(ge=0, le=255)] = 0
     """The exit status that it must have."""
 
+    def check(self) -> RunsCommand:
+        """Make the check."""
+        output = tuple(_made(self, TextChecks))
+        return RunsCommand(command=self.run, exit_code=self.exit_code, output=output)
+
 
 class GitEntry(Entry):
     """The state of the git repository in an agent's workspace."""
@@ -284,7 +283,7 @@ class CallCountEntry(CallEntry):
         return self
 
 
-def _as_call(value: object) -> object:
+def _as_name(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -309,17 +308,6 @@ def _as_commands(value: object) -> object:
     if not listed or not all(isinstance(each, (str, dict)) for each in listed):
         raise wrong_value(value, "a command, an object with it, or a list of them")
     return [{"run": each} if isinstance(each, str) else each for each in listed]
-
-
-def _commands(entries: Iterable[CommandEntry]) -> list[RunsCommand]:
-    return [
-        RunsCommand(
-            command=entry.run,
-            exit_code=entry.exit_code,
-            output=tuple(_made(entry, TextChecks)),
-        )
-        for entry in entries
-    ]
 
 
 def _git(entry: GitEntry) -> list[Git]:
@@ -349,11 +337,7 @@ class Expected(TextChecks):
         Makes(Compile, lambda entry: [entry.check()]),
     ] = None
     """Language in which the answer's code must build, or an object with it and options."""
-    run: Annotated[
-        RunEntry | None,
-        BeforeValidator(_present, json_schema_input_type=RunEntry),
-        Makes(Run, lambda entry: [entry.check()]),
-    ] = None
+    run: Annotated[RunEntry, Makes(Run, lambda entry: [entry.check()]), Field(default=None)]
     """Test code that the answer's code must pass; both run in a sandbox."""
     judge: Annotated[Texts, each(Judge)] = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
@@ -376,17 +360,13 @@ class Expected(TextChecks):
             _as_commands,
             json_schema_input_type=Text | CommandEntry | list[Text | CommandEntry],
         ),
-        Makes(RunsCommand, _commands),
+        Makes(RunsCommand, lambda entries: [entry.check() for entry in entries]),
     ] = Field(default_factory=list)
     """Commands in a copy of an agent's workspace: each must end with its exit status."""
-    git: Annotated[
-        GitEntry | None,
-        BeforeValidator(check_expected, json_schema_input_type=GitEntry),
-        Makes(Git, _git),
-    ] = None
+    git: Annotated[GitEntry, BeforeValidator(check_expected), Makes(Git, _git), Field(default=None)]
     """The state of the git repository in an agent's workspace."""
     tool_called: Annotated[
-        list[Annotated[CallCountEntry, BeforeValidator(_as_call)]],
+        list[Annotated[CallCountEntry, BeforeValidator(_as_name)]],
         BeforeValidator(
             lambda value: value if isinstance(value, list) else [value],
             json_schema_input_type=Text | CallCountEntry | list[Text | CallCountEntry],
@@ -396,7 +376,7 @@ class Expected(TextChecks):
     """Tools that an agent should call, by name, or with arguments or how often."""
     tool_order: Annotated[
         list[
-            Annotated[CallEntry, BeforeValidator(_as_call, json_schema_input_type=Text | CallEntry)]
+            Annotated[CallEntry, BeforeValidator(_as_name, json_schema_input_type=Text | CallEntry)]
         ],
         Field(min_length=2),
         Makes(ToolOrder, lambda calls: [ToolOrder(calls=tuple(entry.call for entry in calls))]),

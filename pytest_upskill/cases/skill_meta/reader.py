@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from pytest_upskill.cases.skill import Case, GateRule
+from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, with_marks
 from pytest_upskill.cases.skill_folder import SkillFolder
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, keys_of
 from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile, SetupEntry
@@ -16,7 +16,6 @@ from pytest_upskill.cases.skill_meta.values import Around, suggestion
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, translated
 from pytest_upskill.cases.source.json import read_json
-from pytest_upskill.cases.statements import MARK_KEY, with_marks
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.checks.files import Setup, WorkspaceFile
 
@@ -61,7 +60,7 @@ def read_cases(
     )
     cases: dict[JsonPath, Case] = {}
     for entry, case_id, (path, value) in zip(entries, ids, raw.items(), strict=True):
-        line, column = document.line_column(document.offsets[path].value)
+        line, column = document.place(path)
         case = replace(_case(entry, value, file), id=case_id, line=line, column=column)
         try:
             cases[path] = with_marks(case, entry.statements)
@@ -111,7 +110,7 @@ def _repeated(document: Document, raw: Mapping[JsonPath, Mapping[str, Any]]) -> 
     for path, entry in raw.items():
         name = entry.get("id")
         other = first.setdefault(name if isinstance(name, str) and name else repr(entry), path)
-        line = document.line(other)
+        line = document.place(other)[0]
         if other != path and name:
             what = f"{name!r} is also the id of the case in line {line}: choose another"
             yield document.problem((*path, "id"), what)
@@ -123,18 +122,14 @@ def _repeated_queries(document: Document, cases: Mapping[JsonPath, Case]) -> Ite
     """Yield a problem for each query that occurs twice: it would count as two, or contradict."""
     first: dict[object, Case] = {}
     for path, case in cases.items():
-        if case.trigger is None:
-            continue
-        query = case.input, case.files, case.workspace, case.setup, case.models
-        other = first.setdefault(query, case)
-        if other is case or other.trigger is None:
-            continue
-        relation = "contradicts" if case.trigger.should != other.trigger.should else "repeats"
-        cure = "remove one"
-        if case.checks:
-            cure = "remove should_trigger or expected_skill from one"
-        what = f"{relation} the query of the case in line {other.line}: {cure}"
-        yield document.problem(path, what)
+        if case.trigger is not None:
+            query = case.input, case.files, case.workspace, case.setup, case.models
+            other = first.setdefault(query, case)
+            if other is not case:
+                relation = "repeats" if case.trigger == other.trigger else "contradicts"
+                cure = "remove one, or its should_trigger or expected_skill"
+                what = f"{relation} the query of the case in line {other.line}: {cure}"
+                yield document.problem(path, what)
 
 
 def _case(entry: CaseEntry, raw: Mapping[str, Any], file: CaseFile) -> Case:

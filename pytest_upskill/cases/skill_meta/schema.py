@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_upskill.cases.skill import Trigger, plain_name
+from pytest_upskill.cases.skill import Mark, Trigger, plain_name
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
 from pytest_upskill.cases.skill_meta.values import (
     Around,
@@ -28,7 +28,6 @@ from pytest_upskill.cases.skill_meta.values import (
     Texts,
     WorkspaceFiles,
 )
-from pytest_upskill.cases.statements import Mark
 
 
 class Context(Entry):

@@ -7,11 +7,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from pytest_upskill.project.messages import did_you_mean, safe_line
+from pytest_upskill.project.messages import safe_line
 
 JsonPath = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -84,15 +86,14 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Document:
-    """A JSON document with the offsets of its parts in the text."""
+    """A document with the offsets of its parts in the text."""
 
     value: Any
+    text: str
     offsets: Mapping[JsonPath, Offsets]
     """Offsets of the values in the document, by path."""
-    line_starts: Sequence[int]
-    """Offset of the first character of each line."""
     flaws: Sequence[tuple[JsonPath, Problem]] = ()
     """Problems that make a value ambiguous or invalid, such as a duplicate key, with its path."""
 
@@ -106,9 +107,9 @@ class Document:
             raise BadFile(problem for _, problem in self.flaws)
         return self
 
-    def line(self, path: JsonPath) -> int:
-        """Return the line of the value at ``path``, from 1."""
-        return self.line_column(self.offsets[path].value)[0]
+    def place(self, path: JsonPath) -> tuple[int, int]:
+        """Return the line and the column of the value at ``path``, both from 1."""
+        return self.line_column(self.offsets[path].value)
 
     def problem(
         self,
@@ -135,8 +136,12 @@ class Document:
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Return the line and the column of an offset, both from 1."""
-        line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    @cached_property
+    def _line_starts(self) -> Sequence[int]:
+        return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
 
 
 def unusable(text: str) -> str:
@@ -207,7 +212,11 @@ def translated(
         messages: As `MESSAGES`.
     """
     problems = []
-    for details in error.errors(include_url=False):
+    errors = error.errors(include_url=False)
+    odd = {details["loc"][:-1] for details in errors if details["type"] == "extra_forbidden"}
+    for details in errors:
+        if details["type"] == "missing" and details["loc"][:-1] in odd:
+            continue  # the unknown key is probably the one that is missing
         path = at
         for step in details["loc"]:  # some, such as the branch of a union, are not in the file
             if (*path, step) in document.offsets:
@@ -216,19 +225,7 @@ def translated(
         missing = str(details["loc"][-1]) if details["type"] == "missing" else None
         what = explained(details, messages) + (meant(path) if is_unknown else "")
         problems.append(document.problem(path, what, key=is_unknown, missing=missing))
-    known = {(_inside(each), each.what) for each in problems}
-    return [each for each in problems if (_inside(each), _renamed(each)) not in known]
-
-
-def _inside(problem: Problem) -> str:
-    return problem.where.rpartition(".")[0]
-
-
-def _renamed(problem: Problem) -> str:
-    """Return what is said of another key beside a missing one, if that was probably meant."""
-    key = problem.where.rpartition(".")[2]
-    unknown = f"{MESSAGES['extra_forbidden']}{did_you_mean(key, [key])}"
-    return unknown if problem.what == MESSAGES["missing"] else ""
+    return problems
 
 
 def where_is(path: JsonPath) -> str:

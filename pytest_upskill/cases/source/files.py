@@ -136,12 +136,10 @@ def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES, cure: str = "split it
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # A byte order mark is neither in the error's object nor in its offsets.
-        before = error.object[: error.start]
-        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
-        line = before.count(b"\n") + 1
+        before = error.object[: error.start].decode()
         byte = f"byte {error.start} (0x{error.object[error.start]:02x})"
         what = f"{byte} is not UTF-8: save the file as UTF-8"
-        raise BadFile([Problem(line=line, column=column, what=what)]) from None
+        raise BadFile([Problem.in_text(before, len(before), what)]) from None
 
 
 def start_of(path: Path) -> str:

@@ -17,7 +17,10 @@ from pytest_upskill.cases.source.yaml import parse_yaml
 
 _MAX_ROWS = 10_000
 
-_FRONTMATTER = re.compile(r"(?sm)---[^\S\n]*\n(.*?)^(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
+FRONTMATTER = re.compile(
+    r"---[^\S\n]*\n(.*?)^(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
+"""Frontmatter in YAML at the start of Markdown."""
 
 
 def parse_csv(text: str) -> Document:
@@ -26,23 +29,23 @@ def parse_csv(text: str) -> Document:
     Raises:
         BadFile: It is no table, or has too many rows.
     """
-    lines = text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
+    lines = text.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, lines))]
+    reader = csv.DictReader(lines, strict=True)
     offsets: dict[JsonPath, Offsets] = {(): Offsets(0, 0)}
     rows: list[Any] = []
-    line = 2
+    line = 1
     try:
         for row in reader:
-            at = Offsets(starts[line - 1], starts[line - 1])
+            at = Offsets(starts[line], starts[line])
             offsets |= {(len(rows),): at} | {(len(rows), str(key)): at for key in row}
             rows.append({str(key): value or "" for key, value in row.items() if key is not None})
-            line = reader.line_num + 1
+            line = reader.line_num
             if len(rows) > _MAX_ROWS:
                 raise BadFile([Problem(what=f"has over {_MAX_ROWS:,} rows: split it")])
     except csv.Error as error:
-        raise BadFile([Problem(line=line, column=1, what=f"not CSV: {error}")]) from None
-    return Document(value=rows, offsets=offsets, line_starts=starts)
+        raise BadFile([Problem(line=line + 1, column=1, what=f"not CSV: {error}")]) from None
+    return Document(value=rows, text=text, offsets=offsets)
 
 
 def parse_markdown(text: str) -> Document:
@@ -52,9 +55,8 @@ def parse_markdown(text: str) -> Document:
         BadFile: The frontmatter has a syntax error, or is no object.
     """
     text = text.replace("\r\n", "\n")
-    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    found = _FRONTMATTER.match(text)
-    document = Document(value={}, offsets={(): Offsets(0, 0)}, line_starts=starts)
+    found = FRONTMATTER.match(text)
+    document = Document(value={}, text=text, offsets={(): Offsets(0, 0)})
     if found and found[1].strip():
         # A comment instead of the first line, so that all offsets are those of the file.
         document = parse_yaml("#" + text[1 : found.end(1)])
@@ -65,8 +67,8 @@ def parse_markdown(text: str) -> Document:
     return replace(
         document,
         value={**document.value, "body": text[at:].strip()},
+        text=text,
         offsets={**document.offsets, ("body",): Offsets(at, at)},
-        line_starts=starts,
     )
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 from pytest_upskill.cases.source.document import (
@@ -73,23 +71,21 @@ def parse_json(text: str) -> Document:
         BadFile: It has a syntax error, too many values, or is nested too deeply.
     """
     _refuse_many_values(text)
-    line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     offsets: dict[JsonPath, Offsets] = {}
     flaws: list[tuple[JsonPath, Problem]] = []
-    document = Document(value=_loads(text), offsets=offsets, line_starts=line_starts, flaws=flaws)
+    document = Document(value=_loads(text), text=text, offsets=offsets, flaws=flaws)
     escapes = "\\u" in text
     for path, at, part in _walk(text):
         earlier = offsets.get(path)
         offsets[path] = at
         # Only a key of the same object: an earlier duplicate of the object has smaller offsets.
         if earlier and earlier.key > offsets[path[:-1]].value:
-            first_line, line = (bisect_right(line_starts, key) for key in (earlier.key, at.key))
+            first_line, line = (document.line_column(key)[0] for key in (earlier.key, at.key))
             first = f" (first in line {first_line})" if first_line != line else ""
             what = f"duplicate key{first}: remove one"
             flaws.append((path, document.problem(path, what, key=True)))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
-            line, column = document.line_column(at.value)
-            raise BadFile([Problem(line=line, column=column, what=too_deep(MAX_DEPTH))])
+            raise BadFile([Problem.in_text(text, at.value, too_deep(MAX_DEPTH))])
         if part in _CONSTANTS:
             flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
         if escapes and (what := _unusable_part(path, part)):
@@ -106,27 +102,26 @@ def parse_json_lines(text: str) -> Document:
         BadFile: It has too many values.
     """
     _refuse_many_values(text)
-    lines = text.split("\n")
-    line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
     offsets: dict[JsonPath, Offsets] = {(): Offsets(0, 0)}
     values: list[Any] = []
     flaws: list[tuple[JsonPath, Problem]] = []
-    for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
+    start = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        case, at_line, start = len(values), start, start + len(line) + 1
         if not line.strip():
             continue
-        case: JsonPath = (len(values),)
         try:
             document = parse_json(line)
         except BadFile as error:
-            document = Document(value=None, offsets={(): Offsets(0, 0)}, line_starts=[0])
-            flaws += [(case, replace(problem, line=number)) for problem in error.problems]
+            broken = [((), problem) for problem in error.problems]
+            document = Document(value=None, text="", offsets={(): Offsets(0, 0)}, flaws=broken)
         for path, problem in document.flaws:
-            where = where_is((*case, *path))
-            flaws.append(((*case, *path), replace(problem, line=number, where=where)))
+            where = where_is((case, *path)) if path else ""
+            flaws.append(((case, *path), replace(problem, line=number, where=where)))
         for path, at in document.offsets.items():
-            offsets[*case, *path] = Offsets(at.key + start, at.value + start)
+            offsets[case, *path] = Offsets(at.key + at_line, at.value + at_line)
         values.append(document.value)
-    return Document(value=values, offsets=offsets, line_starts=line_starts, flaws=flaws)
+    return Document(value=values, text=text, offsets=offsets, flaws=flaws)
 
 
 def _refuse_many_values(text: str) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import accumulate
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from pytest_upskill.cases.source.document import (
     MAX_DEPTH,
-    THOUSANDS,
     BadFile,
     Document,
     JsonPath,
@@ -23,9 +22,6 @@ from pytest_upskill.cases.source.document import (
 
 MAX_VALUES = 100_000
 """Maximum number of values in a document; aliases could make billions from a few lines."""
-
-MAX_NUMBER = 1000
-"""Maximum number of characters of a number; Python limits the digits of integers."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # about ten times slower without libyaml
 NULL = "tag:yaml.org,2002:null"
@@ -69,11 +65,9 @@ def parse_yaml(text: str, *, types: Collection[str] = _TYPES) -> Document:
         raise BadFile([Problem(line=1, column=1, what="the file is empty")])
     reader = _Reader(types)
     value = reader.value(node)
-    line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    flaws: list[tuple[JsonPath, Problem]] = []
-    document = Document(value=value, offsets=reader.offsets, line_starts=line_starts, flaws=flaws)
-    flaws += [(path, document.problem(path, what, key=True)) for path, what in reader.problems]
-    return document
+    document = Document(value=value, text=text, offsets=reader.offsets)
+    flaws = [(path, document.problem(path, what, key=True)) for path, what in reader.problems]
+    return replace(document, flaws=flaws)
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -160,7 +154,9 @@ class _Reader(yaml.constructor.SafeConstructor):
             try:
                 return self.construct_object(node)
             except (ValueError, LookupError):
-                self.problems.append((path, _misread(node)))
+                kind = node.tag.rpartition(":")[2]
+                what = f"{shown(node.value)} is not a valid {kind}: quote it, without a tag"
+                self.problems.append((path, what))
         elif what := unusable(node.value):
             self.problems.append((path, what))
         return node.value
@@ -198,13 +194,6 @@ def _bad_key(node: yaml.Node) -> str:
     if isinstance(node, yaml.ScalarNode):
         return unusable(node.value)
     return "a key must be text: quote a value that begins with '{{'"
-
-
-def _misread(node: yaml.ScalarNode) -> str:
-    """Return why a value cannot be read as the type of its tag."""
-    if len(node.value) > MAX_NUMBER:
-        return THOUSANDS
-    return f"{shown(node.value)} is not a valid {node.tag.rpartition(':')[2]}: remove the tag"
 
 
 def _to_merge(node: yaml.Node) -> list[yaml.MappingNode]:
