@@ -118,16 +118,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         if has_known_name and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
             parent.config.stash[_NOT_COLLECTED] = True
         return None
+    from pytest_upskill.session.case_files import discovery_of
     from pytest_upskill.session.selection import collector_of
 
-    if is_argument:
+    discovery, is_skill = discovery_of(parent.config), file_path.name == "SKILL.md"
+    is_linted = lint and is_skill and not discovery.skill_has_cases(file_path.parent)
+    if is_argument or is_linted or discovery.is_case_file(file_path):
         return collector_of(file_path, parent)
-    from pytest_upskill.session.case_files import discovery_of
-
-    discovery = discovery_of(parent.config)
-    if lint and file_path.name == "SKILL.md" and not discovery.skill_has_cases(file_path.parent):
-        return collector_of(file_path, parent)
-    return collector_of(file_path, parent) if discovery.is_case_file(file_path) else None
+    return None
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:

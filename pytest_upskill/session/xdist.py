@@ -32,6 +32,7 @@ from pytest_upskill.models import Model
 from pytest_upskill.project.files import write_file
 from pytest_upskill.session.fetching import Fetching
 from pytest_upskill.session.items import needing_answers
+from pytest_upskill.session.messages import begin_line
 from pytest_upskill.session.progress import Heartbeat
 from pytest_upskill.session.settings import runs_tests
 from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
@@ -80,7 +81,11 @@ class Controller(Fetching):
         collected = self._handover.read_collected(self._settings.models, self._settings.judge)
         self._keys = collected.keys
         self.prepare(collected.trials)
-        self._print_forecast(collected.needs)
+        # pytest has a hook for these lines only in a process that collects.
+        if reporter := self._config.pluginmanager.get_plugin("terminalreporter"):
+            begin_line(reporter)  # pytest-xdist's line about its workers has no end
+            for line in lines_before_the_run(self._config, collected.needs, self._forecast):
+                reporter.write_line(line)
         service, self._heartbeat.progress = self.start()
         for key in collected.trials:
             service.result(key).add_done_callback(partial(self._write_answers, key))
@@ -100,14 +105,6 @@ class Controller(Fetching):
         session: Any = self._config.pluginmanager.get_plugin("session")
         if session.shouldfail:
             self._handover.mark_closed()
-
-    def _print_forecast(self, needs: Sequence[str]) -> None:
-        """Print the forecast, for which pytest has a hook only in a process that collects."""
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None:
-            return
-        for line in lines_before_the_run(self._config, needs, self._forecast):
-            reporter.write_line(line)
 
     def _write_answers(self, key: str, answers: Future[list[Answer]]) -> None:
         """Write a trial's answers for the worker that runs it."""

@@ -141,6 +141,13 @@ def test_a_long_line_is_broken_between_words(start: Start, columns: int, plan: l
     assert after[place : place + len(plan)] == plan
 
 
+def test_with_workers_the_plan_begins_a_line(start: Start) -> None:
+    after = start("--upskill-models=offline", "-n2").wait_for_the_end()
+
+    assert "upskill: 1 case: 1 by code" in after
+    assert "upskill: 2 trials, 2 answers: 0 recorded, 2 to request" in after
+
+
 def test_parts_that_do_not_fit_are_left_out_from_the_end() -> None:
     parts = ["upskill: 3/9 answers", "waiting 12 s for a.example (rate limit)", "2 recorded"]
 
