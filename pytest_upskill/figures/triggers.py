@@ -33,17 +33,17 @@ class Triggers:
     @cached_property
     def recall(self) -> Estimate | None:
         """Share of the queries that should trigger the skill for which a right one is chosen."""
-        return _rate(self._right_choices)
+        return _rate(self._hits(wanted=True, right=True))
 
     @cached_property
     def false_triggers(self) -> Estimate | None:
         """Share of the other queries for which the skill is chosen by mistake."""
-        return _rate(self._hits_by_query(wanted=False))
+        return _rate(self._hits(wanted=False))
 
     @cached_property
     def precision(self) -> float | None:
         """Share of the skill's triggers that are wanted; None if it is never taken."""
-        wanted, unwanted = self._hits_by_query(wanted=True), self._hits_by_query(wanted=False)
+        wanted, unwanted = self._hits(wanted=True), self._hits(wanted=False)
         return trigger_precision(_counts(wanted), _counts(unwanted))
 
     @property
@@ -77,26 +77,23 @@ class Triggers:
 
     def recall_if(self, hit: bool) -> float | None:
         """Return the recall if all open runs had chosen a right skill, or if none had."""
-        return _rate_if(self._right_choices, hit)
+        return _rate_if(self._hits(wanted=True, right=True), hit)
 
     def false_if(self, hit: bool) -> float | None:
         """Return the rate of false triggers if all open runs were such, or if none was."""
-        return _rate_if(self._hits_by_query(wanted=False), hit)
+        return _rate_if(self._hits(wanted=False), hit)
 
-    @property
-    def _right_choices(self) -> list[_Hits]:
-        """How often each query that should trigger the skill got a right one."""
-        return [(trial, trial.passes) for trial in self._queries(wanted=True)]
+    def _hits(self, *, wanted: bool, right: bool = False) -> list[_Hits]:
+        """Return how often each query that should trigger the skill, or should not, took it.
 
-    def _hits_by_query(self, *, wanted: bool) -> list[_Hits]:
-        """Return how often each query that should trigger the skill, or should not, took it."""
-        return [(trial, _times_taken(trial)) for trial in self._queries(wanted=wanted)]
-
-    def _queries(self, *, wanted: bool) -> list[TrialResult]:
+        Args:
+            wanted: Whether the queries should trigger it.
+            right: Whether any right choice is one, such as of another skill that may be taken.
+        """
         return [
-            each
-            for each in self.cell.current_trials
-            if each.trigger and each.trigger.should is wanted
+            (trial, trial.passes if right else _times_taken(trial))
+            for trial in self.cell.current_trials
+            if trial.trigger and trial.trigger.should is wanted
         ]
 
 

@@ -53,11 +53,6 @@ class Session:
     revision: Revision | None = None
     """What was checked out; None outside a git repository."""
 
-    @property
-    def is_replay(self) -> bool:
-        """Whether only recordings were used, so that every run must have one."""
-        return self.options.get("cache") == "replay"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -66,6 +61,17 @@ class Report:
     sessions: tuple[Session, ...]
     gates: tuple[Gate, ...]
     """A decision for each cell, in the order of case files and chosen models, lifts first."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether a session replayed, so that every run must have a recording."""
+        return any(session.options.get("cache") == "replay" for session in self.sessions)
+
+    @property
+    def trials(self) -> list[tuple[str, TrialResult]]:
+        """All trials, each with its node id."""
+        trials = ((gate.cell.path, trial) for gate in self.gates for trial in gate.cell.trials)
+        return [(f"{path}::{trial.name}", trial) for path, trial in trials]
 
     @property
     def lifts(self) -> list[Gate]:

@@ -47,7 +47,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         report: The report.
         in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
-    measured = any(trial.planned for _, trial in _trials(report))
+    measured = any(trial.planned for _, trial in report.trials)
     if not measured and (skills := report.unmeasured_skills):
         yield f"nothing was measured: {'; '.join(skip_lines(reasons_of(skills)))}"
     if base := uncompared_base(report):
@@ -94,8 +94,8 @@ def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
     """Return failed trials with node ids: too few runs passed, or a replay had no recording."""
     return [
         (nodeid, trial)
-        for nodeid, trial in _trials(report)
-        if trial.failed or (trial.errors and _is_replay(report))
+        for nodeid, trial in report.trials
+        if trial.failed or (trial.errors and report.is_replay)
     ]
 
 
@@ -106,19 +106,8 @@ def unrecorded_trials(report: Report) -> list[TrialResult]:
 
 def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
     """Return, with node ids, the trials that the missing runs could make pass or fail."""
+    if report.is_replay:
+        return []
     return [
-        (nodeid, trial)
-        for nodeid, trial in _trials(report)
-        if not trial.settled and trial.errors and not _is_replay(report)
+        (nodeid, trial) for nodeid, trial in report.trials if trial.errors and not trial.settled
     ]
-
-
-def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
-    for gate in report.gates:
-        for trial in gate.cell.trials:
-            yield f"{gate.cell.path}::{trial.name}", trial
-
-
-def _is_replay(report: Report) -> bool:
-    """Return whether a session replayed, so that every run must have a recording."""
-    return any(session.is_replay for session in report.sessions)

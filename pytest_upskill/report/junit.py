@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 
 from pytest_upskill.figures.arm import agent_figures
@@ -18,6 +18,7 @@ def trial_properties(result: TrialResult) -> Properties:
     """Return a trial's figures; checks, tokens, dollars and seconds are means over valid runs."""
     runs = result.runs
     done = read(AGENT, agent_figures(runs), name="agent.{}")
+    taken = [run.choice.taken or "none" for run in runs if run.choice is not None]
     return [
         ("upskill.skill", result.skill),
         ("upskill.case", result.case),
@@ -41,15 +42,8 @@ def trial_properties(result: TrialResult) -> Properties:
         *([("upskill.agent", result.agent), *figure_properties(done)] if result.agent else []),
         ("upskill.digest.prompt", result.prompt_digest),
         ("upskill.digest.skill", result.skill_digest),
-        *_chosen_skills(runs),
+        *([("upskill.trigger.taken", safe_line(", ".join(taken)))] if taken else []),
     ]
-
-
-def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
-    """Yield which skills were taken, one for each run; nothing where no model chose."""
-    taken = [run.choice.taken or "none" for run in runs if run.choice is not None]
-    if taken:
-        yield "upskill.trigger.taken", safe_line(", ".join(taken))
 
 
 def gate_properties(gate: Gate) -> Properties:

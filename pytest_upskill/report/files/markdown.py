@@ -57,9 +57,11 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _parts(report: Report, most: int) -> Iterator[str]:
-    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[phrases.mark(report)]} {_heading(report)}\n\n"
-    failures = [line for gate in report.failed_gates for line in (gate.text, *gate.details)]
     said = phrases.headline(report)
+    # Its only untrusted words are the names of a single cell.
+    heading = code(said) if len(report.lifts) == 1 else said
+    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[phrases.mark(report)]} {heading}\n\n"
+    failures = [line for gate in report.failed_gates for line in (gate.text, *gate.details)]
     yield _list("", [line for line in failures if line != said], most)
     yield _list("", phrases.results_in_words(report), most)
     if measured := phrases.scope(report):
@@ -133,11 +135,6 @@ def _triggers(gates: Sequence[Gate], most: int) -> Iterator[str]:
 def _outcome(gate: Gate) -> str:
     text = "**failed**" if gate.outcome == "failed" else gate.outcome
     return f"{text}<br>**{gate.cell.failed_text}**" if gate.cell.failed_text else text
-
-
-def _heading(report: Report) -> str:
-    # The only untrusted words of a phrases.headline are the names of a single cell.
-    return code(phrases.headline(report)) if len(report.lifts) == 1 else phrases.headline(report)
 
 
 def _matrix_entry(gate: Gate | None) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from pytest_upskill.figures.wording import money, points
+from pytest_upskill.figures.wording import points
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history.runs import History, Point, Series
 
@@ -32,7 +32,6 @@ def write_history_html(history: History) -> str:
         history=history,
         chart=chart,
         sides=(LEFT, RIGHT, WIDTH),
-        cost_of=cost_of,
         points=points,
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
@@ -133,12 +132,6 @@ def _dots(point: Point) -> Iterator[Dot]:
         if value is not None:
             low, high = (None if limit is None else place_of(limit) for limit in limits)
             yield Dot(color=color, y=place_of(value), low=low, high=high)
-
-
-def cost_of(point: Point) -> str:
-    """Return the cost of a run with the skill; "" if it is not known."""
-    cost = point.number("cost_usd.with")
-    return "" if cost is None else money(cost)
 
 
 def _rate_y(value: float) -> float:

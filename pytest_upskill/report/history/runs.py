@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.presentation import Scalar, columns_of, scalars
+from pytest_upskill.figures.wording import money
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import Revision
 from pytest_upskill.project.messages import listed
@@ -138,6 +139,12 @@ class Point:
         """The lift, corrected if there are labels; None if it is not known."""
         corrected = self.number("lift.corrected")
         return self.number("lift") if corrected is None else corrected
+
+    @property
+    def cost(self) -> str:
+        """The cost of a run with the skill; "" if it is not known."""
+        cost = self.number("cost_usd.with")
+        return "" if cost is None else money(cost)
 
     def number(self, name: str) -> float | None:
         """Return a figure that is a number, None if it is not known."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pytest_upskill.figures.presentation import Scalar
-from pytest_upskill.figures.wording import money, percent, points
+from pytest_upskill.figures.wording import percent, points
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.history.runs import History, Point, Series
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND
@@ -64,12 +64,11 @@ def _matrix(series: Sequence[Series]) -> Iterator[str]:
 
 def _summary(series: Series) -> str:
     """Return ``+20 (-3) $0.0012``, and WORSE after a regression."""
-    lift, cost = series.last.lift, series.last.number("cost_usd.with")
+    lift = series.last.lift
     change = "" if series.change is None else f"({points(series.change)})"
     worse = WORSE if series.is_worse(len(series.points) - 1) else ""
-    price = "" if cost is None else money(cost)
     shown = "n/a" if lift is None else points(lift)
-    return " ".join(filter(None, (shown, change, price, worse)))
+    return " ".join(filter(None, (shown, change, series.last.cost, worse)))
 
 
 def _bars(point: Point, metric: Metric, *, blocks: bool) -> Iterator[str]:
