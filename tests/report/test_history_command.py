@@ -131,10 +131,10 @@ def test_skills_and_models_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> 
     [
         (["-s", "bilink"], "the history has no skill 'bilink': it has billing"),
         (["-m", "gpt"], "the history has no model 'gpt': it has haiku"),
-        (["-d", "nowhere"], "no runs in nowhere: pytest-upskill eval *"),
+        (["-d", "nowhere"], "no runs in nowhere: eval *"),
         (
             ["-d", "empty"],
-            "no runs in empty; empty/bad.json: not a report *: pytest-upskill eval *",
+            "no runs in empty; empty/bad.json: not a report *: eval *",
         ),
         (["--last", "0"], "argument --last: '0' is not a whole number above 0: *"),
         (["--csv", "empty"], "cannot write empty: Is a directory"),

@@ -44,13 +44,13 @@ def test_the_summary_has_a_row_for_each_cell(run_once: Run, write_skill: WriteSk
         "=========================== skills: without -> with ============================",
         "model      pass rate  lift [95 %]      verdict       checks        tokens",
         "billing",
-        "  offline  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->127 x2.15",
+        "  offline  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  74->127 x1.72",
         "  a-model-with-a-long-label",
-        "           0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->127 x2.15",
+        "           0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  74->127 x1.72",
         "shipping",
-        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->128 x2.17",
+        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  74->128 x1.73",
         "  a-model-with-a-long-label",
-        "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->128 x2.17",
+        "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  74->128 x1.73",
         (
             "too few runs on offline, a-model-with-a-long-label: add cases, or raise "
             "--upskill-runs where answers differ from run to run"
@@ -70,10 +70,10 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
     assert summary(result)[1:7] == [
         "model      pass rate  lift [95 %]    verdict       checks        tokens",
         "billing",
-        "  offline  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->127 x2.15",
+        "  offline  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  74->127 x1.72",
         "    half-of-the-checks",
-        "           0/1->0/1   +0                           0.0->1.0/2.0  59->127",
-        "    green  0/1->1/1   +100                         0.0->1.0/1.0  59->127",
+        "           0/1->0/1   +0                           0.0->1.0/2.0  74->127",
+        "    green  0/1->1/1   +100                         0.0->1.0/1.0  74->127",
     ]
 
 
@@ -90,8 +90,8 @@ def test_verbose_shows_which_cases_were_not_measured(
 
     assert summary(result)[2:8] == [
         "billing",
-        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->127 x2.15",
-        "    green  0/1->1/1   +100                           0.0->1.0/1.0  59->127",
+        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  74->127 x1.72",
+        "    green  0/1->1/1   +100                           0.0->1.0/1.0  74->127",
         "    a-kernel",
         "           skipped",
         "    in-c   skipped",
@@ -114,7 +114,7 @@ def test_characters_that_are_two_columns_wide_keep_the_figures_in_line(
 
 
 FEW = "0->50%     +50 [-56,+95]  too few runs"
-ALL = f"{FEW}  0.0->1.0/1.5  59->127 x2.15"
+ALL = f"{FEW}  0.0->1.0/1.5  74->127 x1.72"
 
 
 @pytest.mark.parametrize(
