@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_upskill import CASE_FILE, STATE
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.reading import Reading
+from pytest_upskill.cases.adapters.registry import Reading
 from pytest_upskill.cases.hidden_files import CASE_FILE_PATTERNS, CASE_FOLDERS, CASE_SUBFOLDERS
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.document import BadFile

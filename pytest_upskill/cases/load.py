@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.cases.adapters import registry, to_cases
-from pytest_upskill.cases.adapters.reading import Reading, compared_files
+from pytest_upskill.cases.adapters.registry import Reading, compared_files
 from pytest_upskill.cases.adapters.to_cases import Owner
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.judge_labels import load_labels

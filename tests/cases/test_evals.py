@@ -291,4 +291,8 @@ def test_in_a_file_for_several_skills_a_case_without_one_is_skipped() -> None:
     evals = read(document, owner=None)
 
     assert [owner.folder.name for owner in evals.owners] == ["tsv", "tsv", "tsv"]
-    assert [case.skip for case in evals.cases] == [None, "names no skill: add 'skill'", None]
+    assert [case.skip for case in evals.cases] == [
+        None,
+        "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')",
+        None,
+    ]

@@ -44,7 +44,7 @@ def test_an_unknown_key_that_looks_like_an_expectation_is_reported_once() -> Non
         ([{"prompt": "a", "must_contain": ["b", 1]}],
          "f:6:4: [0].must_contain[1]: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": [{"name": ""}]}],
-         "f:5:4: [0].assertions[0]: is empty: add 'text'"),
+         "f:5:4: [0].assertions[0]: has no known key: add 'text'"),
         ([{"prompt": "a", "assertions": [{"type": "contains", "value": ""}]}],
          "f:5:4: [0].assertions[0]: has no text to look for: add one"),
         ('[{"prompt": "a", "prompt": "b"}]', "f:1:18: [0].prompt: duplicate key: remove one"),

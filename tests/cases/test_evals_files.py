@@ -185,3 +185,55 @@ def test_a_prompt_that_is_the_name_of_a_file_is_what_the_file_says(folder: Path)
     (skill,) = load_skills(folder / "evals" / "evals.json")
 
     assert [case.input for case in skill.cases] == ["Say hi", "evals/prompts/b.md"]
+
+
+def asked(folder: Path, prompt: str, **entry: Any) -> Case:
+    case = {"prompt": prompt, "assertions": ["Reads it"], **entry}
+    (folder / "evals" / "evals.json").write_text(json.dumps([case]), "utf-8")
+    return load_skills(folder / "evals" / "evals.json")[0].cases[0]
+
+
+@pytest.mark.parametrize("above", ["", "/home/ada/.agents/skills/csv/"])
+def test_a_file_of_the_cases_that_only_the_question_names_is_given(
+    above: str, folder: Path
+) -> None:
+    prompt = f"Will it scale? File: {above}evals/files/a.csv."
+
+    case = asked(folder, prompt)
+
+    assert (case.input, given(case), case.skip) == (prompt, {"evals/files/a.csv": "1,2\n"}, None)
+
+
+def test_a_folder_of_the_cases_that_only_the_question_names_is_given(folder: Path) -> None:
+    assert given(asked(folder, "Review /Users/ada/csv/evals/files")) == {
+        "evals/files/a.csv": "1,2\n"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("evals/evals.json", {}),
+        ("evals/files/none.csv", {}),
+        ("evals/files/expected.csv", {}),
+        ("evals/files/b.csv", {"reference_answer": "evals/files/b.csv"}),
+        ("evals/files/b.csv", {"files": ["evals/files/a.csv"]}),
+        ("scripts/fixtures/b.csv", {}),
+        ("../other/evals/files/b.csv", {}),
+    ],
+)
+def test_cases_answers_and_the_skills_own_files_are_not_given(
+    name: str, entry: Any, folder: Path
+) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    if not (folder / name).exists() and "none" not in name:
+        (folder / name).write_text("37", "utf-8")
+
+    case = asked(folder, f"Read {name}", **entry)
+
+    assert "37" not in "".join(given(case).values())
+    assert case.skip is None
+
+
+def test_input_files_are_files(folder: Path) -> None:
+    assert given(asked(folder, "Read it", input_files=["evals/files/a.csv"]))

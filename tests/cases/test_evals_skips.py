@@ -14,7 +14,7 @@ from tests.evals import read, read_one
     [
         ({"deterministic_assertions": [{"cmd": ["a"]}]},
          "deterministic_assertions: its commands are not run"),
-        ({"cmd": "python a.py"}, "cmd: a model is not given it"),
+        ({"cmd": "python a.py"}, "cmd: it tests a script, not an answer"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
         ({"workspace": {"image": "x", "ports": []}}, "workspace: its files cannot be read"),
         ({"expected_activation": "It loads the skill and asks for the file"},

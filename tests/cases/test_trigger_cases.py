@@ -186,7 +186,7 @@ def test_in_a_file_of_several_skills_a_query_for_none_of_them_should_trigger_no_
     named, none, lost = read(entries, owner=None).cases
 
     assert (named.trigger, none.trigger, lost.trigger) == (TAKE, NOTHING, None)
-    assert lost.skip == "names no skill: add 'skill'"
+    assert lost.skip == "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
 
 
 @pytest.mark.parametrize(
@@ -290,3 +290,55 @@ def test_a_choice_is_right_if_the_trigger_says_so(
     trigger: Trigger, taken: str | None, right: bool
 ) -> None:
     assert trigger.is_right(taken, "csv") is right
+
+
+@pytest.mark.parametrize(
+    ("statement", "trigger"),
+    [
+        ("The csv skill is triggered from the implicit phrasing without the user naming it.", TAKE),
+        ("The skill is loaded even when nobody names it", TAKE),
+        ("The agent does not read or activate csv/SKILL.md.", LEAVE),
+        ("The agent did not invoke the csv skill", LEAVE),
+        ("Do not activate csv for this request.", LEAVE),
+        ("Activates csv", TAKE),
+        ("Does not activate.", LEAVE),
+        ("Does not activate unless the user asks for a table", LEAVE),
+    ],
+)
+def test_a_sentence_about_a_choice_that_the_case_makes_is_no_statement(
+    statement: str, trigger: Trigger
+) -> None:
+    case = read_one(assertions=[statement, "Says hi"], should_trigger=trigger.should)
+
+    assert [check.statement for check in case.judge_checks] == ["Says hi"]
+    assert case.trigger == trigger
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "The csv skill is triggered from the phrasing and names the column",
+        "The csv skill is triggered from the phrasing, which it quotes",
+        "The agent did not invoke the csv skill or run a script",
+        "Uses csv",
+        "Does not trigger a rebuild",
+    ],
+)
+def test_a_sentence_with_another_claim_is_a_statement(statement: str) -> None:
+    case = read_one(assertions=[statement], should_trigger=True)
+
+    assert [check.statement for check in case.judge_checks] == [statement]
+
+
+def test_a_manner_may_be_another_claim_where_nothing_says_the_choice() -> None:
+    statements = ["The csv skill is loaded from the cache", "Does not activate, or send, a plan"]
+
+    case = read_one(assertions=statements)
+
+    assert (case.trigger, [check.statement for check in case.judge_checks]) == (None, statements)
+
+
+def test_a_statement_about_the_answer_may_say_that_the_skill_is_chosen_too() -> None:
+    case = read_one(assertions=["Skill activates and produces a table"])
+
+    assert (case.trigger, len(case.checks)) == (TAKE, 1)

@@ -1,7 +1,6 @@
 """What an adapter is: the places of a tool's case files, their keys, and what a case means.
 
-`registry.py` lists the adapters, `reading.py` reads files with them, and `to_cases.py` makes cases
-of what they return.
+`registry.py` reads files with the adapters, and `to_cases.py` makes cases of what they return.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_snake
 
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Note, Weight, merged
 from pytest_upskill.cases.source.document import JsonPath, shown
@@ -60,29 +59,35 @@ Of ``a|b`` the first key that is given counts; of ``a b`` both count. Each has a
 """
 
 
-class Shape:
-    """How an object in a case file is read by its keys."""
-
-    def __init__(self, keys: Keys) -> None:
-        self._rows = [
-            (
-                [each for n in same.split("|") for each in (n, to_camel(n), n.replace("_", "-"))],
-                reader if isinstance(reader, Reader) else Shape(reader),
+def read_keys(keys: Keys, value: Any) -> Draft:
+    """Return an object as a part of a case."""
+    if not isinstance(value, dict):
+        return Draft(notes=(Note(f"must be an object, got {shown(value)}", Weight.MISTAKE),))
+    given = {spelled(key): key for key in value}
+    found = [
+        (reader, key)
+        for names, reader in keys.items()
+        for same in names.split()
+        if (key := next((given[name] for name in same.split("|") if name in given), None))
+    ]
+    return merged(
+        *(
+            (reader.read(part) if isinstance(reader, Reader) else read_keys(reader, part)).under(
+                key
             )
-            for names, reader in keys.items()
-            for same in names.split()
-        ]
-        self.known = frozenset(key for keys, _ in self._rows for key in keys)
-        """All spellings of all keys."""
-
-    def read(self, value: Any) -> Draft:
-        """Return an object as a part of a case."""
-        if not isinstance(value, dict):
-            return Draft(notes=(Note(f"must be an object, got {shown(value)}", Weight.MISTAKE),))
-        given = (
-            (reader, next(filter(value.__contains__, keys), None)) for keys, reader in self._rows
+            for reader, key in found
+            for part in [value[key]]
         )
-        return merged(*(reader.read(value[key]).under(key) for reader, key in given if key))
+    )
+
+
+def known(keys: Keys) -> set[str]:
+    """Return the names of all keys."""
+    return {name for names in keys for name in re.split(r"[ |]", names)}
+
+
+spelled = cache(to_snake)
+"""Returns a key as the keys of adapters are written, such as ``should_trigger``."""
 
 
 class Entry(NamedTuple):
@@ -114,7 +119,7 @@ class Adapter:
     places: tuple[str, ...]
     """Patterns of the end of a file's path: ``evals/*.yaml``, ``{a,b}/**/prompt.md``.
 
-    A file that matches one is read if it fits the shape. If the name in a pattern has no ``*``,
+    A file that matches one is read if it fits the keys. If the name in a pattern has no ``*``,
     only the tool's case files have that name: then a file that does not fit is an error.
     """
     find: Callable[[Any], Sequence[Entry]]
@@ -124,8 +129,6 @@ class Adapter:
     every: bool = False
     """Whether a file is the tool's only if each case has a question and an expectation, and no
     other key that looks like one; else one such case is enough."""
-    skill: Callable[[Any], str] = lambda _value: ""
-    """Returns the name of the skill that the whole document names, if any."""
     is_folder: bool = False
     """Whether each case is a folder, whose name is that of the case and of no skill."""
     beside: Callable[[Path], Mapping[str, Any]] = lambda _path: {}
@@ -134,22 +137,10 @@ class Adapter:
     It raises BadFile if one of them is broken.
     """
 
-    @cached_property
-    def shape(self) -> Shape:
-        """How a case is read, by all spellings of its keys."""
-        return Shape(self.keys)
-
-    def reads(self, suffix: str) -> bool:
-        """Return whether the tool has files of a format, such as ``.json``."""
-        return any(suffix[1:] in place for place in self.places)
-
-    def is_place(self, path: str) -> bool:
-        """Return whether a file of this path, with slashes, may be the tool's."""
-        return is_at(path, *self.places)
-
-    def is_certain_place(self, path: str) -> bool:
-        """Return whether only the tool's case files have such a path."""
-        return is_at(path, *(each for each in self.places if "*" not in each.rpartition("/")[2]))
+    @property
+    def certain_places(self) -> Sequence[str]:
+        """The places that only case files of the tool have."""
+        return [place for place in self.places if "*" not in place.rpartition("/")[2]]
 
 
 def is_at(path: str, *places: str) -> bool:
@@ -157,18 +148,12 @@ def is_at(path: str, *places: str) -> bool:
     return pattern_of(places).search(path) is not None
 
 
-@cache
-def pattern_of(places: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of the ends of paths; it matches nothing if there are no places."""
-    return re.compile(
-        "|".join(rf"(?:^|/){_translated(place)}\Z" for place in places) or r"(?!)",
-        re.IGNORECASE,
-    )
-
-
 _TOKENS = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "{": "(?:", "}": ")", ",": "|", "#": "[0-9]"}
 
 
-def _translated(place: str) -> str:
-    parts = re.split(r"(\*\*/|[*{},#])", place)
-    return "".join(_TOKENS.get(part, re.escape(part)) for part in parts)
+@cache
+def pattern_of(places: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern of the ends of paths; it matches nothing if there are no places."""
+    split = ([*re.split(r"(\*\*/|[*{},#])", place)] for place in places)
+    ends = ("".join(_TOKENS.get(part, re.escape(part)) for part in parts) for parts in split)
+    return re.compile("|".join(rf"(?:^|/){end}\Z" for end in ends) or r"(?!)", re.IGNORECASE)

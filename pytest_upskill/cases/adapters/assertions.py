@@ -9,7 +9,7 @@ from typing import Any
 from pytest_upskill.cases.adapters import make
 from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.choice import UNCLEAR, normalize
-from pytest_upskill.cases.adapters.draft import Flaw, as_list, left_out, misspelled
+from pytest_upskill.cases.adapters.draft import Flaw, Weight, as_list, left_out, misspelled
 from pytest_upskill.cases.source.document import shown
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import Regex, pattern_problem
@@ -84,28 +84,23 @@ def checks_of(assertion: object) -> make.Checks:
         return checks_of(nested)
     if kind := _kind(_text_of(assertion, "type", "kind")):
         return _of_kind(assertion, kind)
-    parts = [
-        part
+    by_key = [
+        check
         for key, value in assertion.items()
         if _kind(key) in _KINDS and value and isinstance(value, str | list)
-        for part in _of_type(assertion, key)
+        for each in as_list(value if _are_objects(value) else {**assertion, "value": value})
+        for check in checks_of({**each, "type": key})
     ]
-    if parts:
-        return [check for part in parts for check in checks_of(part)]
+    if by_key:
+        return by_key
     if text := _text_of(assertion, *_PROSE_KEYS, "value"):
         return stated(text)
-    if any(assertion.values()):
-        raise left_out("has no known key: add 'text'")
-    raise Flaw("is empty: add 'text'")
+    is_given = any(assertion.values())
+    raise Flaw("has no known key: add 'text'", Weight.LEFT_OUT if is_given else Weight.MISTAKE)
 
 
-def _of_type(assertion: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Return the assertions of a key that is a type: of its value, or each of its objects."""
-    value = assertion[key]
-    is_list = isinstance(value, list) and all(isinstance(each, dict) for each in value)
-    return [
-        {**each, "type": key} for each in (value if is_list else [{**assertion, "value": value}])
-    ]
+def _are_objects(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def stated(text: str, prefix: str = "") -> Sequence[Judge]:
@@ -148,13 +143,12 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
         return [Judge(statement=f"The {name} skill is {'not ' * ('not' in words)}activated.")]
     if words & _OF_CHOICE:
         raise left_out(f"{kind}: {UNCLEAR}")
-    if any(map(_OF_AGENTS.fullmatch, words)):
-        raise left_out(f"{kind}: a single answer does not show it")
-    if text := _text_of(assertion, *_PROSE_KEYS, *(["value"] if words & _JUDGED else [])):
+    text = _text_of(assertion, *_PROSE_KEYS, *(["value"] if words & _JUDGED else []))
+    if text and not any(map(_OF_AGENTS.fullmatch, words)):
         return stated(text)
-    if hint := misspelled(kind, _KINDS):
+    if kind not in _KINDS and (hint := misspelled(kind, _KINDS)):
         raise Flaw(f"unknown type {shown(kind)}{hint}")
-    raise left_out(f"{kind}: unknown type of assertion")
+    raise left_out(f"{kind}: {make.UNDECIDED}")
 
 
 def _search(assertion: Mapping[str, Any], kind: str) -> make.Checks:
@@ -172,7 +166,7 @@ def _search(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     if "regex" not in kind:
         return make.literals(value, negate=negate, any_of=any_of)
     flags = str(assertion.get("flags") or "")
-    return make.patterns(value, flags=flags, negate=negate, any_of=any_of, convert=_as_python)
+    return make.patterns(value, flags=flags, negate=negate, any_of=any_of)
 
 
 def _value(assertion: Mapping[str, Any], *others: str) -> object:
@@ -193,13 +187,6 @@ def _kind(name: str) -> str:
     return _KINDS.get(kind, kind)
 
 
-def _as_python(pattern: str, flags: str) -> str:
-    """Return a pattern of Python or JavaScript as one of Python: nothing says which it is."""
-    inline = "".join(flag for flag in "imsx" if flag in flags)
-    found = re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern)
-    return make.compiled(f"(?{inline}){found}" if inline else found)
-
-
 ASSERTIONS = Reader("assertions: texts or objects", checks_of, _items)
 
 
@@ -215,7 +202,7 @@ def worded(prefix: str, *, negate: bool = False) -> Reader:
         if not isinstance(text, str):
             raise Flaw(f"must be text, got {shown(text)}")
         if pattern := _alternatives(text.strip()):
-            return make.patterns(pattern, negate=negate, convert=_as_python)
+            return make.patterns(pattern, negate=negate)
         return stated(text, "" if negate and _DENIED.match(text) else prefix)
 
     return Reader(f"“{prefix.strip()} …”, or a pattern `a|b`", read, as_list)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from pytest_upskill.cases.skill import Trigger, plain_name
 
@@ -26,95 +26,114 @@ _WORDS = re.compile(
 _NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What a file says about the skill that an agent should choose."""
+class Says(NamedTuple):
+    """What a file says about choosing a skill."""
 
-    should: frozenset[bool] = frozenset()
-    """Whether it is the skill that the case belongs to; both values are a contradiction."""
-    expected: tuple[str, ...] = ()
-    """Names of skills, one of which it is."""
-    forbidden: tuple[str, ...] = ()
-    nothing: bool = False
-    """Whether no skill should be chosen."""
+    skill: str | None
+    """Its name; "" for the one that the case belongs to, None for no skill at all."""
+    is_right: bool = True
 
-    def __or__(self, other: Choice) -> Choice:
-        return Choice(
-            should=self.should | other.should,
-            expected=self.expected + other.expected,
-            forbidden=self.forbidden + other.forbidden,
-            nothing=self.nothing or other.nothing,
-        )
 
-    def __bool__(self) -> bool:
-        return bool(self.should or self.expected or self.forbidden or self.nothing)
+Choice = tuple[Says, ...]
+"""What a case says about the skill that an agent should choose."""
+
+NO_SKILL: Choice = (Says(None),)
+
+
+def own(*, should: bool) -> Choice:
+    """Return that the skill of the case should be chosen, or not."""
+    return (Says("", should),)
 
 
 class UnknownSkill(Exception):  # noqa: N818  a reason to skip a case, not an error of the code
     """A skill that should be chosen and does not exist; the message is its name."""
 
 
-def meaning_of(word: str) -> Choice | None:
-    """Return what a word for the choice of a skill says; None for any other, such as a name."""
+def meaning_of(word: str) -> Choice:
+    """Return what a word for the choice of a skill says; () for any other, such as a name."""
     plain = normalize(word)
     if _NOTHING.fullmatch(plain):
-        return Choice(nothing=True)
+        return NO_SKILL
     found = _WORDS.fullmatch(plain)
-    return Choice(should=frozenset({bool(found["yes"]) != bool(found["no"])})) if found else None
+    return own(should=bool(found["yes"]) != bool(found["no"])) if found else ()
 
 
-_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]+)[`'\"]? )?skill"
-_MODAL = r"(?:should|must|shall|will|does|do|is|was) "
+_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]+)[`'\"]? )?(?P<own>skill)"
+_NAME = r"[`'\"]?(?P<name>[\w:-]+)(?:/SKILL\.md)?[`'\"]?"
+_MODAL = r"(?:should|must|shall|will|does|did|do|is|was) "
 _NOT = r"(?P<no>(?:not|never) )"
 _TAKEN = r"(?:triggers?|activates?|fires?|triggered|activated|invoked|loaded|used|selected|chosen)"
-_WHERE = (
-    r"(?: (?:here|automatically"
-    r"|(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
-)
-_WHY = r"(?P<why>\s*(?:[-\u2014\u2013:;,(]| because | since | as ).*)?"
+_AGENT = rf"(?:(?:the )?(?:agent|assistant|model) )?(?:{_MODAL})?{_NOT}?(?:\w+ or )?"
 _SENTENCES = tuple(
-    re.compile(pattern + _WHERE + _WHY, re.IGNORECASE | re.DOTALL)
+    re.compile(rf"{pattern}(?![\w-])(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
     for pattern in (
         rf"{_SKILL} (?:{_MODAL})?{_NOT}?(?:be |gets )?{_TAKEN}",
-        rf"(?:{_MODAL})?{_NOT}?(?:trigger|activate|invoke|load|use)s? {_SKILL}",
-        rf"(?P<bare>[\w:-]+) {_MODAL}{_NOT}(?:be )?{_TAKEN}",
+        rf"{_AGENT}(?:trigger|activate|invoke|load|use)s? {_SKILL}",
+        rf"{_AGENT}(?:trigger|activate|invoke)s? (?:the )?{_NAME}",
+        rf"{_NAME} {_MODAL}{_NOT}(?:be )?{_TAKEN}",
+        rf"(?P<bare>{_MODAL}){_NOT}(?:trigger|activate)",
     )
 )
-"""Sentences that are only about whether a skill is chosen; a denial may say why."""
+"""Beginnings of sentences about whether a skill is chosen, by its name or as the case's own."""
+
+_END = re.compile(
+    r"(?: (?:here|automatically"
+    r"|(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
+    r"(?P<why>\s*(?:[-\u2014\u2013:;,(]| because | since | as ).*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What may follow in a sentence that is only about that; a denial may say why."""
+
+_MANNER = re.compile(
+    r"(?: (?:from|on|without|when|even|despite|because|since|unless)\b(?:(?! and |,).)*)?\.?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What may follow too if the case says the choice elsewhere, so that it is hardly another claim."""
+
+_AND_MORE = re.compile(
+    r"(?:the |this )?skill (?:activates|triggers|recognizes the trigger phrase) (?:and|with)\b",
+    re.IGNORECASE,
+)
+"""How a statement about the answer begins that says too that the skill is chosen."""
 
 
 FITS = "The answer fits this: "
 """What stands before a description of the answer, to make it a statement."""
 
 
-def choice_in(sentence: str, is_skill: Callable[[str], bool]) -> Choice | None:
-    """Return what a sentence says about the choice of a skill, None if it says more or nothing.
+def choice_in(
+    sentence: str, is_skill: Callable[[str], bool], *, is_said: bool
+) -> tuple[Choice, bool]:
+    """Return what a sentence says about the choice of a skill, and whether it says no more.
 
     Args:
         sentence: A statement about an answer.
         is_skill: Returns whether there is a skill of a name.
+        is_said: Whether its case says elsewhere which skill should be chosen.
     """
     text = sentence.removeprefix(FITS).strip()
-    found = next(filter(None, (each.fullmatch(text) for each in _SENTENCES)), None)
-    if found is None or (found["why"] and not found["no"]):
-        return None
-    groups = found.groupdict()
-    if (bare := groups.get("bare")) and not is_skill(bare):
-        return None
-    name = bare or groups["name"]
-    if name is None:
-        return Choice(should=frozenset({not found["no"]}))
-    return Choice(forbidden=(name,)) if found["no"] else Choice(expected=(name,))
+    if _AND_MORE.match(text):
+        return own(should=True), False
+    for found in filter(None, (each.fullmatch(text) for each in _SENTENCES)):
+        parts = found.groupdict("")
+        end = _END.fullmatch(parts["rest"])
+        is_only = bool(end and (parts["no"] or not end["why"]))
+        is_only = is_only or (is_said and _MANNER.fullmatch(parts["rest"]) is not None)
+        name = parts.get("name", "")
+        is_of_choice = parts.get("own") or (is_said if "bare" in parts else is_skill(name))
+        if is_only and is_of_choice:
+            return (Says(name, not parts["no"]),), True
+    return (), False
 
 
 def trigger_of(
-    choice: Choice, own: Collection[str], exists: Callable[[str], bool]
+    choice: Choice, names: Collection[str], exists: Callable[[str], bool]
 ) -> Trigger | None:
     """Return the expectation of a query.
 
     Args:
         choice: What its case says.
-        own: All names of the skill that it belongs to.
+        names: All names of the skill that it belongs to.
         exists: Returns whether there is a skill of a name.
 
     Returns:
@@ -124,33 +143,40 @@ def trigger_of(
         ValueError: The case contradicts itself.
         UnknownSkill: None of the skills that it expects exists.
     """
-    if len(choice.should) > 1:
+    if {Says("", is_right=True), Says("", is_right=False)} <= {*choice}:
         raise ValueError(CONTRADICTION)
-    names = {plain_name(name) for name in own}
+    expected = [says.skill for says in choice if says.skill and says.is_right]
+    mine = {plain_name(name) for name in names}
     # Of several words, a name without the group of its skill hardly means another one.
-    names |= {
+    mine |= {
         plain
-        for plain in map(plain_name, choice.expected)
-        if "-" in plain and not exists(plain) and any(n.endswith(f"-{plain}") for n in names)
+        for plain in map(plain_name, expected)
+        if "-" in plain and not exists(plain) and any(n.endswith(f"-{plain}") for n in mine)
     }
-    others = [name for name in choice.expected if plain_name(name) not in names]
-    is_own = len(others) < len(choice.expected)
+    others = [name for name in expected if plain_name(name) not in mine]
+    is_own, nothing = len(others) < len(expected), Says(None) in choice
     known = tuple(dict.fromkeys(filter(exists, others)))
-    if others and not (known or is_own or choice.nothing):
+    if others and not (known or is_own or nothing):
         raise UnknownSkill(others[0])
-    if False in choice.should or any(plain_name(name) in names for name in choice.forbidden):
-        return Trigger(should=False, others=known, nothing=choice.nothing and not known)
-    should = is_own or (True in choice.should and not others)
+    wrong = [plain_name(says.skill or "") for says in choice if not says.is_right]
+    if not mine.isdisjoint(wrong) or "" in wrong:
+        return Trigger(should=False, others=known, nothing=nothing and not known)
+    should = is_own or (Says("") in choice and not others)
     if should or known:
         return Trigger(should=should, others=known)
-    return Trigger(should=False, nothing=True) if choice.nothing else None
+    return Trigger(should=False, nothing=True) if nothing else None
 
 
-def names_in(value: object) -> Iterator[str]:
-    """Yield the names of skills in a value, which is a text or a list of texts."""
-    for name in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(name, str) and name.strip():
-            yield name.strip().removeprefix("skill:").strip()
+def skills_in(value: object, *, are_right: bool = True) -> Choice:
+    """Return the skills in a value, which is a name or a list of names."""
+    return tuple(Says(name, are_right) for name in names_in(value))
+
+
+def names_in(value: object) -> tuple[str, ...]:
+    """Return the names of skills in a value, which is a text or a list of texts."""
+    given = value if isinstance(value, list | tuple) else [value]
+    names = (name.strip().removeprefix("skill:").strip() for name in given if isinstance(name, str))
+    return tuple(filter(None, names))
 
 
 def normalize(kind: str) -> str:

@@ -87,8 +87,8 @@ class Draft:
     reference: tuple[AnyCheck, ...] = ()
     """Statements about the expected answer, which count only where there are no other checks."""
     process: tuple[ProcessCheck, ...] = ()
-    choice: Choice | None = None
-    implied: Choice | None = None
+    choice: Choice = ()
+    implied: Choice = ()
     """What a kind of case says about the choice, which counts where nothing else says it."""
     files: tuple[WorkspaceFile | Copied, ...] = ()
     """Files of the question."""
@@ -108,9 +108,8 @@ class Draft:
 
     def under(self, key: str | int) -> Draft:
         """Return the part as the value of a key."""
-        if not self.notes:
-            return self
-        return replace(self, notes=tuple(note.under(key) for note in self.notes))
+        notes = tuple(note.under(key) for note in self.notes)
+        return replace(self, notes=notes) if notes else self
 
     @property
     def expects(self) -> bool:
@@ -130,13 +129,9 @@ def merged(*parts: Draft) -> Draft:
     for part in parts:
         for name in _FIELDS if part is not NOTHING else ():
             value, first = getattr(part, name), total.get(name)
-            if value in (None, "", (), False):
-                continue
             if isinstance(first, tuple):
                 total[name] = first + value
-            elif isinstance(first, Choice):
-                total[name] = first | value
-            elif first is None:
+            elif first is None and value not in (None, "", (), False):
                 total[name] = value
     return Draft(**total)
 
@@ -153,6 +148,10 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
+_SAME_WORD = 0.85
+"""Least similarity of a misspelled word, such as ``assertons`` or ``contians``."""
+
+
 def misspelled(word: str, known: Iterable[str]) -> str:
     """Return which known word a word must be, " (did you mean …?)", "" if it may be another.
 
@@ -162,7 +161,3 @@ def misspelled(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     return did_you_mean(word, get_close_matches(word, sorted(known), n=1, cutoff=_SAME_WORD))
-
-
-_SAME_WORD = 0.85
-"""Least similarity of a misspelled word, such as ``assertons`` or ``contians``."""

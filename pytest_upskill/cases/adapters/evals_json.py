@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, Shape, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, listed, read_keys
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
-from pytest_upskill.cases.adapters.choice import FITS, meaning_of, normalize
+from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
 from pytest_upskill.cases.adapters.waza import GRADERS
 
@@ -50,6 +50,10 @@ _LISTS = re.compile(
 """Keys of lists of cases; any other list counts if each entry has a question."""
 
 
+SKILL_AT_TOP: Keys = {_SKILL: keys.SKILL}
+"""How the skill of a whole file is named."""
+
+
 def _kind(meaning: str, *, only: str = ".+") -> Reader:
     """Return how a word such as ``negative`` is read; any other word is about something else."""
 
@@ -57,7 +61,7 @@ def _kind(meaning: str, *, only: str = ".+") -> Reader:
         if not isinstance(value, str) or not re.fullmatch(only, normalize(value)):
             return NOTHING
         found = meaning_of(value)
-        return Draft(implied=found) if found and found.should else NOTHING
+        return NOTHING if found == NO_SKILL else Draft(implied=found)
 
     return Reader(meaning, read)
 
@@ -74,9 +78,11 @@ def _graders(value: object) -> Draft:
 
 def _if_object(inner: Keys) -> Reader:
     """Return how an object is read by its own keys, where other files may have another value."""
-    shape = Shape(inner)
     names = ", ".join(f"`{name}`" for name in inner)
-    return Reader(f"an object with {names}", lambda e: shape.read(e if isinstance(e, dict) else {}))
+    return Reader(
+        f"an object with {names}",
+        lambda value: read_keys(inner, value) if isinstance(value, dict) else NOTHING,
+    )
 
 
 _QUERY: Keys = {
@@ -111,7 +117,7 @@ def _sets_in(key: str, value: Any) -> list[Entry]:
     meaning = meaning_of(found[2]) if found else None
     if not (found and meaning and isinstance(value, list)):
         return []
-    shared: dict[str, Any] = {"should_trigger": True in meaning.should}
+    shared: dict[str, Any] = {"should_trigger": meaning == own(should=True)}
     if found[1]:
         shared["expected_skill"] = None
     return [Entry((key, index), _with(query, shared)) for index, query in enumerate(value)]
@@ -129,15 +135,6 @@ def _with(query: Any, shared: Mapping[str, Any]) -> Any:
     if is_name and not shared["should_trigger"]:
         own["expected_skill"] = other  # a near neighbor may name the skill that it is for
     return own | dict(shared)
-
-
-def _skill_at_top(value: Any) -> str:
-    """Return the name of the skill that keys at the top of a file name, "" if there is none."""
-    skills = _TOP.read(value).skills
-    return skills[0] if len(skills) == 1 else ""
-
-
-_TOP = Shape({_SKILL: keys.SKILL})
 
 
 def _context(value: object) -> Draft:
@@ -227,8 +224,10 @@ ADAPTER = Adapter(
             {"target_present": _if_object({"expected_selected_skill": keys.EXPECTED_SKILL})}
         ),
         "routing_context": _if_object({"target_skill": keys.SKILL}),
-        "must_include": worded("The answer includes this: "),
-        "must_not_include": worded("The answer does not include this: ", negate=True),
+        "must_include expected_outputs": worded("The answer includes this: "),
+        "must_not_include forbidden_outputs": worded(
+            "The answer does not include this: ", negate=True
+        ),
         "expected_output_characteristics": worded("The answer has this: "),
         "must_do": worded("The answer does this: "),
         "must_avoid": worded("The answer avoids this: ", negate=True),
@@ -241,7 +240,7 @@ ADAPTER = Adapter(
         "forbidden_regex": searched("not_regex"),
         "ground_truth": worded("The answer agrees with this reference: "),
         "context": Reader("text before the question", _context),
-        "files": keys.FILES,
+        "files input_files": keys.FILES,
         "workspace|fixture|fixtures": keys.WORKSPACE,
         "setup": keys.SETUP,
         "max_turns": keys.MAX_TURNS,
@@ -252,10 +251,10 @@ ADAPTER = Adapter(
         "expected_test|deterministic_assertions": keys.unmeasured(_NOT_RUN),
         "expected_tools|expected_tool|expect_tools": keys.CALLED_TOOLS,
         "reject_tools": keys.REJECTED_TOOLS,
-        "tools|cmd|environment": keys.lacks("a model is not given it"),
+        "cmd": keys.unmeasured("it tests a script, not an answer", Weight.LACKS),
+        "tools|environment": keys.unmeasured("a model is not given it", Weight.LACKS),
         "turns|messages|conversation|query_flow|prompt_sequence|steps|history": keys.FURTHER_TURNS,
     },
-    skill=_skill_at_top,
 )
 
 TRIGGERS = Adapter(
@@ -273,7 +272,6 @@ TRIGGERS = Adapter(
         "kind type category label polarity": _KIND,
     },
     every=True,
-    skill=_skill_at_top,
 )
 
 PROMPTS_CSV = Adapter(

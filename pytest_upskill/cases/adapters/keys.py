@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
 
 from pytest_upskill.cases.adapters import make
 from pytest_upskill.cases.adapters.adapter import Reader
-from pytest_upskill.cases.adapters.choice import Choice, meaning_of, names_in
+from pytest_upskill.cases.adapters.choice import (
+    NO_SKILL,
+    Choice,
+    meaning_of,
+    names_in,
+    own,
+    skills_in,
+)
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Copied,
@@ -48,34 +55,32 @@ def _name(value: object) -> Draft:
 
 
 def _skills(value: object) -> Draft:
-    names = tuple(dict.fromkeys(names_in(value)))
-    if not names:
+    if not (names := names_in(value)):
         raise Flaw("must be the name of a skill")
-    return Draft(skills=names)
+    return Draft(skills=tuple(dict.fromkeys(names)))
 
 
 def choice_of(value: object) -> Choice:
     """Return the choice that a value says: true, false, a word for them, or names of skills."""
     if isinstance(value, bool):
-        return Choice(should=frozenset({value}))
-    names = list(names_in(value))
+        return own(should=value)
+    names = names_in(value)
     if value and not names:
         raise Flaw("must be true, false or the name of a skill")
-    if not names:
-        return Choice(nothing=True)
     if len(names) == 1 and (found := meaning_of(names[0])):
         return found
     if sentence := next((each for each in names if each.count(" ") >= _BLANKS_OF_SENTENCE), None):
         what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
         raise Flaw(what, Weight.SKIPPED)
-    return Choice(expected=tuple(names))
+    return skills_in(value) or NO_SKILL
 
 
 def _should(value: object) -> Draft:
     # A key may be empty in every case of a file; alone it says that no skill should be chosen.
-    if value in (None, "", []):
-        return Draft(implied=Choice(nothing=True))
-    return Draft(choice=choice_of(value))
+    return Draft(choice=choice_of(value)) if value not in (None, "", []) else _NO_SKILL
+
+
+_NO_SKILL = Draft(implied=NO_SKILL)
 
 
 def files_in(value: object, *, keep_folders: bool = True) -> tuple[WorkspaceFile | Copied, ...]:
@@ -131,12 +136,9 @@ def _setup(value: object) -> Draft:
 _SETUP = frozenset({"commands", "copy_test_files", "files", "git", "run"})
 
 
-def _process(name: Literal["read_file", "ran_script"]) -> Callable[[object], Draft]:
-    def read(files: object) -> Draft:
-        found = map(make.file_name, make.texts_in(files))
-        return Draft(process=tuple(ProcessCheck(name=name, file=file) for file in found))
-
-    return read
+def _process(name: Literal["read_file", "ran_script"], value: object) -> Draft:
+    files = map(make.file_name, make.texts_in(value))
+    return Draft(process=tuple(ProcessCheck(name=name, file=file) for file in files))
 
 
 def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
@@ -144,11 +146,6 @@ def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
     done = "left out" if weight is Weight.LEFT_OUT else "skipped"
     note = Draft(notes=(Note(why, weight),))
     return Reader(f"{done}: {why}", lambda value: note if value else NOTHING)
-
-
-def lacks(why: str) -> Reader:
-    """Return how a key is read of what a model is not given: its case is skipped."""
-    return unmeasured(why, Weight.LACKS)
 
 
 PROMPT = Reader("the question", _prompt)
@@ -161,11 +158,9 @@ EXPECTED_SKILL = Reader(
     lambda value: Draft(choice=choice_of(value)),
     reads_empty=True,
 )
-ALSO_EXPECTED = Reader(
-    "further skills that it may choose", lambda e: Draft(choice=Choice(expected=tuple(names_in(e))))
-)
+ALSO_EXPECTED = Reader("further skills that it may choose", lambda e: Draft(choice=skills_in(e)))
 FORBIDDEN = Reader(
-    "skills that it should not choose", lambda e: Draft(choice=Choice(forbidden=tuple(names_in(e))))
+    "skills that it should not choose", lambda e: Draft(choice=skills_in(e, are_right=False))
 )
 FILES = Reader("files that are given with the question", lambda e: Draft(files=files_in(e)))
 WORKSPACE = Reader("files that an agent finds: texts, or a folder", _workspace)
@@ -175,14 +170,10 @@ MAX_TURNS = Reader(
     lambda turns: Draft(max_turns=turns) if type(turns) is int and turns in _TURNS else NOTHING,
 )
 LEFT_FILES = Reader("files that an agent should leave", make.file_exists)
-CALLED_TOOLS = Reader(
-    "tools that an agent should call",
-    lambda value: [make.called((name,)) for name in make.texts_in(value)],
-)
+CALLED_TOOLS = Reader("tools that an agent should call", make.each_called)
 REJECTED_TOOLS = Reader(
-    "tools that an agent should not call",
-    lambda value: [make.not_called((name,)) for name in make.texts_in(value)],
+    "tools that an agent should not call", partial(make.each_called, least=0, most=0)
 )
-RAN_SCRIPT = Reader("scripts it should run", _process("ran_script"))
-OPENED_FILES = Reader("files it should read", _process("read_file"))
-FURTHER_TURNS = lacks("a single answer has no further turns")
+RAN_SCRIPT = Reader("scripts it should run", partial(_process, "ran_script"))
+OPENED_FILES = Reader("files it should read", partial(_process, "read_file"))
+FURTHER_TURNS = unmeasured("a single answer has no further turns", Weight.LACKS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import Part, Reader
+from pytest_upskill.cases.adapters.adapter import Keys, Part, Reader, read_keys
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Draft,
@@ -38,7 +38,7 @@ SHELL = ("bash",)
 
 RUBRIC = "The answer passes this rubric: "
 
-AGREES = "The answer agrees with this reference: "
+UNDECIDED = "no check here can decide it"
 
 Given = Mapping[str, Any]
 """An object of a case file."""
@@ -59,7 +59,7 @@ _ALIASES = {
 
 def graders(
     meaning: str,
-    types: Mapping[str, Callable[[Given], Part] | None],
+    types: Mapping[str, Callable[[Given], Part] | Keys | None],
     *,
     opposite: str = "",
     unless: Callable[[Given], str] = lambda _grader: "",
@@ -70,8 +70,8 @@ def graders(
 
     Args:
         meaning: Which graders are read, for the documentation.
-        types: Maps types, with blanks between them, to the function that reads such a grader, with
-            what its ``config`` has; None if it says nothing about an answer.
+        types: Maps types, with blanks between them, to the keys of such a grader and of its
+            ``config``, or to the function that reads it; None if it says nothing of an answer.
         opposite: What the type of a grader begins with that means the opposite, if the tool has
             any; functions find in ``negate`` whether it did, and the type without it.
         unless: Returns why a grader is left out whatever its type, "" if it is not.
@@ -85,23 +85,17 @@ def graders(
         if kind not in known:
             if hint := misspelled(kind, known):
                 raise Flaw(f"unknown type {shown(kind)}{hint}")
-            raise left_out(f"{kind}: no check here can decide it")
-        read = known[kind]
-        if read is None:
+            raise left_out(f"{kind}: {UNDECIDED}")
+        if (read := known[kind]) is None:
             return NOTHING
         grader = {"negate": kind != given, **an_object(value.get("config")), **value, "type": kind}
         if why := unless(grader):
             raise left_out(f"{kind}: {why}")
-        draft = Reader("", read).read(grader)
-        notes = (replace(note, what=f"{kind}: {note.what}") for note in draft.notes)
+        draft = Reader("", read).read(grader) if callable(read) else read_keys(read, grader)
+        notes = (replace(note, what=f"{kind}: {note.what}", path=()) for note in draft.notes)
         return replace(draft, notes=tuple(notes))
 
     return Reader(meaning, part_of, as_list)
-
-
-def sum_of(read: Callable[[Any], Part], values: object) -> Draft:
-    """Return the sum of the parts in a list, of which some may be left out."""
-    return Reader("", read, as_list).read(values)
 
 
 def texts_in(value: object) -> list[str]:
@@ -127,23 +121,10 @@ def literals(
 
 
 def patterns(
-    value: object,
-    *,
-    flags: str = "",
-    negate: bool = False,
-    any_of: bool = False,
-    convert: Callable[[str, str], str] | None = None,
+    value: object, *, flags: str = "", negate: bool = False, any_of: bool = False
 ) -> Sequence[Check]:
-    """Make checks that patterns are all found, that one is, or that none is.
-
-    Args:
-        value: A pattern or several.
-        flags: JavaScript's flags.
-        negate: Whether none may be found.
-        any_of: Whether one is enough.
-        convert: Returns the pattern of Python for one of them; None for `python_pattern`.
-    """
-    found = [(convert or python_pattern)(text, flags) for text in texts_in(value)]
+    """Make checks that patterns are all found, that one is, or that none is."""
+    found = [python_pattern(text, flags) for text in texts_in(value)]
     if any_of and not negate:
         found = ["|".join(_LEADING_FLAGS.sub(r"(?\1:\2)", each) for each in found)]
     return [NotRegex(pattern=each) if negate else Regex(pattern=each) for each in found]
@@ -151,41 +132,17 @@ def patterns(
 
 _LEADING_FLAGS = re.compile(r"^(?:\(\?([a-z]+)\))?(.*)", re.DOTALL)
 
-_TOKEN = re.compile(
-    r"\[(?:\\.|[^\]\\])+\]|\\k<(?P<name>\w+)>|\\.|\(\?<(?=[A-Za-z_$])|\$", re.DOTALL
-)
-_PYTHON = {
-    **{rf"\{letter}": rf"(?a:\{letter})" for letter in "wdbWDB"},
-    r"\z": r"\Z",
-    "$": r"\Z",
-    "(?<": "(?P<",
-}
-"""What stands for a token of JavaScript or Go: letters and digits are those of ASCII, and ``$`` is
-the end of the text."""
-
 
 def python_pattern(pattern: str, flags: str = "") -> str:
-    """Convert a pattern of JavaScript or Go, which may begin with flags, to one of Python."""
-    inline = re.match(r"\(\?([a-z]+)\)", pattern)
-    kept = "".join(e for e in "ims" if e in flags or (inline and e in inline[1]))
-
-    def converted(token: re.Match[str]) -> str:
-        if token["name"]:
-            return f"(?P={token['name']})"
-        if token[0].startswith("["):
-            return token[0].replace(r"\w", "A-Za-z0-9_").replace(r"\d", "0-9")
-        is_kept = token[0] == "$" and "m" in kept
-        return token[0] if is_kept else _PYTHON.get(token[0], token[0])
-
-    found = _TOKEN.sub(converted, pattern[inline.end() if inline else 0 :])
-    return compiled(f"(?{kept}){found}" if kept else found)
-
-
-def compiled(pattern: str) -> str:
-    """Return a pattern that Python can compile."""
-    if problem := pattern_problem(pattern):
-        raise left_out(f"pattern {pattern[:40]!r} is not a Python regular expression: {problem}")
-    return pattern
+    """Return a pattern of Python, JavaScript or Go as one of Python."""
+    found = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", pattern)
+    found = re.sub(r"(?<!\\)\\z", r"\\Z", found)
+    kept = "".join(flag for flag in "imsx" if flag in flags)
+    if kept:
+        found = re.sub(r"\A(?:\(\?([a-z]+)\))?", rf"(?{kept}\1)", found)
+    if problem := pattern_problem(found):
+        raise left_out(f"pattern {found[:40]!r} is not a Python regular expression: {problem}")
+    return found
 
 
 def judged(texts: object, *, prefix: str = "") -> Sequence[Judge]:
@@ -231,13 +188,13 @@ def called(
     return ToolCalled(calls=(call_of(names, pattern),), least=least, most=most)
 
 
-def not_called(names: Sequence[str], pattern: str = "") -> ToolCalled:
-    """Make a check that a tool is not called with what matches a pattern."""
-    return called(names, pattern, least=0, most=0)
+def each_called(tools: object, *, least: int = 1, most: int | None = None) -> Checks:
+    """Make checks of how often each of some tools is called."""
+    return [called((tool,), least=least, most=most) for tool in texts_in(tools)]
 
 
 def call_of(names: Sequence[str], pattern: str = "") -> CallOf:
-    """Return which calls are meant by names of tools and a pattern of JavaScript or Go."""
+    """Return which calls are meant by names of tools and a pattern."""
     if '"' in pattern:
         raise left_out("its pattern is of a call as JSON, and each argument is searched alone")
     return CallOf(names=tuple(names), pattern=python_pattern(pattern) if pattern else "")

@@ -14,8 +14,8 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
-from pytest_upskill.cases.adapters.choice import Choice
-from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, as_list, left_out
+from pytest_upskill.cases.adapters.choice import own, skills_in
+from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.calls import ToolOrder
 
@@ -55,10 +55,9 @@ def _tool_used(grader: make.Given) -> Part:
         return [make.called((tool,), pattern, least=least, most=most)]
     names = _skills_called(pattern)
     if not names:
-        return Draft(choice=Choice(should=frozenset({most != 0})))
-    if most != 0:
-        return Draft(choice=Choice(expected=names))
-    return Draft(skills=names[:1], choice=Choice(forbidden=names))
+        return Draft(choice=own(should=most != 0))
+    choice = skills_in(names, are_right=most != 0)
+    return Draft(choice=choice, skills=names[:1] if most == 0 else ())
 
 
 def _tool_order(grader: make.Given) -> make.Checks:
@@ -141,7 +140,7 @@ ADAPTER = Adapter(
         "context": {
             "add_dirs": keys.FILES,
             "scaffold_script": Reader("a script that makes the workspace", _scaffold),
-            "history_file": keys.lacks("a single answer continues no session"),
+            "history_file": keys.unmeasured("a single answer continues no session", Weight.LACKS),
         },
         "graders": _GRADERS,
         "tags": keys.TAGS,

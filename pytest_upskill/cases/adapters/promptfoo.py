@@ -18,7 +18,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, listed
-from pytest_upskill.cases.adapters.choice import Choice, names_in
+from pytest_upskill.cases.adapters.choice import skills_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
 from pytest_upskill.checks.structure import JsonSchema
@@ -63,10 +63,9 @@ def _skill_used(grader: make.Given) -> Draft:
     if isinstance(value, dict):
         negate = negate or value.get("max") == 0
         value = value.get("name")
-    names = tuple(names_in(value))
-    if not names:
+    if not (choice := skills_in(value, are_right=not negate)):
         raise Flaw("names no skill")
-    return Draft(choice=Choice(forbidden=names) if negate else Choice(expected=names))
+    return Draft(choice=choice)
 
 
 def _of_file(grader: make.Given) -> str:
@@ -84,7 +83,9 @@ _ASSERTIONS = make.graders(
         "equals starts-with ends-with": _matches,
         "is-json contains-json": _is_json,
         "llm-rubric g-eval model-graded-closedqa": partial(_judged, make.RUBRIC),
-        "factuality model-graded-factuality": partial(_judged, make.AGREES),
+        "factuality model-graded-factuality": partial(
+            _judged, "The answer agrees with this reference: "
+        ),
         "skill-used": _skill_used,
     },
     opposite="not-",
@@ -126,7 +127,7 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
             ],
         }
         try:
-            yield case | {"prompt": _prompt(config, chosen)}
+            yield case | {"prompt": _prompt(config, metadata, chosen)}
         except (TemplateError, ValueError) as error:
             yield case | {"prompt": str(test.get("vars") or ""), "vars": str(error)}
 
@@ -135,13 +136,17 @@ def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _prompt(config: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+def _prompt(
+    config: Mapping[str, Any], metadata: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> str:
     """Return the question: the only prompt of the file with its variables, or a variable.
 
     Raises:
         TemplateError: A variable is missing.
         ValueError: There is no such question.
     """
+    if "conversationId" in metadata:
+        raise ValueError("it is a part of a conversation, and each question is asked alone")
     prompts = config.get("prompts")
     prompts = prompts if isinstance(prompts, list) else [prompts] if prompts else []
     if len(prompts) > 1:

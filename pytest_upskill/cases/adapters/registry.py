@@ -1,25 +1,28 @@
-"""Which adapter reads a file: by its place, else by its shape.
+"""Which adapter reads a file, by its place or else by its keys, and what it reads of it.
 
 The same answer hides a file from models and agents; see `hidden_files.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 from pytest_upskill.cases.adapters import (
     evals_json,
     other_tools,
     plugin_eval,
     promptfoo,
-    skill_up,
     vally,
     waza,
 )
-from pytest_upskill.cases.adapters.adapter import Adapter, is_at
-from pytest_upskill.cases.adapters.reading import Reading, read_document
-from pytest_upskill.cases.source.document import BadFile, Problem
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, known, read_keys, spelled
+from pytest_upskill.cases.adapters.draft import Note, Weight
+from pytest_upskill.cases.adapters.evals_json import SKILL_AT_TOP
+from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
 from pytest_upskill.cases.source.formats import PARSERS
 
 ADAPTERS: tuple[Adapter, ...] = (
@@ -27,14 +30,107 @@ ADAPTERS: tuple[Adapter, ...] = (
     waza.ADAPTER,
     vally.ADAPTER,
     plugin_eval.ADAPTER,
-    skill_up.ADAPTER,
+    other_tools.SKILL_UP,
     other_tools.TESSL,
     other_tools.CALIPER,
     evals_json.PROMPTS_CSV,
     evals_json.TRIGGERS,
     evals_json.ADAPTER,
 )
-"""All adapters; the first that fits reads a file, so special shapes come before general ones."""
+"""All adapters; the first that fits reads a file, so special keys come before general ones."""
+
+_COMPARED = re.compile("answer|expect|golden|ground_truth|ideal|oracle|reference|solution|target")
+"""How keys of answers, and of files with answers, begin."""
+
+_OWN_FILE_KEYS = frozenset({"expected_references", "expected_script"})
+"""Keys of the skill's own files."""
+
+_EXPECTATION = re.compile(
+    "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
+    "|rubric|should|truth|verif"
+)
+"""Parts of unknown keys that suggest an expectation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A case file as an adapter reads it."""
+
+    adapter: Adapter
+    document: Document
+    entries: Sequence[Entry]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the file is of the adapter's tool.
+
+        A case with a wrong value is one of it, as long as it has an expectation and a question, or
+        lacks what asks, such as further turns.
+        """
+        drafts = [each.draft for each in self.entries]
+        cases = [bool((e.prompt or e.whys(Weight.LACKS)) and e.expects) for e in drafts]
+        if not self.adapter.every:
+            return any(cases)
+        noted = any(draft.notes for draft in drafts) or any(self._unread())
+        return bool(cases) and all(cases) and not noted
+
+    @property
+    def skill(self) -> str:
+        """The name of the skill that the whole file names, "" if it names none."""
+        names = read_keys(SKILL_AT_TOP, self.document.value).skills
+        return names[0] if len(names) == 1 else ""
+
+    @property
+    def skills(self) -> list[str]:
+        """The names of the skills of its cases: those they belong to, and those they expect."""
+        drafts = [each.draft for each in self.entries]
+        named = [name for draft in drafts for name in draft.skills]
+        chosen = [says.skill for draft in drafts for says in draft.choice if says.is_right]
+        return list(dict.fromkeys([*named, *filter(None, chosen)]))
+
+    def flaws(self, *entries: Entry) -> list[Problem]:
+        """Return the flaws of the document in some cases; those in none if none is given."""
+        cases = [each.path for each in entries or self.entries]
+        return [
+            problem
+            for path, problem in self.document.flaws
+            if any(path[: len(case)] == case for case in cases) == bool(entries)
+        ]
+
+    def mistakes(self, entry: Entry) -> list[Problem]:
+        """Return the mistakes in a case, with their places."""
+        notes = (note for note in entry.draft.notes if note.is_mistake)
+        return [*self.flaws(entry), *(self._problem(entry.path, note) for note in notes)]
+
+    def _problem(self, path: JsonPath, note: Note) -> Problem:
+        for step in note.path:  # some are not in the document, such as keys of files beside it
+            path = (*path, step) if (*path, step) in self.document.offsets else path
+        return self.document.problem(path, note.what)
+
+    def unread(self) -> Iterator[Problem]:
+        """Yield a hint for each unknown key that looks like an expectation, once per key."""
+        paths = {each.path[:1] for each in self.entries}
+        value = self.document.value
+        at_top = value.items() if isinstance(value, dict) and () not in paths else ()
+        first: dict[str | int, JsonPath] = {
+            key: (key,)
+            for key, part in at_top
+            if part and isinstance(part, dict | list) and (key,) not in paths
+            if "trigger" in key or _EXPECTATION.search(key)
+        }
+        for path in self._unread():
+            first.setdefault(path[-1], path)
+        for path in sorted(first.values(), key=lambda path: self.document.offsets[path].key):
+            yield self.document.problem(path, "is not read", key=True, is_hint=True)
+
+    def _unread(self) -> Iterator[JsonPath]:
+        names = known(self.adapter.keys)
+        for each in self.entries:
+            for key, value in each.value.items() if isinstance(each.value, dict) else ():
+                path = (*each.path, key)
+                is_expected = value and spelled(key) not in names and _EXPECTATION.search(key)
+                if is_expected and path in self.document.offsets:
+                    yield path
 
 
 def adapters_at(path: PurePath) -> list[Adapter]:
@@ -42,13 +138,12 @@ def adapters_at(path: PurePath) -> list[Adapter]:
     name = path.as_posix()
     if not is_at(name, *(place for adapter in ADAPTERS for place in adapter.places)):
         return []  # as of most files
-    return [adapter for adapter in ADAPTERS if adapter.is_place(name)]
+    return [adapter for adapter in ADAPTERS if is_at(name, *adapter.places)]
 
 
 def is_certain(path: PurePath) -> bool:
     """Return whether only case files have the name of a file."""
-    name = path.as_posix()
-    return any(adapter.is_certain_place(name) for adapter in adapters_at(path))
+    return is_at(path.as_posix(), *(e for adapter in ADAPTERS for e in adapter.certain_places))
 
 
 def is_folder_of_cases(path: PurePath) -> bool:
@@ -59,7 +154,7 @@ def is_folder_of_cases(path: PurePath) -> bool:
 
 def is_folder_case(path: PurePath) -> bool:
     """Return whether a file is in the place of a case that is a folder."""
-    return any(each.is_folder and each.is_place(path.as_posix()) for each in ADAPTERS)
+    return any(adapter.is_folder for adapter in adapters_at(path))
 
 
 def read(
@@ -82,7 +177,7 @@ def read(
     document = PARSERS[suffix](text)
     placed = adapters_at(path)
     certain = None
-    others = (adapter for adapter in adapters if adapter.reads(suffix))
+    others = (each for each in adapters if any(suffix[1:] in place for place in each.places))
     for adapter in dict.fromkeys((*placed, *others)):
         try:
             beside = adapter.beside(path)
@@ -93,12 +188,47 @@ def read(
         reading = read_document(adapter, document, beside)
         if reading.fits:
             return reading
-        is_empty = not document.value or (
-            isinstance(document.value, dict) and [] in document.value.values()
-        )
-        if adapter.is_certain_place(path.as_posix()) and (reading.entries or is_empty):
+        parts = document.value.values() if isinstance(document.value, dict) else ()
+        is_empty = not document.value or [] in parts
+        if is_at(path.as_posix(), *adapter.certain_places) and (reading.entries or is_empty):
             certain = reading
     return certain
+
+
+def read_document(adapter: Adapter, document: Document, beside: Mapping[str, Any]) -> Reading:
+    """Read the cases of a document by the keys of an adapter; mistakes are collected.
+
+    Args:
+        adapter: The adapter.
+        document: The document.
+        beside: Keys that other files add to each case.
+    """
+    entries = [
+        Entry(path, value, read_keys(adapter.keys, given))
+        for path, value, _ in adapter.find(document.value)
+        if path in document.offsets
+        for given in [{**value, **beside} if isinstance(value, dict) else value]
+    ]
+    return Reading(adapter=adapter, document=document, entries=entries)
+
+
+def is_answer(name: str) -> bool:
+    """Return whether a key or a file has the name of an answer."""
+    return _COMPARED.match(name) is not None
+
+
+def compared_files(document: Document) -> Sequence[str]:
+    """Return the texts of a document that may name files with which answers are compared."""
+    pending: list[tuple[str, Any]] = [("", document.value)]
+    found: dict[str, None] = {}
+    for key, value in pending:  # which grows
+        if isinstance(value, dict):
+            pending += value.items()
+        elif isinstance(value, list):
+            pending += ((key, part) for part in value)
+        elif isinstance(value, str) and is_answer(key) and key not in _OWN_FILE_KEYS:
+            found[value] = None
+    return list(found)
 
 
 def unfit() -> BadFile:

@@ -8,10 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from pytest_upskill.cases.adapters.adapter import Entry
-from pytest_upskill.cases.adapters.choice import Choice, UnknownSkill, choice_in, trigger_of
+from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
+from pytest_upskill.cases.adapters.choice import (
+    NO_SKILL,
+    Choice,
+    UnknownSkill,
+    choice_in,
+    trigger_of,
+)
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
-from pytest_upskill.cases.adapters.reading import Reading
+from pytest_upskill.cases.adapters.registry import Reading, compared_files, is_answer
 from pytest_upskill.cases.skill import MARK_KEY, Case, Trigger, plain_name, with_marks
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
@@ -25,9 +31,13 @@ from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
 _NO_PROMPT = "no prompt: add 'prompt'"
+_NO_SKILL = "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
 
 _LONG_NAME = 5
 """Fewest characters of a name that another one may be a misspelling of."""
+
+_CASE_INPUT = re.compile(r"(?<![\w.-])(?:evals|files|fixtures)/[\w./-]*\w")
+"""Files for cases in a question, of which some have an absolute path that other machines lack."""
 
 _PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
 
@@ -41,10 +51,6 @@ class Owner:
     """Its own name and the name of its folder."""
     read_files: Callable[[str], Sequence[WorkspaceFile]]
     """Reads an input file or the files of a folder; raises Unreadable."""
-
-    def is_called(self, name: str) -> bool:
-        """Return whether a name means this skill, by `plain_name`."""
-        return plain_name(name) in map(plain_name, self.names)
 
 
 FindOwner = Callable[[str], Owner | None]
@@ -90,13 +96,10 @@ def read_cases(
     mistakes = [problem for _, _, found in made for problem in found]
     if mistakes and all(found for _, _, found in made):
         raise BadFile(mistakes)
-    ids = case_ids(
-        [
-            (e.draft.name, e.draft.prompt, e.value if isinstance(e.value, dict) else {})
-            for e in entries
-        ]
-    )
-    cases = [replace(case, id=name) for (case, _, _), name in zip(made, ids, strict=True)]
+    given = [(each.draft.name, each.draft.prompt, each.value) for each in entries]
+    cases = [
+        replace(made, id=name) for (made, _, _), name in zip(made, case_ids(given), strict=True)
+    ]
     any_owner = next((owner for _, owner, _ in made if owner), None)
     return FileCases(
         cases=tuple(cases),
@@ -141,14 +144,15 @@ class _Maker:
         """Return the skill of a case, and why the case cannot run with it, "" if it can."""
         if (count := len(draft.skills)) > 1:
             return self.owner, f"skill: it needs {count} skills at once, but each skill runs alone"
-        if self.owner and all(map(self.owner.is_called, draft.skills)):
+        own = map(plain_name, self.owner.names if self.owner else ())
+        if self.owner and {*own}.issuperset(map(plain_name, draft.skills)):
             return self.owner, ""
         if draft.skills:
             owner = self.find(draft.skills[0])
             return owner or self.owner, "" if owner else f"skill: {self._unknown(draft.skills[0])}"
-        expected = draft.choice.expected if draft.choice else ()
+        expected = [says.skill for says in draft.choice if says.skill and says.is_right]
         found = next(filter(None, map(self.find, expected)), None)
-        reason = self._unknown(expected[0]) if expected else "names no skill: add 'skill'"
+        reason = self._unknown(expected[0]) if expected else _NO_SKILL
         return found, "" if found else reason
 
     def _unknown(self, name: str) -> str:
@@ -167,23 +171,23 @@ class _Maker:
         given = draft.checks or draft.reference
         # Some files repeat a list under several keys, or what their suite says.
         given = tuple(each for index, each in enumerate(given) if each not in given[:index])
-        case = replace(case, checks=given)
-        case = with_marks(case, each.value.get(MARK_KEY))
-        kept, stated = self._without_choice(case.checks)
+        case = with_marks(replace(case, checks=given), each.value.get(MARK_KEY))
+        kept, stated = self._without_choice(case.checks, draft)
         skips = [*draft.whys(Weight.SKIPPED, Weight.LACKS), *filter(None, [case.skip])]
         if (left_out := draft.whys(Weight.LEFT_OUT)) and all(map(_is_negative, kept)):
             kept = [*kept, *draft.reference] if draft.reference else []
             skips += [] if kept or draft.choice or stated else left_out
         trigger = None
-        implied = draft.implied if draft.implied and not (draft.implied.nothing and kept) else None
+        # That a kind of case expects no skill says nothing where something else is expected.
+        implied = () if kept and draft.implied == NO_SKILL else draft.implied
         if choice := draft.choice or stated or implied:
             try:
                 trigger = trigger_of(choice, owner.names if owner else (), self._exists)
-                if owner is None and trigger == Trigger(should=False):
-                    # It names no skill because none should be chosen: it tests any of the file.
-                    trigger = Trigger(should=False, nothing=True)
             except UnknownSkill as error:
                 skips.append(self._unknown(str(error)))
+            if owner is None and trigger == Trigger(should=False):
+                # It names no skill because none should be chosen: it tests any of the file.
+                trigger = Trigger(should=False, nothing=True)
         if why_no_owner and not (trigger and trigger.nothing):
             skips, trigger = [why_no_owner], None
         if not kept and not draft.process and trigger is None:
@@ -197,7 +201,7 @@ class _Maker:
             case,
             input="\n\n".join(filter(None, (draft.context, _prompt(draft, owner)))),
             checks=tuple(kept),
-            files=files,
+            files=files if files or workspace else self._named_files(draft.prompt, owner),
             process=draft.process,
             workspace=workspace,
             setup=Setup(git=draft.git, commands=draft.commands),
@@ -208,20 +212,33 @@ class _Maker:
         # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
         return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
-    def _without_choice(self, checks: Sequence[AnyCheck]) -> tuple[list[AnyCheck], Choice]:
+    def _without_choice(
+        self, checks: Sequence[AnyCheck], draft: Draft
+    ) -> tuple[list[AnyCheck], Choice]:
         """Return checks without the statements that are only about the choice of a skill.
 
         No answer can show what they state, which is returned too.
         """
+        is_said = bool(draft.choice or draft.implied)
         kept: list[AnyCheck] = []
-        stated = Choice()
+        stated: Choice = ()
         for check in checks:
-            choice = choice_in(check.statement, self._exists) if isinstance(check, Judge) else None
-            if choice is None:
-                kept.append(check)
-            else:
-                stated |= choice
+            statement = check.statement if isinstance(check, Judge) else ""
+            choice, is_all = choice_in(statement, self._exists, is_said=is_said)
+            stated += choice
+            kept += [] if is_all else [check]
         return kept, stated
+
+    def _named_files(self, prompt: str, owner: Owner | None) -> tuple[WorkspaceFile, ...]:
+        """Return the files among the cases that only the question names, if none has an answer."""
+        named = dict.fromkeys(_CASE_INPUT.findall(prompt))
+        answers = compared_files(self.reading.document) if named else ()
+        files: list[WorkspaceFile] = []
+        for path in named:
+            if owner and path not in answers and not is_answer(PurePosixPath(path).name):
+                with suppress(Unreadable, OSError):
+                    files += owner.read_files(path)
+        return tuple(files)
 
     def _exists(self, name: str) -> bool:
         return self.find(name) is not None
@@ -229,12 +246,12 @@ class _Maker:
 
 def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
     """Yield a problem for each key that may be why a case lacks its question or its checks."""
-    known = reading.adapter.shape.known
+    names = known(reading.adapter.keys)
     for each, case in zip(reading.entries, cases, strict=True):
         for key in each.value if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT) else ():
             path = (*each.path, key)
-            is_known = key in known or path not in reading.document.offsets
-            if not is_known and (hint := misspelled(key, known)):
+            is_known = spelled(key) in names or path not in reading.document.offsets
+            if not is_known and (hint := misspelled(spelled(key), names)):
                 what = f"unknown key{hint} (the case is skipped)"
                 yield reading.document.problem(path, what, key=True)
 

@@ -7,17 +7,15 @@ azure-functions-skills.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from shlex import join
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
-from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out, merged
+from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
-from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import RunsCommand
 
 
@@ -32,35 +30,18 @@ def _of_text(grader: make.Given) -> make.Checks:
     return make.in_file(grader.get("path"), found) if kind.startswith("file-") else found
 
 
-def _judged(grader: make.Given) -> make.Checks:
-    # Without a rubric of its own, it has that of the stimulus.
-    rubric = grader.get("prompt")
-    return make.judged(rubric, prefix=make.RUBRIC) if rubric else ()
-
-
-def _invoked(grader: make.Given) -> Draft:
-    required, disallowed = (tuple(names_in(grader.get(e))) for e in ("required", "disallowed"))
-    return Draft(choice=Choice(expected=required, forbidden=disallowed))
-
-
 def _command(grader: make.Given) -> make.Checks:
     command = join(map(str, (grader.get("command"), *as_list(grader.get("args")))))
     code = grader.get("expected_exit_code")
     return [RunsCommand(command=command, exit_code=code if isinstance(code, int) else 0)]
 
 
-def _called(grader: make.Given) -> Draft:
-    required = make.sum_of(partial(_call, make.called), grader.get("required"))
-    disallowed = make.sum_of(partial(_call, make.not_called), grader.get("disallowed"))
-    return merged(required, disallowed)
-
-
-def _call(check: Callable[..., AnyCheck], spec: object) -> make.Checks:
+def _call(spec: object, **times: int) -> make.Checks:
     given = an_object(spec)
     if {"args", "path"} & given.keys():
         raise left_out("an argument is not searched for by its name")
     names = make.tools_named(given["name"]) if "name" in given else make.SHELL
-    return [check(names, str(given.get("command", "")))]
+    return [make.called(names, str(given.get("command", "")), **times)]
 
 
 _GRADERS = make.graders(
@@ -71,10 +52,14 @@ _GRADERS = make.graders(
         " file-contains file-not-contains file-matches file-not-matches": _of_text,
         "file-exists": lambda grader: make.file_exists(grader.get("path")),
         "file-not-exists": lambda grader: make.files_gone(grader.get("path")),
-        "prompt": _judged,
+        # Without a rubric of its own, it has that of the stimulus.
+        "prompt": {"prompt": make.statements("", make.RUBRIC)},
         "run-command": _command,
-        "shell-command-invoked tool-calls": _called,
-        "skill-invocation": _invoked,
+        "shell-command-invoked tool-calls": {
+            "required": Reader("", _call, as_list),
+            "disallowed": Reader("", partial(_call, least=0, most=0), as_list),
+        },
+        "skill-invocation": {"required": keys.ALSO_EXPECTED, "disallowed": keys.FORBIDDEN},
         # Of the agent's session: trouble in one is missing data here.
         "completed exit-success error-count": None,
     },

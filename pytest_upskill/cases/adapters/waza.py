@@ -15,31 +15,11 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader
-from pytest_upskill.cases.adapters.choice import Choice, names_in
-from pytest_upskill.cases.adapters.draft import (
-    Copied,
-    Draft,
-    Note,
-    Weight,
-    an_object,
-    as_list,
-    left_out,
-)
+from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, an_object, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.text import NotRegex, Regex
 
 _LENGTH = re.compile(r"\s*len\(output(?:\.strip\(\))?\) ([<>]) (\d+)\s*")
-
-_BUDGETS = ("max_tool_calls", "max_tokens", "max_duration_ms", "max_iterations", "max_turns")
-
-
-def _of_text(grader: make.Given) -> make.Checks:
-    for key, value in grader.items():
-        negate = "not_" in key
-        if value and key.removeprefix("not_") in {"contains", "contains_cs", "keywords"}:
-            yield from make.literals(value, ignore_case=not key.endswith("_cs"), negate=negate)
-        elif value and key in {"regex_match", "regex_not_match"}:
-            yield from make.patterns(value, negate=negate)
 
 
 def _lengths(grader: make.Given) -> make.Checks:
@@ -55,44 +35,41 @@ def _lengths(grader: make.Given) -> make.Checks:
             yield NotRegex(pattern=rf"(?s)\A.{{{size}}}")
 
 
-def _of_prompt(grader: make.Given) -> make.Checks:
-    return make.judged(grader.get("prompt") or grader.get("rubric"), prefix=make.RUBRIC)
-
-
-def _of_files(grader: make.Given) -> make.Checks:
-    if names := grader.get("must_exist"):
-        yield from make.file_exists(names)
-    if names := grader.get("must_not_exist"):
-        yield from make.files_gone(names)
-    for each in map(an_object, as_list(grader.get("content_patterns"))):
-        for key, negate in (("must_match", False), ("must_not_match", True)):
-            if each.get(key):
-                yield from make.in_file(each.get("path"), make.patterns(each[key], negate=negate))
-
-
-def _skills(grader: make.Given) -> Draft:
-    return Draft(choice=Choice(expected=tuple(names_in(grader.get("required_skills")))))
-
-
-def _behavior(grader: make.Given) -> Draft:
-    wanted = [make.called((str(name),)) for name in as_list(grader.get("required_tools"))]
-    unwanted = [make.not_called((str(name),)) for name in as_list(grader.get("forbidden_tools"))]
-    why = "a budget is not a check of the answer"
-    notes = (Note(f"{e}: {why}", Weight.LEFT_OUT) for e in _BUDGETS if grader.get(e))
-    return Draft(checks=(*wanted, *unwanted), notes=tuple(notes))
+def _content(value: object) -> make.Checks:
+    given = an_object(value)
+    for key, negate in (("must_match", False), ("must_not_match", True)):
+        if given.get(key):
+            yield from make.in_file(given.get("path"), make.patterns(given[key], negate=negate))
 
 
 GRADERS = make.graders(
     "`text`, `keyword`, `file`, `behavior`, `skill_invocation`, `prompt`, and `code` about "
     "lengths; left out: other `code`, `program`, `tool_constraint`, budgets",
     {
-        "text regex keyword": _of_text,
+        "text regex keyword": {
+            "contains keywords": Reader("", make.literals),
+            "contains_cs": Reader("", partial(make.literals, ignore_case=False)),
+            "not_contains": Reader("", partial(make.literals, negate=True)),
+            "not_contains_cs": Reader("", partial(make.literals, ignore_case=False, negate=True)),
+            "regex_match": Reader("", make.patterns),
+            "regex_not_match": Reader("", partial(make.patterns, negate=True)),
+        },
         "code": _lengths,
-        "prompt llm llm_rubric": _of_prompt,
-        "file": _of_files,
+        "prompt llm llm_rubric": {"prompt|rubric": make.statements("", make.RUBRIC)},
+        "file": {
+            "must_exist": keys.LEFT_FILES,
+            "must_not_exist": Reader("", make.files_gone),
+            "content_patterns": Reader("", _content, as_list),
+        },
         "trigger": None,  # of the words of the prompt, not of an agent's choice
-        "skill_invocation": _skills,
-        "behavior": _behavior,
+        "skill_invocation": {"required_skills": keys.ALSO_EXPECTED},
+        "behavior": {
+            "required_tools": keys.CALLED_TOOLS,
+            "forbidden_tools": keys.REJECTED_TOOLS,
+            "max_tool_calls max_tokens max_duration_ms max_iterations max_turns": keys.unmeasured(
+                "a budget is not a check of the answer", Weight.LEFT_OUT
+            ),
+        },
     },
 )
 
@@ -124,6 +101,7 @@ ADAPTER = Adapter(
         "id|name": keys.NAME,
         "inputs": {
             "prompt": keys.PROMPT,
+            "follow_up_prompts": keys.FURTHER_TURNS,
             "files": Reader("files of `fixtures`, or with their text", _files),
         },
         "expected": {

@@ -113,7 +113,7 @@ def test_a_check_that_nothing_here_decides_is_a_hint_even_if_no_other_is_left() 
 
     found = read([case("max_tokens"), case("max_tokens", "contains")])
 
-    why = "assertions: max_tokens: a single answer does not show it"
+    why = "assertions: max_tokens: no check here can decide it"
     count = "(left out of 2 cases, 1 skipped)"
     assert [case.skip for case in found.cases] == [why, None]
     assert [(each.is_hint, each.what) for each in found.warnings] == [(True, f"{why} {count}")]

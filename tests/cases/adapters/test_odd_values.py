@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters.adapter import Adapter
-from pytest_upskill.cases.adapters.reading import read_document
-from pytest_upskill.cases.adapters.registry import ADAPTERS
+from pytest_upskill.cases.adapters.registry import ADAPTERS, read_document
 from pytest_upskill.cases.adapters.to_cases import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.formats import PARSERS

@@ -102,3 +102,14 @@ def test_a_prompt_that_cannot_be_the_same_in_both_arms_is_skipped(
 
     assert set(outcomes.values()) == {"skip"}
     assert reason in capsys.readouterr().out
+
+
+def test_a_step_of_a_conversation_is_skipped_with_that_reason(
+    measured: Measured, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = "{vars: {question: Hi}, metadata: {conversationId: a}, assert: [{type: is-json}]}"
+
+    outcomes = measured({"skills/csv/evals/promptfoo.yaml": f"tests: [{test}]\n"})
+
+    assert set(outcomes.values()) == {"skip"}
+    assert "vars: it is a part of a conversation" in capsys.readouterr().out

@@ -79,3 +79,17 @@ def test_a_task_with_nothing_but_a_budget_is_skipped_and_no_mistake(tmp_path: Pa
     why = "graders: behavior: max_tool_calls: a budget is not a check of the answer"
     assert [case.skip for case in skill.cases] == [why]
     assert (skill.warnings, len(skill.hints)) == ((), 1)
+
+
+def test_a_task_with_a_second_turn_is_skipped_with_that_reason(tmp_path: Path) -> None:
+    inputs = "{prompt: Note it., follow_up_prompts: ['Yes, write it.']}"
+    file = tmp_path / "csv" / "tasks" / "a.yaml"
+    file.parent.mkdir(parents=True)
+    (tmp_path / "csv" / "SKILL.md").write_text(SKILL, "utf-8")
+    file.write_text(f"inputs: {inputs}\nexpected: {{output_contains: [noted]}}\n", "utf-8")
+
+    (skill,) = load_skills(file)
+
+    assert [case.skip for case in skill.cases] == [
+        "follow_up_prompts: a single answer has no further turns"
+    ]
