@@ -64,9 +64,9 @@ def of_label(label: str) -> str:
     return _OF_LABEL.get(label.lower(), label.lower())
 
 
-def of_file(name: str) -> str | None:
-    """Return the language of a file by its suffix, None if it is unknown."""
-    return _OF_LABEL.get(PurePosixPath(name).suffix[1:].lower())
+def of_file(name: str) -> str:
+    """Return the language of a file by its suffix, "" if it is unknown."""
+    return _OF_LABEL.get(PurePosixPath(name).suffix[1:].lower(), "")
 
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _block(token: Token, lines: list[str]) -> Block:
     above = next((line for line in reversed(lines[max(0, start - 2) : start]) if line.strip()), "")
     comment = _COMMENT.fullmatch(token.content.partition("\n")[0].strip())
     name = name or _lone_path(above) or (_lone_path(comment[1]) if comment else None)
-    language = of_label(label) or (of_file(name) if name else None) or ""
+    language = of_label(label) or of_file(name or "")
     if language in {"c", "cpp", ""} and _KERNEL.search(token.content):
         language = "cuda"
     fence = lines[end - 1].strip(" \t>") if start < end - 1 < len(lines) else ""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pytest_upskill.checks.blocks import MAX_TEXT
 from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import (
     Check,
@@ -94,10 +95,6 @@ class ContainsAny(Check):
                 return passed(self.name, f" {quoted(candidate)}: in the answer")
         texts = cut(", ".join(map(quoted, self.texts)), 80)
         return failed(self.name, f" {texts}: none in {summary(text)}")
-
-
-MAX_TEXT = 1 << 20
-"""Maximum number of characters of an answer that are searched; the rest is ignored."""
 
 
 @dataclass(frozen=True, slots=True)

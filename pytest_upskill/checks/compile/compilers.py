@@ -20,7 +20,7 @@ from pytest_upskill.checks.compile.nvcc import Cuda
 from pytest_upskill.checks.compile.python import Python, PythonRunner
 from pytest_upskill.checks.compile.toolchain import Built, Language, Sources
 from pytest_upskill.checks.extensions import describe_exception
-from pytest_upskill.checks.files import Left, RunsCommand, WorkspaceFile
+from pytest_upskill.checks.files import Left, RunsCommand
 from pytest_upskill.checks.result import failed
 from pytest_upskill.project.messages import listed
 from pytest_upskill.sandbox.limits import Level
@@ -209,7 +209,11 @@ def _sources(check: OfCode, language: Language, text: str, left: Left) -> Source
         odd = [name for name in check.file if relative_path(name) != name]
         if odd and not is_run:
             return f"no compiler takes the name {odd[0]!r}: rename"
-        candidates = tuple(_block(file) for file in texts if relative_path(file.name) == file.name)
+        candidates = tuple(
+            Block(language=of_file(file.name), name=file.name, code=file.text, line=1, closed=True)
+            for file in texts
+            if relative_path(file.name) == file.name
+        )
         units = tuple(
             block
             for block in candidates
@@ -234,12 +238,6 @@ def _sources(check: OfCode, language: Language, text: str, left: Left) -> Source
         files=check.files if isinstance(check, Compile) else {},
         workspace=left.all_files if check.file and is_run else (),
     )
-
-
-def _block(file: WorkspaceFile) -> Block:
-    """Return a file of a workspace as a block of an answer."""
-    language = of_file(file.name) or ""
-    return Block(language=language, name=file.name, code=file.text, line=1, closed=True)
 
 
 MAX_LINES = 40
