@@ -109,18 +109,15 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     fields = document.value
     if not isinstance(fields, dict):
         raise BadFile([no_keys])
-    missing = [
-        Problem(line=1, column=1, where=key, what="missing from the frontmatter")
-        for key in ("name", "description")
-        if key not in fields
-    ]
-    unusable = [
-        document.problem((key,), what)
-        for key in ("name", "description")
-        if key in fields and (what := _why_unusable(key, fields[key]))
-    ]
-    if missing or unusable:
-        raise BadFile([*missing, *unusable])
+    problems = []
+    for key in ("name", "description"):
+        if key not in fields:
+            what = "missing from the frontmatter"
+            problems.append(Problem(line=1, column=1, where=key, what=what))
+        elif unusable := _why_unusable(key, fields[key]):
+            problems.append(document.problem((key,), unusable))
+    if problems:
+        raise BadFile(problems)
     duplicates = (problem for _, problem in document.flaws)
     return SkillText(
         name=fields["name"].strip(),

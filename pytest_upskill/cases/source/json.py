@@ -33,17 +33,16 @@ _TOKEN = re.compile(
 _CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
 
 _TRAILING_COMMA = "a comma before the closing bracket: remove it"
-_HINTS = tuple(
-    (re.compile(pattern), hint)
-    for pattern, hint in (
-        (r"\0", "a NUL character: save the file as UTF-8"),
-        (r"//|/\*|#", 'JSON has no comments: remove it, or write "$comment": "..." in the object'),
-        (r",\s*[}\]]", _TRAILING_COMMA),
-        (r"'", "JSON strings need double quotes"),
-        (r"(?:True|False|None)\b", "JSON writes true, false and null"),
-        (r"\s*\Z", "the document ends too early: a closing bracket is missing"),
-    )
-)
+_HINTS = {
+    r"\0": "a NUL character: save the file as UTF-8",
+    r"//|/\*|#": 'JSON has no comments: remove it, or write "$comment": "..." in the object',
+    r",\s*[}\]]": _TRAILING_COMMA,
+    r"'": "JSON strings need double quotes",
+    r"(?:True|False|None)\b": "JSON writes true, false and null",
+    r"\s*\Z": "the document ends too early: a closing bracket is missing",
+}
+"""Cures, by a pattern of the text at the error."""
+
 _CURES = {
     "Expecting value": "a value is missing here: true, false, null, a number or text in quotes",
     "Expecting ',' delimiter": "a comma is missing before this",
@@ -150,8 +149,8 @@ def _loads(text: str) -> Any:
 def _syntax_problem(error: json.JSONDecodeError) -> str:
     if not error.doc.strip():
         return "the file is empty"
-    for pattern, hint in _HINTS:
-        if pattern.match(error.doc, error.pos):
+    for pattern, hint in _HINTS.items():
+        if re.compile(pattern).match(error.doc, error.pos):
             return hint
     if error.msg in _CURES:
         return _CURES[error.msg]
