@@ -216,6 +216,7 @@ def test_a_folder_of_the_cases_that_only_the_question_names_is_given(folder: Pat
         ("evals/evals.json", {}),
         ("evals/files/none.csv", {}),
         ("evals/files/expected.csv", {}),
+        ("evals/files/tables/expected.csv", {}),
         ("evals/files/b.csv", {"reference_answer": "evals/files/b.csv"}),
         ("evals/files/b.csv", {"files": ["evals/files/a.csv"]}),
         ("scripts/fixtures/b.csv", {}),
@@ -237,3 +238,9 @@ def test_cases_answers_and_the_skills_own_files_are_not_given(
 
 def test_input_files_are_files(folder: Path) -> None:
     assert given(asked(folder, "Read it", input_files=["evals/files/a.csv"]))
+
+
+def test_a_folder_with_an_answer_is_not_given(folder: Path) -> None:
+    (folder / "evals" / "files" / "expected.csv").write_text("37", "utf-8")
+
+    assert given(asked(folder, "Review evals/files")) == {}

@@ -231,14 +231,14 @@ class _Maker:
 
     def _named_files(self, prompt: str, owner: Owner | None) -> tuple[WorkspaceFile, ...]:
         """Return the files among the cases that only the question names, if none has an answer."""
-        named = dict.fromkeys(_CASE_INPUT.findall(prompt))
+        named = dict.fromkeys(_CASE_INPUT.findall(prompt)) if owner else ()
         answers = compared_files(self.reading.document) if named else ()
         files: list[WorkspaceFile] = []
         for path in named:
-            if owner and path not in answers and not is_answer(PurePosixPath(path).name):
-                with suppress(Unreadable, OSError):
-                    files += owner.read_files(path)
-        return tuple(files)
+            with suppress(Unreadable, OSError):
+                files += owner.read_files(path) if owner else ()
+        parts = [part for file in files for part in (file.name, *PurePosixPath(file.name).parts)]
+        return () if any(part in answers or is_answer(part) for part in parts) else tuple(files)
 
     def _exists(self, name: str) -> bool:
         return self.find(name) is not None
