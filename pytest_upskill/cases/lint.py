@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pytest_upskill.cases.adapters.choice import choice_in
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
-from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill
+from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill, plain_name
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
@@ -42,14 +43,6 @@ _UNWRITTEN = re.compile(
 
 _PATH = re.compile(r"(\./)?[\w@.-]+(/[\w@.-]+)*\.\w{1,8}")
 
-_ABOUT_CHOICE = re.compile(
-    r"\b(the |this )?([\w-]+ )?skill\b[^.;]{0,40}?\b(is|was|does|do|should|must|gets?|stays?|will)?"
-    r"( not|n't| never)?( be)? ?(trigger|activat|invok|loaded|not load)\w*\.?"
-    r"|(does not|do not|don't|should not|must not|never) (trigger|activate|invoke)\b.{0,40}",
-    re.IGNORECASE,
-)
-"""Statements that say which skill is chosen, and nothing about an answer."""
-
 
 def _question(case: Case, skill: Skill) -> Iterator[str]:
     """Find what is no question to a model."""
@@ -60,9 +53,14 @@ def _question(case: Case, skill: Skill) -> Iterator[str]:
         (above / text).is_file() for above in (skill.case_file.parent, skill.folder)
     ):
         yield f"the input is the name of a file, {text!r}: write what is in it"
+
+    def is_own(name: str) -> bool:
+        return plain_name(name) == plain_name(skill.name)
+
     if not case.trigger:
         for check in case.judge_checks:
-            if _ABOUT_CHOICE.fullmatch(check.statement.strip()):
+            _, is_about_choice = choice_in(check.statement, is_own, is_said=False)
+            if is_about_choice:
                 yield (
                     f"{check.statement[:80]!r} is about the choice of a skill, which no answer "
                     "shows: write should_trigger"
