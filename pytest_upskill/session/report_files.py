@@ -6,6 +6,7 @@ import json
 import os
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,6 +85,9 @@ class Files:
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))
+        if os.environ.get("GITHUB_ACTIONS") and not self._config.pluginmanager.has_plugin(_SAME):
+            for line in _annotations(reporter, self._config.rootpath):
+                reporter.line(line)
 
     def _presentable(self, report: Report) -> Report:
         """Return the report with what only files show, from which all formats are written."""
@@ -98,6 +102,34 @@ class Files:
             revision=revision(self._settings.project, folders),
         )
         return Report(sessions=(session,), gates=gates)
+
+
+_SAME = "pytest_github_actions_annotate_failures"
+"""A plugin that annotates every failed test."""
+
+_MOST_ANNOTATIONS = 10
+"""How many errors of a step GitHub shows."""
+
+
+def _annotations(reporter: pytest.TerminalReporter, root: Path) -> Iterator[str]:
+    """Yield commands by which GitHub Actions marks what failed at the lines of case files."""
+    failed = [report for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
+    ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
+    for report in ours[:_MOST_ANNOTATIONS]:
+        path, line, _ = report.location or (report.nodeid, 0, "")
+        file = os.path.relpath(root / path, os.environ.get("GITHUB_WORKSPACE", root))
+        place = f"file={_property(file)},line={(line or 0) + 1},title={_property(report.nodeid)}"
+        message, *_ = str(report.longrepr).strip().splitlines() or [""]
+        yield f"::error {place}::{_escaped(message)}"
+
+
+def _escaped(text: str) -> str:
+    """Escape a text as toolkit/packages/core/src/command.ts does, so that it stays one command."""
+    return safe_line(text[:_LONGEST_MESSAGE]).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _presentable(gate: Gate, root: str) -> Gate:

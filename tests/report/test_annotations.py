@@ -1,0 +1,80 @@
+"""Marks at the lines of case files in a pull request on GitHub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+
+HOSTILE = "100%\r\n::stop-commands::x"
+
+
+def marks_of(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if line.startswith("::")]
+
+
+@pytest.fixture(autouse=True)
+def _on_github(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+
+
+def test_what_failed_is_marked_at_the_line_of_its_case(run: Run, write_skill: WriteSkill) -> None:
+    write_skill({"id": "size", "input": "How long is it?", "expected": {"contains": HOSTILE}})
+
+    result = run("--upskill-models=offline", "skills")
+
+    (line,) = marks_of(result)
+    place, _, message = line.removeprefix("::error ").partition("::")
+    file, number, title = (part.partition("=")[2] for part in place.split(","))
+    assert (file, title) == (
+        "skills/billing/skill_meta.json",
+        "skills/billing/skill_meta.json%3A%3Asize[offline-with_skill]",
+    )
+    assert '"size"' in Path(file).read_text("utf-8").splitlines()[int(number) - 1]
+    assert message.startswith("contains '100%25")
+
+
+def test_a_file_that_cannot_be_read_is_marked(run_once: Run, write_skill: WriteSkill) -> None:
+    (write_skill() / "skill_meta.json").write_text("{", "utf-8")
+
+    (line,) = marks_of(run_once("--upskill-models=offline", "skills"))
+
+    assert line.startswith("::error file=skills/billing/skill_meta.json,line=1,")
+
+
+def test_paths_are_those_of_the_repository(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_skill({"id": "size", "input": "Why?", "expected": {"contains": "zebra"}})
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(folder.parents[2]))
+
+    (line,) = marks_of(run_once("--upskill-models=offline", "skills"))
+
+    name = folder.parents[1].name
+    assert line.startswith(f"::error file={name}/skills/billing/skill_meta.json,")
+
+
+def test_ten_errors_are_marked_and_none_of_other_tests(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    cases = [
+        {"id": str(n), "input": f"Why {n}?", "expected": {"contains": "zebra"}} for n in range(12)
+    ]
+    write_skill(*cases)
+    pytester.makepyfile("def test_other():\n    assert False")
+
+    result = run_once("--upskill-models=offline", ".")
+
+    assert len(marks_of(result)) == 10
+    assert "test_other" not in "".join(marks_of(result))
+
+
+def test_elsewhere_nothing_is_marked(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    write_skill({"id": "size", "input": "Why?", "expected": {"contains": "zebra"}})
+
+    assert not marks_of(run_once("--upskill-models=offline", "skills"))
