@@ -18,6 +18,7 @@ from pytest_upskill.commands.command import (
     Parser,
     folder_of_skill,
     load_skill,
+    own_cases,
     whole_number_type,
     with_generic_server,
 )
@@ -199,14 +200,22 @@ def add_cases(parser: Parser) -> None:
     parser.set_defaults(run=_run_cases)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
     _add_teacher_arguments(parser, count=_CASES, queries=_QUERIES)
+    parser.flag("--harden", "take the statements for a judge in the skill's cases as sources")
 
 
 def _run_cases(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
+    sources = list(options.sources)
+    if options.harden:
+        found, _ = own_cases(folder)
+        judged = [skill for skill in found if any(case.judge_checks for case in skill.cases)]
+        if not judged:
+            raise CommandError(f"--harden: no case of {folder.name} has statements for a judge")
+        sources += [skill.case_file for skill in judged]
 
     def run(engine: Engine) -> CommandOutcome:
         skill = load_skill(folder, engine.workplace.extensions)
-        return propose_cases(engine, skill, _settings(options, options.sources))
+        return propose_cases(engine, skill, _settings(options, sources))
 
     return _run_in_session(run, options, folder)
 

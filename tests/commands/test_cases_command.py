@@ -101,6 +101,28 @@ def test_cases_beyond_the_count_are_dropped(depot: Depot, source: str) -> None:
     assert depot.decision()["dropped"] == {"bay-31": "not needed: --count 1 is reached"}
 
 
+def test_statements_of_the_skills_own_cases_become_cases_for_code(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harden = ("cases", str(depot.skill), "--harden", "--yes", "--apply")
+    assert depot.run(*harden) == 4
+    assert "--harden: no case of" in capsys.readouterr().err
+
+    statement = f"The code of bay 30 is {code(30)}."
+    evals = [{"id": 1, "prompt": "Tell me about bay 30.", "expectations": [statement]}]
+    (depot.skill / "evals").mkdir()
+    (depot.skill / "evals/evals.json").write_text(json.dumps({"evals": evals}), "utf-8")
+    depot.guesses = 0.0
+    propose(depot, proposed(30))
+
+    assert depot.run(*harden) == 0
+
+    assert depot.decision()["kept"] == ["bay-30"]
+    (added,) = json.loads((depot.skill / "skill_meta.json").read_text("utf-8"))["cases"][-1:]
+    assert added["expected"] == {"contains": code(30)}
+    assert added["provenance"]["source"] == "evals.json"
+
+
 def test_sources_are_redacted_and_sent_only_with_consent(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:
