@@ -252,10 +252,11 @@ def _problems(
     yield from _beyond(lift.lift_if, thresholds.min_lift, f"{by}lift is under {{:+g}} points")
     if lift.uncalibrated and "uncalibrated" in fail_on:
         yield _Problem("it rests on an uncalibrated judge", is_certain=True)
-    # What an uncalibrated judge decides against a skill may be its own mistake.
-    is_doubtful = lift.uncalibrated and lift.verdict == "hurts"
-    if lift.verdict.replace(" ", "-") in fail_on and not is_doubtful:
-        yield _Problem(_REASONS[lift.verdict], is_certain=True)
+    for verdict in sorted(lift.possible_verdicts | {lift.verdict}):
+        # What an uncalibrated judge decides against a skill may be its own mistake.
+        is_doubtful = lift.uncalibrated and verdict == "hurts"
+        if verdict.replace(" ", "-") in fail_on and not is_doubtful:
+            yield _Problem(_REASONS[verdict], is_certain=verdict == lift.verdict)
 
 
 def _beyond(

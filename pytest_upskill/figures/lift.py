@@ -87,10 +87,17 @@ class Lift:
     @cached_property
     def doubt(self) -> str | None:
         """Why the verdict could be another one, None if it could not."""
-        open_runs, seen = self.cell.open_runs, self._verdict_of(self.counts)
-        if open_runs and {seen} != {self._verdict_of(self.counts_if(x)) for x in (False, True)}:
-            return f"{open_runs} could change the verdict {seen!r}"
-        return None
+        if len(self.possible_verdicts) == 1:
+            return None
+        return f"{self.cell.open_runs} could change the verdict {self._verdict_of(self.counts)!r}"
+
+    @cached_property
+    def possible_verdicts(self) -> frozenset[CellVerdict]:
+        """The verdicts about the valid runs alone, and with all open runs for it or against it."""
+        counts = [self.counts]
+        if self.cell.open_runs:
+            counts += [self.counts_if(for_skill) for for_skill in (False, True)]
+        return frozenset(map(self._verdict_of, counts))
 
     @cached_property
     def pairs(self) -> list[Pair]:

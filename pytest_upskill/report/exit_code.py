@@ -6,7 +6,7 @@ the exit code of the session.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -25,6 +25,9 @@ EXIT_CODES: Mapping[Outcome, int] = {
     "undecided": NOT_MEASURED,
 }
 """Exit codes, those of pytest and one more."""
+
+_MOST_CAUSES = 3
+"""How many causes have a line of their own."""
 
 
 def outcome(report: Report) -> Outcome:
@@ -54,8 +57,12 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""
         yield f"nothing was compared with {base}: {first}{more}"
-    if trials := unmeasured_trials(report):
-        yield f"{counted(len(trials), 'trial')} not measured: {trials[0][1].errors[0]}"
+    causes = Counter(trial.errors[0] for _, trial in unmeasured_trials(report))
+    if causes:
+        for cause, count in causes.most_common(_MOST_CAUSES):
+            yield f"{counted(count, 'trial')} not measured: {cause}"
+        if others := causes.total() - sum(count for _, count in causes.most_common(_MOST_CAUSES)):
+            yield f"{counted(others, 'trial')} not measured for other reasons"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):

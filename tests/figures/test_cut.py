@@ -203,6 +203,18 @@ def test_a_regression_that_cut_answers_could_explain_is_not_decided() -> None:
     assert f"15 cut answers ({RAISE}) could decide: the skill became worse than" in gate.text
 
 
+@pytest.mark.parametrize(
+    ("with_", "outcome"), [("-----", "failed"), ("/////", "skipped"), ("+++++", "passed")]
+)
+def test_that_a_skill_hurts_is_not_decided_by_cut_answers(with_: str, outcome: str) -> None:
+    limits = replace(NO_LIMITS, fail_on=frozenset({"hurts"}))
+
+    gate = decide_gate(cell(*both(with_, "+++++")), limits)
+
+    assert gate.outcome == outcome
+    assert ("could decide: the skill hurts" in gate.text) == (outcome == "skipped")
+
+
 def test_a_gate_that_cut_answers_could_turn_ends_as_not_measured(
     script: Script, run_once: Run
 ) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.report.exit_code import why_undecided
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all
-from tests.reporting import report_command
+from tests.reporting import cell, report, report_command, trial
 from tests.scripted_model import Script
 
 GOOD = {"one": "+++++ -----", "two": "+++++ -----"}
@@ -144,6 +145,21 @@ def test_the_reason_names_the_error_where_pytest_prints_none(run_once: Run, scri
     result = run_once(*script(one="++--! -----"), "--tb=no")
 
     result.stdout.fnmatch_lines(["exit code 75: 1 trial not measured: haiku: HTTP 400 ok"])
+
+
+def test_each_cause_of_what_is_not_measured_is_named_with_its_count() -> None:
+    causes = ["no model", "timed out", "no model", "no key", "bad reply", "too long"]
+    trials = [
+        trial(f"case-{number}", "with_skill", [], errors=(cause,))
+        for number, cause in enumerate(causes)
+    ]
+
+    assert list(why_undecided(report(cell(*trials))))[:4] == [
+        "2 trials not measured: no model",
+        "1 trial not measured: timed out",
+        "1 trial not measured: no key",
+        "2 trials not measured for other reasons",
+    ]
 
 
 def test_a_run_that_is_refused_is_said_to_have_no_other_exit_code(
