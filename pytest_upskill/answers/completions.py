@@ -200,11 +200,11 @@ class Completions:
         earlier = (replace(request, run=run) for run in range(request.run))
         if recorded := sum(1 for _ in takewhile(self.load_recorded, earlier)):
             problem = f"only {counted(recorded, 'run is', 'runs are')} recorded"
+        record = f"record it (without a key, a maintainer does): {self._record_command}"
         if not self._cache.folder.is_dir():
             where = f"{self._cache.shown}, which does not exist"
-            cure = f"correct --upskill-cache-dir, or record it: {self._record_command}"
-            return f"{problem} in {where}: {cure}"
-        return f"{problem} in {self._cache.shown}: record it: {self._record_command}"
+            return f"{problem} in {where}: correct --upskill-cache-dir, or {record}"
+        return f"{problem} in {self._cache.shown}: {record}"
 
     async def _client(self, host: Host) -> Client:
         """Return the client of a host, which is opened once.

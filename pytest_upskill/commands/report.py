@@ -131,4 +131,4 @@ def _report_lines(report: Report) -> Iterator[str]:
         yield f"ERROR {nodeid} - {trial.errors[0]}"
     for gate in report.gates:
         if gate.outcome == "failed":
-            yield f"FAILED {gate.nodeid} - {gate.report}"
+            yield from f"FAILED {gate.nodeid} - {gate.report}".splitlines()

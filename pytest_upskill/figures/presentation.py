@@ -229,6 +229,8 @@ class CaseLine:
     """Result of the case."""
     than: str
     """The git ref than which the case is better or worse; empty if the status says all."""
+    by: str
+    """`` by one run`` if the difference to the ref may be chance, else empty."""
     change: float
     """Change of the pass rate that the status is about: since the ref, else by the skill."""
 
@@ -245,9 +247,10 @@ def case_lines(gate: Gate) -> list[CaseLine]:
 def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLine:
     with_, without = (_tally(arms.get(arm)) for arm in _PAIR)
     difference, past = observed_lift([CaseCounts(*with_, *without)]), gate.past.get(case)
-    change, base = difference.estimate if difference else 0.0, ""
+    change, base, by = difference.estimate if difference else 0.0, "", ""
     if gate.comparison and past and past.difference and "old_skill" in arms:
         change, base = float(past.difference), gate.comparison.base
+        by = " by one run" if 1 < past.runs_with <= 1 / abs(past.difference) else ""
     rates = {trial.passes / len(trial.runs) for trial in arms.values() if trial.runs}
     if past:
         rates.add(past.passes_without / past.runs_without)
@@ -268,6 +271,7 @@ def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLi
         failed=gate.failed(arms["with_skill"]) if "with_skill" in arms else "",
         status=status,
         than=base if status in {"better", "worse"} else "",
+        by=by if status in {"better", "worse"} else "",
         change=change,
     )
 

@@ -109,6 +109,16 @@ class Report:
             if (each.path, each.skill, each.model) not in measured
         ]
 
+    @property
+    def missed_changes(self) -> list[Unmeasured]:
+        """Those that a pull request changed and that no model measured."""
+        measured = {gate.cell.skill for gate in self.gates}
+        return [
+            each
+            for each in self.unmeasured_skills
+            if each.is_changed and each.skill not in measured
+        ]
+
 
 def runs_of(gates: Iterable[Gate]) -> Iterator[RunResult]:
     """Return an iterator over all valid runs of the gates' cells."""

@@ -53,6 +53,10 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     measured = any(trial.planned for _, trial in report.trials)
     if not measured and (skills := report.unmeasured_skills):
         yield f"nothing was measured: {'; '.join(skip_lines(reasons_of(skills)))}"
+    elif missed := report.missed_changes:
+        names = listed(list(dict.fromkeys(each.skill for each in missed)))
+        reasons = "; ".join(skip_lines(reasons_of(missed)))
+        yield f"nothing was measured of what changed in {names}: {reasons}"
     if base := uncompared_base(report):
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""

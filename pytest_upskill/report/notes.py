@@ -119,8 +119,7 @@ def about_the_whole(report: Report) -> list[str]:
 def _unrecorded(report: Report) -> Iterator[str]:
     """Yield how to record what a replay lacks."""
     if trials := unrecorded_trials(report):
-        who = "where a fork has no key, a maintainer does that after a review"
-        yield f"{counted(len(trials), 'trial')} not recorded: {trials[0].errors[0]} ({who})"
+        yield f"{counted(len(trials), 'trial')} not recorded: {trials[0].errors[0]}"
 
 
 def about_offline(report: Report) -> Iterator[str]:

@@ -33,6 +33,7 @@ from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
+_REPORT_OPTION = re.compile(r" --(?:upskill-(?:html|md|json)|junit-?xml)[= ](?:'[^']*'|\S+)")
 
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
@@ -54,9 +55,9 @@ def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -
 
 
 def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
-    """Return the command line of this session, changed so that it records."""
+    """Return the command line of this session, changed so that it records, without reports."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
-    command, replaced = _REPLAY_OPTION.subn(r"\1auto", command)
+    command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
     return command if replaced else f"{command} --upskill-cache auto"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -103,13 +103,23 @@ class Records:
         )
         return replace(cell, labels=_labels(cell, settings))
 
-    def unmeasured(self) -> tuple[Unmeasured, ...]:
-        """Return the skills on models of which every trial was skipped, so there is no cell."""
+    def unmeasured(self, is_changed: Callable[[str], bool]) -> tuple[Unmeasured, ...]:
+        """Return the skills on models of which every trial was skipped, so there is no cell.
+
+        Args:
+            is_changed: Returns whether a pull request changed the skill of a case file.
+        """
         cases = defaultdict[CellKey, list[SkippedCase]](list)
         for (cell, case), reason in self.skipped.items():
             cases[cell].append(SkippedCase(case=case, reason=reason))
         skills = (
-            Unmeasured(path=cell.path, skill=cell.skill, model=cell.model, cases=tuple(skipped))
+            Unmeasured(
+                path=cell.path,
+                skill=cell.skill,
+                model=cell.model,
+                cases=tuple(skipped),
+                is_changed=is_changed(cell.path),
+            )
             for cell, skipped in cases.items()
             if cell not in {measured for measured, _ in self.measured}
         )

@@ -29,7 +29,10 @@ from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
-_SENT = ("_misnamed", "_hints", "_visited", "_unchanged", "nothing_changed", "_deselected")
+_SENT = (
+    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "nothing_changed"),
+    "_deselected",
+)
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
@@ -54,6 +57,8 @@ class Selection:
         self._project = project_folder(config.rootpath)
         self._unchanged: set[str] = set()
         """Folders of the skills that were deselected as unchanged."""
+        self._folders: dict[str, str] = {}
+        """Folders of skills, by the path of their case file from the rootdir."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
         self._misnamed: dict[str, str] = {}
@@ -139,6 +144,9 @@ class Selection:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Run the other files if only case files are broken: none depends on another."""
+        for item in session.items:
+            if self.since is not None and isinstance(item, TrialItem):
+                self._folders[item.cell.path] = str(item.trial.skill.folder)
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
@@ -190,6 +198,15 @@ class Selection:
                 f"no skill in {listed(self._config.args)}, that is, no folder with a SKILL.md: "
                 "name another folder, or write a skill with pytest-upskill generate"
             )
+
+    def is_changed(self, case_file: str) -> bool:
+        """Return whether a pull request changed the skill of a case file, or its cases."""
+        if self.since is None or case_file not in self._folders:
+            return False
+        folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
+        with suppress(GitError):  # the comparison would have been refused
+            return any(self._is_changed(folder, self.since) for folder in folders)
+        return False
 
     def _is_changed(self, folder: Path, ref: str) -> bool:
         """Return whether a folder is new, or differs from its version at a git ref."""

@@ -212,7 +212,7 @@ class Reporting:
             without_cases=len(selection.without_cases()),
             skipped=tuple(skip_lines(records.skip_reasons())),
             nothing_changed=selection.nothing_changed,
-            unmeasured=records.unmeasured(),
+            unmeasured=records.unmeasured(selection.is_changed),
         )
         return Report(sessions=(made,), gates=tuple(self._gates))
 

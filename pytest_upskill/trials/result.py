@@ -356,3 +356,5 @@ class Unmeasured:
     """Label of the model."""
     cases: tuple[SkippedCase, ...] = ()
     """Every case with the reason for skipping it."""
+    is_changed: bool = False
+    """Whether the skill has changed since the git ref of a pull request."""

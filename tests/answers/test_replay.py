@@ -68,7 +68,9 @@ def test_a_replay_of_more_runs_than_recorded_says_how_many_there_are(
         "--upskill-models", model, "--upskill-runs", "5", "--upskill-cache", "replay", "skills"
     )
 
-    result.stdout.fnmatch_lines(["only 3 runs are recorded in *: record it: pytest *"])
+    result.stdout.fnmatch_lines(
+        ["only 3 runs are recorded in *: record it (without a key, a maintainer does): pytest *"]
+    )
 
 
 def test_the_suggested_command_records_the_answers(
@@ -77,7 +79,7 @@ def test_the_suggested_command_records_the_answers(
     pytester.makeini("[pytest]\nupskill_cache = replay\n")
     missing = run_once("--upskill-models", model, "--upskill-cache-dir", "rec", "skills")
     (line,) = (line for line in missing.outlines if line.startswith("no recording in "))
-    command = line.partition("record it: pytest ")[2].split()
+    command = line.partition("does): pytest ")[2].split()
 
     assert pytester.runpytest_inprocess(*command).ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 2
@@ -91,7 +93,7 @@ def test_the_command_that_records_shows_no_password(run_once: Run) -> None:
     )
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "record it: pytest" in result.stdout.str()
+    assert "a maintainer does): pytest" in result.stdout.str()
     assert "s3cret" not in result.stdout.str()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 
@@ -86,6 +87,40 @@ def test_a_changed_skill_without_cases_is_in_the_title_and_gets_no_tick(
     assert '<div class="banner open">' in pages()[1]
 
 
+def test_a_changed_skill_that_nothing_could_measure_is_not_green(
+    repository: Path, run_once: Run, write_skill: WriteSkill
+) -> None:
+    judged = {"id": "polite", "input": "Hello?", "expected": {"judge": "It is polite."}}
+    folder = write_skill(judged, name="shipping")
+    commit_all(repository)
+    assert run_once(*OFFLINE, "--upskill-compare=HEAD").ret == pytest.ExitCode.OK
+    file = folder / "SKILL.md"
+    file.write_text(f"{file.read_text('utf-8')}More.\n", "utf-8")
+
+    result = run_once(*OFFLINE, "--upskill-compare=HEAD")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["exit code 75: nothing was measured of what changed in shipping: 1 case has only *"]
+    )
+    assert title().startswith("\u2754 ")
+
+
+def test_removed_and_changed_cases_are_in_the_title_and_get_no_tick(
+    repository: Path, run_once: Run, write_skill: WriteSkill
+) -> None:
+    cases = [{"id": name, "input": "How long?", "expected": {"regex": "."}} for name in "ab"]
+    write_skill(*cases)
+    commit_all(repository)
+    write_skill(*cases[:1])
+
+    result = run_once(*OFFLINE, "--upskill-compare=HEAD")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert title().startswith("\u2754 ")
+    assert title().endswith(", cases removed or changed in 1 skill`")
+
+
 @pytest.mark.usefixtures("skill")
 def test_a_replay_without_recordings_says_how_to_make_them_and_who(
     run_once: Run, model: str
@@ -94,8 +129,8 @@ def test_a_replay_without_recordings_says_how_to_make_them_and_who(
 
     for page in pages():
         assert "2 trials not recorded: no recording in " in page
-        assert f"--upskill-models {model} --upskill-cache=auto --upskill-md=r.md " in page
-        assert "where a fork has no key, a maintainer does that after a review" in page
+        assert f"--upskill-models {model} --upskill-cache=auto skills" in page
+        assert "record it (without a key, a maintainer does): pytest" in page
 
 
 def test_a_case_that_only_a_judge_could_decide_says_how_to_name_one(

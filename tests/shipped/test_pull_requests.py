@@ -226,7 +226,7 @@ def test_a_change_from_a_fork_is_red_until_a_maintainer_records_its_answers(
     code, said = run(WORKFLOWS["replay"], project)
 
     assert code == 1
-    assert re.search("record it: pytest skills .*--upskill-cache auto", said), said
+    assert re.search("maintainer does\\): pytest skills .*--upskill-cache auto", said), said
 
     record(project, kept, change.__name__)
     code, said = run(WORKFLOWS["replay"], project)

@@ -163,7 +163,7 @@ def _cases(gate: Gate, most: int) -> str:
 
 
 def _status(case: CaseLine) -> str:
-    return f"{case.status} than {_cell(case.than)}" if case.than else case.status
+    return f"{case.status}{case.by} than {_cell(case.than)}" if case.than else case.status
 
 
 def _footer(report: Report) -> str:

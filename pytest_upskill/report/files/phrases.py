@@ -45,8 +45,9 @@ OUTCOME_ICONS: Mapping[Outcome, str] = {
 
 
 def mark(report: Report) -> Outcome:
-    """Return the outcome as its icon shows it: no tick where a changed skill has no cases."""
+    """Return the outcome as its icon shows it: no tick where a pull request has fewer checks."""
     uncovered = any(session.without_cases for session in report.sessions)
+    uncovered |= bool(_with_other_cases(report))
     return "empty" if uncovered and outcome(report) == "passed" else outcome(report)
 
 
@@ -108,10 +109,17 @@ def _unmeasured(report: Report) -> Iterator[str]:
     if uncovered := sum(session.without_cases for session in report.sessions):
         have = "has" if uncovered == 1 else "have"
         yield f"{counted(uncovered, 'changed skill')} {have} no cases"
+    if skills := _with_other_cases(report):
+        yield f"cases removed or changed in {counted(len(skills), 'skill')}"
     if trials := unrecorded_trials(report):
         yield f"{counted(len(trials), 'trial')} not recorded"
     if report.unmeasured_skills or any(why_undecided(report)):
         yield "not everything was measured"
+
+
+def _with_other_cases(report: Report) -> set[str]:
+    """Return the paths of the skills of which a pull request removed or changed cases."""
+    return {gate.cell.path for gate in report.gates if gate.cell.case_changes}
 
 
 def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
