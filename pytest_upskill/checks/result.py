@@ -28,6 +28,8 @@ class CheckResult:
     """What was expected and what was found, in one line."""
     detail: str = ""
     """Further lines, such as the compiler's diagnostics."""
+    is_negative: bool = False
+    """Whether it says what is not in the answer, which a cut answer cannot show."""
 
 
 class Key:

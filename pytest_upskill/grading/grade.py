@@ -71,8 +71,7 @@ def sandboxed_of(case: Case) -> list[Sandboxed]:
 
 def text_checks_of(case: Case) -> list[Check]:
     """Return the checks that need only the text of the answer."""
-    others = (Sandboxed, Custom, Judge, OfWorkspace, OfCalls)
-    return [check for check in case.checks if not isinstance(check, others)]
+    return [check for check in case.checks if isinstance(check, Check)]
 
 
 def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
@@ -81,7 +80,7 @@ def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
     Raises:
         CheckError: A check cannot be decided.
     """
-    return tuple(check.check(text) for check in checks)
+    return tuple(replace(check.check(text), is_negative=check.is_negative) for check in checks)
 
 
 def undecided(check: Custom, text: str) -> CheckResult:
@@ -101,13 +100,14 @@ def with_left_out(answers: Sequence[Answer], of_case: Iterable[Answer]) -> list[
         of_case: All answers of its case on its model, with and without the skill.
     """
     judged = [answer.judged for answer in of_case if answer.judged is not None]
-    undecided = Counter(
+    times_undecided = Counter(
         index
         for decisions in judged
         for index, decision in enumerate(decisions)
         if isinstance(decision, str)
     )
-    left_out = tuple(sorted(i for i, count in undecided.items() if 2 * count >= len(judged)))
+    often = (i for i, times in times_undecided.items() if 2 * times >= len(judged))
+    left_out = tuple(sorted(often))
     return [replace(answer, left_out=left_out) for answer in answers] if left_out else [*answers]
 
 
@@ -119,14 +119,12 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         answers: One answer for each run.
         decide: Function that decides custom checks.
     """
-    digest_of_case = case_digest(trial.case)
     undecidable = [trial.case.judge_checks[index] for index in answers[0].left_out]
-    if undecidable:
-        trial, answers = _without_left_out(trial, answers)
+    kept, kept_answers = _without_left_out(trial, answers) if undecidable else (trial, answers)
     # Without any check every answer would pass.
-    planned = trial.runs if trial.case.checks or not undecidable else 0
-    needed = [answer for answer in answers if planned and not answer.not_needed]
-    graded = [_grade_run(trial, answer, decide) for answer in needed]
+    nothing_to_check = bool(undecidable) and not kept.case.checks
+    needed = [each for each in kept_answers if not (nothing_to_check or each.not_needed)]
+    graded = [_grade_run(kept, answer, decide) for answer in needed]
     runs = tuple(run for run in graded if isinstance(run, RunResult))
     # The judge must have decided every run, or the statements count in none.
     any_run_unjudged = any(
@@ -144,9 +142,9 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         min_pass_rate=trial.min_pass_rate,
         prompt_digest=prompt_digest,
         skill_digest=skill_digest,
-        grader_digest=trigger_digest(trial) if trial.chooses else grader_digest(trial),
+        grader_digest=trigger_digest(trial) if trial.chooses else grader_digest(kept),
         runs=runs,
-        planned=planned,
+        planned=0 if nothing_to_check else trial.runs,
         early_stop=trial.early_stop,
         # Where a model chooses, each run shows the catalogue in another order.
         distinct=0 if trial.chooses else len({run.answer for run in runs}),
@@ -156,14 +154,14 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,
-        ungraded=len(trial.case.judge_checks) if any_run_unjudged else 0,
+        ungraded=len(kept.case.judge_checks) if any_run_unjudged else 0,
         trigger=trial.case.trigger if trial.chooses else None,
         listed_as="" if trial.listed is None else trial.listed.name,
         undecidable=tuple(each.statement for each in undecidable),
         statements=()
         if any_run_unjudged
-        else tuple(each.statement for each in trial.case.judge_checks),
-        case_digest=digest_of_case,
+        else tuple(each.statement for each in kept.case.judge_checks),
+        case_digest=case_digest(trial.case),
         max_tokens=trial.max_tokens,
         least_prompt_tokens=least_prompt_tokens(trial),
     )
@@ -225,9 +223,12 @@ def _check(
     text = completion.text
     # The results that exist already, each in the order of the case's checks of that kind.
     sandboxed, judged = iter(answer.sandboxed), iter(answer.judged or ())
-    checked = None if answer.checked is None else iter(answer.checked)
+    checked = answer.checked
+    of_text = iter(check_text(text_checks_of(trial.case), text) if checked is None else checked)
     for check in trial.case.checks:
-        if isinstance(check, Sandboxed) and answer.ended_at_limit:
+        if isinstance(check, Check):
+            yield next(of_text)
+        elif isinstance(check, Sandboxed) and answer.ended_at_limit:
             yield failed(check.name, ": not run, as the agent did not finish")
         elif isinstance(check, Sandboxed):
             yield from next(sandboxed)
@@ -237,8 +238,6 @@ def _check(
             yield check.check_left(left_by(trial.case, completion))
         elif isinstance(check, OfCalls):
             yield check.check_calls(completion.agent_run.calls if completion.agent_run else ())
-        elif not isinstance(check, Judge):
-            yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails
             decision = next(judged)
             if isinstance(decision, str):

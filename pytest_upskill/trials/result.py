@@ -21,9 +21,6 @@ _ENDINGS = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
     "refusal": "the model refused to answer",
 }
-_ABSENCE = "not_"
-"""With this begin the names of checks that pass because something is not in the answer."""
-
 _LONGEST_NAME = 40
 
 
@@ -98,9 +95,7 @@ class RunResult:
         """
         if self.why_ungraded is not None or not all(check.passed for check in self.checks):
             return False
-        shows_absence = self.choice is not None or all(
-            check.name.startswith(_ABSENCE) for check in self.checks
-        )
+        shows_absence = self.choice is not None or all(check.is_negative for check in self.checks)
         return not (self.is_cut and shows_absence)
 
     @property

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.text import Contains, NotContains
 from pytest_upskill.figures.gate import NOT_MEASURED, Thresholds, decide_gate, decide_gates
+from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
 from pytest_upskill.models.completion import StopReason
 from pytest_upskill.report.notes import ending_notes
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
 from tests import junit
 from tests.conftest import Run
+from tests.planning import planned
 from tests.reporting import cell, chosen, trial
 from tests.reporting import run as run_of
 from tests.scripted_model import Script
@@ -129,7 +135,7 @@ CUT_ANSWERS = st.sampled_from(["end", "max_tokens", "refusal", "other"])
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["contains", "not_contains"]),
+            st.booleans(),
             st.booleans(),
             st.sampled_from(["", "It is 37."]),
             *[st.lists(CUT_ANSWERS, min_size=5, max_size=5)] * 2,
@@ -139,11 +145,11 @@ CUT_ANSWERS = st.sampled_from(["end", "max_tokens", "refusal", "other"])
     )
 )
 def test_equal_answers_never_help_or_hurt_whatever_ends_them(
-    cases: list[tuple[str, bool, str, list[StopReason], list[StopReason]]],
+    cases: list[tuple[bool, bool, str, list[StopReason], list[StopReason]]],
 ) -> None:
     trials = []
-    for number, (check, passed, text, *arms) in enumerate(cases):
-        result = CheckResult(name=check, passed=passed, message=check)
+    for number, (is_negative, passed, text, *arms) in enumerate(cases):
+        result = CheckResult(name="a", passed=passed, message="a", is_negative=is_negative)
         answer = replace(run_of(text=text), checks=(result,))
         names: tuple[Arm, Arm] = ("with_skill", "without_skill")
         trials += [
@@ -155,8 +161,8 @@ def test_equal_answers_never_help_or_hurt_whatever_ends_them(
 
 
 def test_a_cut_answer_does_not_show_that_something_is_absent() -> None:
-    absent = CheckResult(name="not_contains", passed=True, message="not_contains 'x'")
-    present = CheckResult(name="contains", passed=True, message="contains 'y'")
+    absent = CheckResult(name="excludes", passed=True, message="excludes 'x'", is_negative=True)
+    present = CheckResult(name="not_too_long", passed=True, message="not_too_long 9: 3 words")
 
     only_absent, both_kinds = (
         ended(replace(run_of(), checks=checks), "max_tokens")
@@ -165,6 +171,28 @@ def test_a_cut_answer_does_not_show_that_something_is_absent() -> None:
 
     assert (only_absent.passed, only_absent.is_cut) == (False, True)
     assert both_kinds.passed
+
+
+def test_the_class_of_a_check_says_whether_a_cut_answer_shows_nothing_and_not_its_name() -> None:
+    @dataclass(frozen=True)
+    class Excludes(NotContains):
+        name: ClassVar[str] = "excludes"
+
+    @dataclass(frozen=True)
+    class NotTooShort(Contains):
+        name: ClassVar[str] = "not_too_short"
+
+    cut = Answer(completion=ended(run_of(), "max_tokens").completion)
+
+    def passes(check: Check) -> bool:
+        case = Case(id="a", input="How many?", checks=(check,), tags=())
+        checked = replace(cut, checked=check_text(text_checks_of(case), "It is 37."))
+        ((early,), (late,)) = (grade(planned(case)[0], [a]).runs for a in (cut, checked))
+        assert early == late
+        return early.passed
+
+    assert not passes(Excludes("38"))
+    assert passes(NotTooShort("37"))
 
 
 def test_a_refusal_is_graded_as_the_answer_that_it_is_and_counted() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
-from tests.loopback import Loopback
+from tests.loopback import Loopback, Reply
 from tests.pages import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "extending.md"
@@ -177,6 +178,25 @@ def test_lone_surrogates_in_a_message_of_a_check_are_replaced(
 
     result.stdout.fnmatch_lines([line])
     assert json.loads((pytester.path / "report.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("more", "failed"), [("", 0), (", is_negative=True", 1)])
+def test_a_plugin_says_whether_a_cut_answer_shows_that_its_check_holds(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, more: str, failed: int
+) -> None:
+    Path("conftest.py").write_text(
+        "from pytest_upskill.checks import CheckResult\n"
+        "def pytest_upskill_claim_check(name, value): return name == 'not_too_long'\n"
+        "def pytest_upskill_check(name, value, answer, case):\n"
+        f"    return CheckResult(name=name, passed=True, message=name{more})\n",
+        "utf-8",
+    )
+    loopback.answer = lambda _: Reply(text="It is 37.", stop="max_tokens")
+    write_skill(_case(not_too_long=1))
+
+    result = run_once("--upskill-models", f"m@{loopback.openai_url}", "skills")
+
+    assert result.parseoutcomes().get("failed", 0) == failed
 
 
 def _rust_answer(code: str) -> str:
