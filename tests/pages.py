@@ -20,6 +20,9 @@ PAGES = [
 TUTORIAL = CHECKOUT / "docs" / "tutorial.md"
 """Its commands need each other and a model: ``tests/shipped/test_tutorial.py`` runs them."""
 
+OUT_OF_DATE = "out of date: run python -m tests.shipped.generate"
+"""What to do when a file that is made from the code is another one."""
+
 _TITLE = re.compile(r'title="([^"]+)"')
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 

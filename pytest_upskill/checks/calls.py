@@ -99,7 +99,7 @@ class OfCalls(Key):
 class ToolCalled(OfCalls):
     """A check of how often a tool was called."""
 
-    also_called = "tool_used tools_used expected_tools command_ran max_tool_calls"
+    meant_by = "tool_used tools_used expected_tools command_ran max_tool_calls"
 
     name: ClassVar[str] = "tool_called"
     calls: tuple[CallOf, ...]
@@ -123,7 +123,7 @@ class ToolCalled(OfCalls):
 class ToolOrder(OfCalls):
     """A check that tools were first called in an order."""
 
-    also_called = "tool_sequence expected_tool_sequence"
+    meant_by = "tool_sequence expected_tool_sequence"
 
     name: ClassVar[str] = "tool_order"
     calls: tuple[CallOf, ...]

@@ -44,7 +44,7 @@ class Compile(Key):
     """A check that the answer's code in a language compiles."""
 
     name: ClassVar[str] = "compile"
-    also_called = "build builds compiles"
+    meant_by = "build builds compiles"
     for_teacher = "a language: c, cpp, cuda or python"
 
     language: str
@@ -85,7 +85,7 @@ class Run(Key):
     """A check that the answer's code passes the case's test code; both run in a sandbox."""
 
     name: ClassVar[str] = "run"
-    also_called = "test code_test exec execute"
+    meant_by = "test code_test exec execute"
     for_teacher = (
         '{"language": "python", "code": "assert f(1) == 2"}, with names that the answer\'s code '
         "defines"

@@ -174,7 +174,7 @@ class OfWorkspace(Key):
 class FileExists(OfWorkspace):
     """A check that the workspace has a file with a name that matches a pattern."""
 
-    also_called = "files_exist output_files expected_files artifacts"
+    meant_by = "files_exist output_files expected_files artifacts"
 
     name: ClassVar[str] = "file_exists"
     file: str
@@ -218,7 +218,7 @@ class Git(OfWorkspace):
     """A check of one fact; exactly one of the fields is set."""
 
     name: ClassVar[str] = "git"
-    also_called = "git_state repository commit"
+    meant_by = "git_state repository commit"
 
     branch: str = ""
     """The current branch; ``*`` and ``?`` are wildcards."""
@@ -259,7 +259,7 @@ class RunsCommand(Key):
     """A check that a shell command ends as expected in the workspace, with its repository."""
 
     name: ClassVar[str] = "command"
-    also_called = "commands shell exec_command program cmd"
+    meant_by = "commands shell exec_command program cmd"
 
     command: str
     exit_code: int = 0

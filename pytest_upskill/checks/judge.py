@@ -77,7 +77,7 @@ class Judge(Key):
     """A check that a statement is true of the answer; undecided without a judge model."""
 
     name: ClassVar[str] = "judge"
-    also_called = "rubric criteria statement statements llm llm_rubric"
+    meant_by = "rubric criteria statement statements llm llm_rubric"
 
     statement: str
     number: int = field(default=0, compare=False, repr=False)

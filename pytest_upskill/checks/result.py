@@ -35,8 +35,8 @@ class CheckResult:
 class Key:
     """What a kind of check says of its key in ``expected``."""
 
-    also_called: ClassVar[str] = ""
-    """Words that others use for the key, separated by blanks."""
+    meant_by: ClassVar[str] = ""
+    """Unknown keys for which an error offers this one, separated by blanks."""
     for_teacher: ClassVar[str] = ""
     """What its value is, in a teacher's prompt; "" for keys that no teacher writes."""
 

@@ -328,7 +328,7 @@ class JsonSchema(Check):
     """A check that the answer's JSON, a block or the whole answer, is valid under a schema."""
 
     name: ClassVar[str] = "json_schema"
-    also_called = "schema jsonschema"
+    meant_by = "schema jsonschema"
     for_teacher = "a schema"
 
     schema: Mapping[str, Any]

@@ -21,7 +21,7 @@ class MinWords(Check):
     """A check that the answer has enough words."""
 
     name: ClassVar[str] = "min_words"
-    also_called = "word_count least_words"
+    meant_by = "word_count least_words"
     for_teacher = "the least number of words"
 
     count: int

@@ -29,13 +29,17 @@ def differences(host: KnownHost) -> str:
 @every_host
 def test_the_docs_have_a_row_for_every_host_whose_example_is_a_model_there(host: KnownHost) -> None:
     page = (CHECKOUT / "docs" / "models.md").read_text("utf-8")
+    table = page.partition("| write | host |")[2].partition("\n\n")[0].splitlines()[2:]
     keys = host.sign_in or " or ".join(f"`{key}`" for key in host.keys) or "no key"
     row = f" | {host.title} | `{host.url}` | {keys} | {differences(host)} |"
 
-    found = [line.removesuffix(row) for line in page.splitlines() if line.endswith(row)]
-    assert found, f"docs/models.md needs a row: | `{host.prefix}:MODEL`{row}"
-    (before,) = found
-    example = before.removeprefix("| `").removesuffix("`")
+    number = HOSTS.index(host)
+    line = "".join(table[number : number + 1])
+    assert line.endswith(row), (
+        f"docs/models.md needs as row {number + 1} of its first table, in the order of HOSTS: "
+        f"| `{host.prefix}:MODEL`{row}"
+    )
+    example = line.removesuffix(row).removeprefix("| `").removesuffix("`")
     model = parse_model(example)
 
     assert f"{model.provider}:{model.name}" == example

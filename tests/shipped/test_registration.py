@@ -49,13 +49,15 @@ NO_TEACHER_WRITES = {
     *("command", "file", "file_contains", "file_exists", "git", "judge"),
     *("ran_script", "read_file", "tool_called", "tool_order", "triggered"),
 }
-CALLED_THE_SAME_ELSEWHERE = {
+MEANT_BY_NO_OTHER_KEY = {
     *("file", "file_contains", "json", "ran_script", "read_file", "toml", "triggered", "yaml"),
 }
 
 
-def test_every_check_says_what_its_key_is_called_elsewhere_and_in_a_teachers_prompt() -> None:
+def test_every_check_says_which_unknown_keys_mean_it_and_what_a_teachers_prompt_says_of_it() -> (
+    None
+):
     kinds: dict[str, type[Key]] = {key: mark.kind for key, (_, mark) in keys_of(Expected).items()}
 
     assert {key for key, kind in kinds.items() if not kind.for_teacher} == NO_TEACHER_WRITES
-    assert {key for key, kind in kinds.items() if not kind.also_called} == CALLED_THE_SAME_ELSEWHERE
+    assert {key for key, kind in kinds.items() if not kind.meant_by} == MEANT_BY_NO_OTHER_KEY

@@ -201,7 +201,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
         ("min_mean_pass_rate", "min_pass_rate"),
         ("min_lift", "lift"),
-        *((key, mark.kind.also_called) for key, (_, mark) in keys_of(Expected).items()),
+        *((key, mark.kind.meant_by) for key, (_, mark) in keys_of(Expected).items()),
         ("language", "lang"),
         ("code", "script source tests"),
         ("files context", "file fixtures attachments"),

@@ -48,7 +48,7 @@ def as_declared(page: str) -> str:
 def test_the_page_shows_what_the_adapters_declare() -> None:
     page = PAGE.read_text("utf-8")
 
-    assert page == as_declared(page), "run python -m tests.shipped.generate"
+    assert page == as_declared(page), OUT_OF_DATE
 
 
 ALONE = [adapter for adapter in ADAPTERS if not adapter.is_folder]
