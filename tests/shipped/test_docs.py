@@ -147,7 +147,9 @@ def test_every_key_of_the_case_file_is_shown() -> None:
     shown = {key for value in _json_of(fences(CASES_PAGE)) for key in _keys(value)}
 
     lacks = sorted(known - shown - IGNORED_KEYS)
-    assert known - shown == IGNORED_KEYS, f"{CASES_PAGE}: add an example in JSON with {lacks}"
+    assert known - shown == IGNORED_KEYS, (
+        f"{page_name(CASES_PAGE)}: add an example in JSON with {lacks}"
+    )
 
 
 def test_the_reference_names_every_option_ini_key_and_hook(run_once: Run) -> None:

@@ -11,6 +11,7 @@ from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.adapters.adapter import Adapter, Keys, Reader
 from pytest_upskill.cases.adapters.registry import ADAPTERS
 from tests.cases.adapters.examples import PAGE, example_of, suffix_of
+from tests.pages import OUT_OF_DATE
 
 BEGIN, END = "<!-- what follows is generated from the adapters -->\n", "<!-- end -->\n"
 
