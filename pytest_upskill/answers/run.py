@@ -36,9 +36,9 @@ from pytest_upskill.trials.trigger_trial import (
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers
 
-_NO_TOOLS = (
-    "{model} called no tool when told to: choose a model that calls tools, and check that its "
-    "server passes them on (llama-server: --jinja; vLLM: --enable-auto-tool-choice)"
+_NEEDS_TOOLS = (
+    "choose a model that calls tools, and check that its server passes them on (llama-server: "
+    "--jinja; vLLM: --enable-auto-tool-choice)"
 )
 
 JUDGEMENT = "judgement of "
@@ -131,12 +131,13 @@ class Runs:
         completion = answer.completion
         if completion is None:
             error = answer.error and f"{model.label} was asked to call a tool: {answer.error}"
+            error = f"{error}; {_NEEDS_TOOLS}" if "tool" in (answer.error or "") else error
         elif completion.agent_run is not None and completion.agent_run.broken:
             error = completion.agent_run.broken
         elif calls_tools(completion):
             return None
         else:
-            error = _NO_TOOLS.format(model=model.label)
+            error = f"{model.label} called no tool when told to: {_NEEDS_TOOLS}"
         return replace(answer, completion=None, error=error)
 
     async def _complete(self, trial: Trial, run: int, subject: str) -> Answer:

@@ -10,9 +10,11 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.files.markdown import COMMENT_LIMIT, MARKER, code, write_markdown
+from pytest_upskill.report.files.phrases import headline
 from tests.conftest import Run, WriteSkill, budget_cases
-from tests.reporting import cell, counted, report, run, trial
+from tests.reporting import cell, chosen, counted, report, run, trial
 
 HOSTILE = (
     "</details><script>alert(1)</script><img src=//evil.example/x>\n"
@@ -209,3 +211,11 @@ def test_a_summary_that_cannot_be_written_fails_nothing(
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["cannot write GITHUB_STEP_SUMMARY: No such file or directory"])
+
+
+def test_a_gate_that_decided_nothing_is_not_called_one_that_did_not_pass() -> None:
+    gate = Gate(cell=chosen([5], [0]), outcome="skipped", text="gate not decided")
+
+    assert (
+        headline(replace(report(counted([(5, 0)])), gates=(gate,))) == "1 trigger gate not decided"
+    )

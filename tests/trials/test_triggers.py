@@ -146,7 +146,9 @@ def test_a_server_that_refuses_tools_is_missing_data(
     result = run_once("--upskill-models", model, "skills")
 
     assert result.ret == 75
-    result.stdout.fnmatch_lines(["*m was asked to call a tool: *tools are not supported*"])
+    result.stdout.fnmatch_lines(
+        ["*m was asked to call a tool: *tools are not supported; choose a model that calls tools*"]
+    )
 
 
 def test_offline_chooses_by_words_in_common_and_fails_nothing(

@@ -84,7 +84,8 @@ def _of_gates(gates: Sequence[Gate], noun: str, *, is_red: bool) -> Iterator[str
     elif gates and not is_red:
         all_passed = len(gates) == outcomes["passed"]
         passed = what if all_passed else f"{outcomes['passed']} of {what}"
-        yield f"{passed} passed{_verdicts(gates)}"
+        ended = f"{passed} passed" if outcomes["passed"] else f"{what} not decided"
+        yield f"{ended}{_verdicts(gates)}"
     yield from _failed_cases(gates)
 
 
