@@ -21,7 +21,7 @@ from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_
 from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool
 from pytest_upskill.models.completion import Look, clean
 from pytest_upskill.project.files import ignore_in_git, read_state, write_file
-from pytest_upskill.project.git import GitError, has_remote, is_changed, merge_base
+from pytest_upskill.project.git import GitError, NoCommitError, has_remote, is_changed, merge_base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,12 +405,11 @@ def changed_recordings(
             commit = merge_base(cache.folder, ref)
             if not is_changed(commit, cache.folder):
                 return []
+        except NoCommitError:
+            return []
         except GitError as error:
             problem = problem or str(error)
             continue
         cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.shown})"
         return [f"recordings changed since {ref}, on which this replay's results rest: {cure}"]
-    nothing = ("not in a git repository", "git is not installed", "has no commit yet")
-    if any(text in problem for text in nothing):
-        return []
     return [f"recordings: cannot tell which of them this branch changed: {problem}"]

@@ -29,6 +29,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
@@ -139,7 +140,7 @@ class Pace:
             if slot.sent_at <= other.sent_at + _BURST_S:
                 self._restart_timeout(other)
         self._answers_at_width += 1
-        if self._answers_at_width >= self.width < self._maximum:
+        if self.width < self._maximum and self._answers_at_width >= self.width:
             self.width, self._answers_at_width = self.width + 1, 0
             self._release()
 
@@ -261,8 +262,7 @@ class Retries:
                 raise
             raise ProviderError(f"{attempts.errors[-1]} (not retried: {error})") from None
         except ProviderError as error:
-            self._finish(error, attempts)
-            raise
+            raise self._final(error, attempts) from error
         return replace(completion, attempts=len(attempts.errors) + 1)
 
     async def _attempt(self, once: SendOnce, attempts: _Attempts) -> Completion:
@@ -313,8 +313,9 @@ class Retries:
         """Return how often a host failed to reply that never replied, to this request or to all."""
         return 0 if self._has_replied else max(len(attempts.errors), self._pace.halvings)
 
-    def _finish(self, error: ProviderError, attempts: _Attempts) -> None:
-        """Make an error the final one; stop the model if other requests would fail too."""
+    def _final(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
+        """Return the error of all attempts; stop the model if other requests would fail too."""
+        final = copy(error)
         message, model = str(error), attempts.request.model
         count = max(len(attempts.errors), self._unanswered(attempts))
         if count > 1:
@@ -324,8 +325,9 @@ class Retries:
         if error.fatal or (is_host_error and self._answered_at < attempts.started):
             self._stop_reasons.setdefault(model if self._has_replied else None, message)
             message = self._stop_reason(model)
-            error.fatal, error.retryable = True, False
-        error.args = (message,)
+            final.fatal, final.retryable = True, False
+        final.args = (message,)
+        return final
 
     def _stop_reason(self, model: Model) -> str:
         """Return why a model was stopped, "" if it was not."""

@@ -42,7 +42,7 @@ class KnownHost:
     sign_in: str = ""
     """What to check if the client is not let in; "" for the variables of the key."""
     domains: tuple[str, ...] = ()
-    """Ends of the names of hosts that are the vendor's, where each user has one."""
+    """Ends of the names of hosts of a cloud, where each customer has one; empty for all others."""
     refuses: tuple[str, ...] = ()
     """Parameters that it refuses for every model."""
     seed: str = "seed"
@@ -135,7 +135,7 @@ HOSTS = (
 
 BY_PREFIX: Mapping[str, KnownHost] = MappingProxyType({host.prefix: host for host in HOSTS})
 
-PLATFORMS = frozenset({"azure", "bedrock", "vertex"})
+PLATFORMS = frozenset(host.prefix for host in HOSTS if host.domains)
 """Prefixes of clouds that serve the models of vendors to their own customers."""
 
 BY_NETLOC: Mapping[str, KnownHost] = MappingProxyType(

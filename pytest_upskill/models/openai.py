@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import httpx2
 
@@ -108,12 +108,12 @@ class OpenAIClient:
         return self._dialects.get(model) or Dialect.of(model)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
-        path, wire, read = _FORMATS[dialect.responses]
+        api = _APIS[dialect.responses]
         body = dialect.body(request)
         if dialect.streams:
             body |= {"stream": True}
             body |= {} if dialect.responses else {"stream_options": {"include_usage": True}}
-        return await self._call(request).complete(self._post(path, body), wire, read)
+        return await self._call(request).complete(self._post(api.path, body), api.wire, api.read)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -125,7 +125,7 @@ class OpenAIClient:
         """Send requests to one model as a batch, by way of a file, and return its id."""
         first = next(iter(requests.values()))
         dialect = self._dialect(first.model)
-        path = f"/v1{_FORMATS[dialect.responses][0]}"
+        path = f"/v1{_APIS[dialect.responses].path}"
         lines = (
             {"custom_id": name, "method": "POST", "url": path, "body": dialect.body(request)}
             for name, request in requests.items()
@@ -201,7 +201,7 @@ class OpenAIClient:
                 self._dialects[request.model] = adapted
                 error.retryable = True
             return error
-        return call.outcome(response["body"], _FORMATS[dialect.responses][2])
+        return call.outcome(response["body"], _APIS[dialect.responses].read)
 
 
 def _may_lack_chat(model: Model) -> bool:
@@ -396,8 +396,14 @@ def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return {k: v for k, v in message.items() if k == "content" or v not in (None, [])}
 
 
-_FORMATS: Mapping[bool, tuple[str, Format, Callable[[Mapping[str, Any]], Completion]]] = {
-    False: ("/chat/completions", "chat", read_chat),
-    True: ("/responses", "responses", read_response),
+class _Api(NamedTuple):
+    path: str
+    wire: Format
+    read: Callable[[Mapping[str, Any]], Completion]
+
+
+_APIS = {
+    False: _Api("/chat/completions", "chat", read_chat),
+    True: _Api("/responses", "responses", read_response),
 }
-"""Path, name and reader of chat, and of the Responses format."""
+"""What serves an answer, by whether the dialect is that of the Responses format."""

@@ -178,16 +178,16 @@ def correct_lift(
     shifts = [each.share * each.shift * (1 if each.with_skill else -1) for each in strata]
     corrected = min(1.0, max(-1.0, estimate + fsum(shifts)))
     judged = [case.with_skill for case in cases if case.counts.usable]
-    passes = fmean(arm.passes / arm.runs for arm in judged)
-    passes += fsum(shift for each, shift in zip(strata, shifts, strict=True) if each.with_skill)
+    pass_rate = fmean(arm.passes / arm.runs for arm in judged)
+    pass_rate += fsum(shift for each, shift in zip(strata, shifts, strict=True) if each.with_skill)
     spread = _spread(strata, level, sampled=sampled)
-    low, high = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
-    total = low**2 + high**2
+    down, up = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
+    total = down**2 + up**2
     return Correction(
         lift=corrected,
-        low=max(-1.0, corrected - low),
-        high=min(1.0, corrected + high),
-        with_skill=min(1.0, max(0.0, passes)),
+        low=max(-1.0, corrected - down),
+        high=min(1.0, corrected + up),
+        with_skill=min(1.0, max(0.0, pass_rate)),
         judge_share=2 * spread / total if total else 0.0,
     )
 

@@ -141,7 +141,7 @@ def test_no_failure_of_a_server_brings_a_key_to_light(
 ) -> None:
     # Each failure is to be met once by each key: no retries, and no model is given up.
     monkeypatch.setattr(Retries, "_gives_up", lambda *_: True)
-    monkeypatch.setattr(Retries, "_finish", lambda *_: None)
+    monkeypatch.setattr(Retries, "_final", lambda _, error, __: error)
     for name, value in {
         "UPSKILL_API_KEY": KEYS["bearer"],
         "ANTHROPIC_API_KEY": KEYS["anthropic"],
@@ -200,7 +200,7 @@ def test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Retries, "_gives_up", lambda *_: True)
-    monkeypatch.setattr(Retries, "_finish", lambda *_: None)
+    monkeypatch.setattr(Retries, "_final", lambda _, error, __: error)
     monkeypatch.setenv("UPSKILL_API_KEY", KEYS["bearer"])
     loopback.answer = _echo_anywhere
     expected = {"contains": "You", "judge": "It is right."}
