@@ -138,6 +138,11 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
     if kind in _KINDS and not kind.startswith("file"):
         found = _search(assertion, kind)
         return make.in_file(file, found) if file else found
+    return _not_by_code(assertion, kind)
+
+
+def _not_by_code(assertion: Mapping[str, Any], kind: str) -> make.Checks:
+    """Make the checks of a type that no code decides: a statement, if the answer can show it."""
     words = set(kind.split("_"))
     if words & _ACTIVATED and _NAME.fullmatch(name := str(_value(assertion))):
         return [Judge(statement=f"The {name} skill is {'not ' * ('not' in words)}activated.")]

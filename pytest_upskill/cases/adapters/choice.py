@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from pytest_upskill.cases.skill import Trigger, plain_name
@@ -146,13 +146,7 @@ def trigger_of(
     if {Says("", is_right=True), Says("", is_right=False)} <= {*choice}:
         raise ValueError(CONTRADICTION)
     expected = [says.skill for says in choice if says.skill and says.is_right]
-    mine = {plain_name(name) for name in names}
-    # Of several words, a name without the group of its skill hardly means another one.
-    mine |= {
-        plain
-        for plain in map(plain_name, expected)
-        if "-" in plain and not exists(plain) and any(n.endswith(f"-{plain}") for n in mine)
-    }
+    mine = _names_of_own({plain_name(name) for name in names}, expected, exists)
     others = [name for name in expected if plain_name(name) not in mine]
     is_own, nothing = len(others) < len(expected), Says(None) in choice
     known = tuple(dict.fromkeys(filter(exists, others)))
@@ -165,6 +159,21 @@ def trigger_of(
     if should or known:
         return Trigger(should=should, others=known)
     return Trigger(should=False, nothing=True) if nothing else None
+
+
+def _names_of_own(
+    names: Collection[str], expected: Iterable[str], exists: Callable[[str], bool]
+) -> set[str]:
+    """Return plain names of a skill, with those that are expected and lack its group.
+
+    Of several words, such a name hardly means another skill.
+    """
+    short = {
+        plain
+        for plain in map(plain_name, expected)
+        if "-" in plain and not exists(plain) and any(n.endswith(f"-{plain}") for n in names)
+    }
+    return short.union(names)
 
 
 def skills_in(value: object, *, are_right: bool = True) -> Choice:
