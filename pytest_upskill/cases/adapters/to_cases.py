@@ -106,9 +106,8 @@ def read_cases(
         owners=tuple(owner or any_owner for _, owner, _ in made) if any_owner else (),
         warnings=(
             *(replace(each, what=f"{each.what} (the case is skipped)") for each in mistakes),
-            *_misspelled_keys(reading, cases),
             *_left_out(reading, cases),
-            *reading.unread(),
+            *(each for each in reading.unread() if each.where not in {e.where for e in mistakes}),
             *([] if cases else [Problem(what="contains no cases")]),
         ),
     )
@@ -132,13 +131,27 @@ class _Maker:
         mistakes = self.reading.mistakes(each)
         if not mistakes:
             try:
-                return self._measured(case, each, owner, why_no_owner), owner, []
+                measured = self._measured(case, each, owner, why_no_owner)
             except ValueError as error:
                 marks = (*each.path, MARK_KEY)
                 path = marks if marks in document.offsets else each.path
                 mistakes = [document.problem(path, str(error))]
+            else:
+                lacks_key = measured.skip in (_NOTHING_TO_CHECK, _NO_PROMPT)
+                mistakes = [*self._misspelled_keys(each)] if lacks_key else []
+                if not mistakes:
+                    return measured, owner, []
         why = "; ".join(f"{problem.where}: {problem.what}" for problem in mistakes)
         return replace(case, skip=f"cannot be read: {why}"), owner, mistakes
+
+    def _misspelled_keys(self, each: Entry) -> Iterator[Problem]:
+        """Yield a problem for each key of a case that can hardly be another than a known one."""
+        document, names = self.reading.document, known(self.reading.adapter.keys)
+        for key in each.value:
+            path, word = (*each.path, key), spelled(key)
+            hint = misspelled(word, names) if word not in names and path in document.offsets else ""
+            if hint:
+                yield document.problem(path, f"unknown key{hint}", key=True)
 
     def _owner_of(self, draft: Draft) -> tuple[Owner | None, str]:
         """Return the skill of a case, and why the case cannot run with it, "" if it can."""
@@ -170,47 +183,68 @@ class _Maker:
         draft = each.draft
         given = draft.checks or draft.reference
         # Some files repeat a list under several keys, or what their suite says.
-        given = tuple(each for index, each in enumerate(given) if each not in given[:index])
+        given = tuple(check for index, check in enumerate(given) if check not in given[:index])
         case = with_marks(replace(case, checks=given), each.value.get(MARK_KEY))
-        kept, stated = self._without_choice(case.checks, draft)
-        skips = [*draft.whys(Weight.SKIPPED, Weight.LACKS), *filter(None, [case.skip])]
-        if (left_out := draft.whys(Weight.LEFT_OUT)) and all(map(_is_negative, kept)):
-            kept = [*kept, *draft.reference] if draft.reference else []
-            skips += [] if kept or draft.choice or stated else left_out
-        trigger = None
-        # That a kind of case expects no skill says nothing where something else is expected.
-        implied = () if kept and draft.implied == NO_SKILL else draft.implied
-        if choice := draft.choice or stated or implied:
-            try:
-                trigger = trigger_of(choice, owner.names if owner else (), self._exists)
-            except UnknownSkill as error:
-                skips.append(self._unknown(str(error)))
-            if owner is None and trigger == Trigger(should=False):
-                # It names no skill because none should be chosen: it tests any of the file.
-                trigger = Trigger(should=False, nothing=True)
-        if why_no_owner and not (trigger and trigger.nothing):
-            skips, trigger = [why_no_owner], None
-        if not kept and not draft.process and trigger is None:
-            skips.append(_NOTHING_TO_CHECK)
-        if not draft.prompt:
-            skips.append(_NO_PROMPT)
+        checks, stated = self._without_choice(case.checks, draft)
+        left_out = draft.whys(Weight.LEFT_OUT)
+        if left_out and all(map(_is_negative, checks)):
+            checks = [*checks, *draft.reference] if draft.reference else []
+        trigger, why_no_trigger = self._trigger(draft, stated, owner, has_checks=bool(checks))
+        if trigger and trigger.nothing:
+            why_no_owner = ""  # the case tests any skill of the file
         files, why_no_files = _read("files", draft.files, owner)
         workspace, why_no_workspace = _read("workspace", draft.workspace, owner)
-        skips += [*why_no_files, *why_no_workspace]
+        why_skipped = (  # the first that is given counts
+            why_no_owner,
+            *draft.whys(Weight.SKIPPED, Weight.LACKS),
+            case.skip,
+            *([] if checks or draft.choice or stated else left_out),
+            why_no_trigger,
+            "" if checks or draft.process or trigger else _NOTHING_TO_CHECK,
+            "" if draft.prompt else _NO_PROMPT,
+            *why_no_files,
+            *why_no_workspace,
+        )
         case = replace(
             case,
             input="\n\n".join(filter(None, (draft.context, _prompt(draft, owner)))),
-            checks=tuple(kept),
+            checks=tuple(checks),
             files=files if files or workspace else self._named_files(draft.prompt, owner),
             process=draft.process,
             workspace=workspace,
             setup=Setup(git=draft.git, commands=draft.commands),
             tags=draft.tags,
-            skip=skips[0] if skips else None,
-            trigger=trigger if draft.prompt else None,
+            skip=next(filter(None, why_skipped), None),
+            trigger=trigger if draft.prompt and not why_no_owner else None,
         )
         # Alone it is a limit of the author's tool, and does not say that the case needs an agent.
         return replace(case, max_turns=draft.max_turns) if case.agent_key else case
+
+    def _trigger(
+        self, draft: Draft, stated: Choice, owner: Owner | None, *, has_checks: bool
+    ) -> tuple[Trigger | None, str]:
+        """Return which skill should be chosen, and why that cannot be measured, "" if it can.
+
+        Args:
+            draft: What the file says of the case.
+            stated: What statements of the case say about the choice.
+            owner: The skill of the case.
+            has_checks: Whether the case expects something of the answer too.
+
+        Raises:
+            ValueError: The case contradicts itself.
+        """
+        # That a kind of case expects no skill says nothing where something else is expected.
+        implied = () if has_checks and draft.implied == NO_SKILL else draft.implied
+        choice = draft.choice or stated or implied
+        try:
+            trigger = trigger_of(choice, owner.names if owner else (), self._exists)
+        except UnknownSkill as error:
+            return None, self._unknown(str(error))
+        if owner is None and trigger == Trigger(should=False):
+            # It names no skill because none should be chosen: it tests any of the file.
+            trigger = Trigger(should=False, nothing=True)
+        return trigger, ""
 
     def _without_choice(
         self, checks: Sequence[AnyCheck], draft: Draft
@@ -242,18 +276,6 @@ class _Maker:
 
     def _exists(self, name: str) -> bool:
         return self.find(name) is not None
-
-
-def _misspelled_keys(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
-    """Yield a problem for each key that may be why a case lacks its question or its checks."""
-    names = known(reading.adapter.keys)
-    for each, case in zip(reading.entries, cases, strict=True):
-        for key in each.value if case.skip in (_NOTHING_TO_CHECK, _NO_PROMPT) else ():
-            path = (*each.path, key)
-            is_known = spelled(key) in names or path not in reading.document.offsets
-            if not is_known and (hint := misspelled(spelled(key), names)):
-                what = f"unknown key{hint} (the case is skipped)"
-                yield reading.document.problem(path, what, key=True)
 
 
 def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
