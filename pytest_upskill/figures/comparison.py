@@ -37,15 +37,41 @@ class ComparedCase:
     """Counts if they were all against it."""
 
     @property
+    def passes(self) -> int:
+        """Passes with the current skill."""
+        return self.counts.passes_with
+
+    @property
+    def runs(self) -> int:
+        """Valid runs with the current skill."""
+        return self.counts.runs_with
+
+    @property
+    def old_passes(self) -> int:
+        """Passes with the old skill."""
+        return self.counts.passes_without
+
+    @property
+    def old_runs(self) -> int:
+        """Valid runs with the old skill."""
+        return self.counts.runs_without
+
+    @property
+    def change(self) -> Fraction:
+        """Change of the pass rate since the old skill."""
+        return self.counts.difference
+
+    @property
     def fell_by_runs(self) -> Fraction:
         """How many passes fewer it has, as of the skill with fewer runs."""
-        return -self.counts.difference * min(self.counts.runs_with, self.counts.runs_without)
+        return -self.change * min(self.runs, self.old_runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Results of a cell's cases with the current and the old skill."""
 
+    # The published schema of the JSON report has this name.
     then: str
     """What the cell is compared with: ``baseline`` or a git ref."""
     cases: tuple[ComparedCase, ...] = ()
@@ -76,11 +102,10 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        cases = [case.counts for case in self.measured]
-        now = _total((case.passes_with, case.runs_with) for case in cases)
-        then = _total((case.passes_without, case.runs_without) for case in cases)
+        now = _total((case.passes, case.runs) for case in self.measured)
+        old = _total((case.old_passes, case.old_runs) for case in self.measured)
         what = "runs right" if self.chooses else "with the skill"
-        return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
+        return f"{now} {what}, {self.then} {old}, p {_p_text(self.p)}"
 
     @property
     def base(self) -> str:
@@ -93,8 +118,8 @@ class Comparison:
 
         Among many cases some fall by a run each by chance.
         """
-        fell = [case for case in self.measured if case.counts.difference < 0]
-        fell.sort(key=lambda case: case.counts.difference)
+        fell = [case for case in self.measured if case.change < 0]
+        fell.sort(key=lambda case: case.change)
         return [case for case in fell if case.fell_by_runs > 1] or fell
 
     @property
@@ -140,11 +165,10 @@ class Comparison:
         """Cases that pass less often, with old and new results, and how many do by one run."""
         worse = self.worse
         lines = [
-            f"worse: {case.id}: {case.counts.passes_without}/{case.counts.runs_without} -> "
-            f"{case.counts.passes_with}/{case.counts.runs_with}"
+            f"worse: {case.id}: {case.old_passes}/{case.old_runs} -> {case.passes}/{case.runs}"
             for case in worse
         ]
-        fell = sum(case.counts.difference < 0 for case in self.measured)
+        fell = sum(case.change < 0 for case in self.measured)
         if others := fell - len(worse):
             lines.append(f"worse by one run, which may be chance: {counted(others, 'more case')}")
         return lines
@@ -239,16 +263,16 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         cell: The cell.
         baseline: Its baseline, None if there is none.
     """
-    past = Comparison(then="baseline", chooses=cell.chooses)
+    comparison = Comparison(then="baseline", chooses=cell.chooses)
     if baseline is None:
         what = "trigger baseline" if cell.chooses else "baseline"
-        return replace(past, notes=(f"no {what}: {_RECORD}",), lacking=True)
+        return replace(comparison, notes=(f"no {what}: {_RECORD}",), lacking=True)
     recorded = {case.id: case for case in baseline.cases}
     cases = tuple(
-        _compared(trial, then.with_skill)
+        _compared(trial, old.with_skill)
         for trial in cell.current_trials
-        if (then := recorded.get(trial.case))
-        and (trial.prompt_digest, trial.grader_digest) == (then.digest, then.grader)
+        if (old := recorded.get(trial.case))
+        and (trial.prompt_digest, trial.grader_digest) == (old.digest, old.grader)
     )
     same = {case.id for case in cases}
     notes = tuple(_not_compared(cell, recorded, same))
@@ -259,36 +283,37 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
             *notes,
         )
     drift = _other_model(cell, baseline) or _other_results(cell, recorded, same)
-    return replace(past, cases=cases, lacking=lacking, drift=drift, notes=notes)
+    return replace(comparison, cases=cases, lacking=lacking, drift=drift, notes=notes)
 
 
 def _against_ref(cell: Cell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
     notes = (cell.case_changes,) if cell.case_changes else ()
-    past = Comparison(then=cell.ref, chooses=cell.chooses, notes=notes)
+    comparison = Comparison(then=cell.ref, chooses=cell.chooses, notes=notes)
     if cell.history:
         notes = (cell.history, *notes)
-        return replace(past, notes=notes, lacking=cell.past_unknown)
-    then = {trial.case: trial for trial in cell.old_trials}
+        return replace(comparison, notes=notes, lacking=cell.past_unknown)
+    old_trials = {trial.case: trial for trial in cell.old_trials}
     cases = (
-        _compared(trial, then[trial.case]) for trial in cell.current_trials if trial.case in then
+        _compared(trial, old)
+        for trial in cell.current_trials
+        if (old := old_trials.get(trial.case))
     )
-    return replace(past, cases=tuple(cases))
+    return replace(comparison, cases=tuple(cases))
 
 
-def _compared(trial: TrialResult, then: TrialResult | ArmCounts) -> ComparedCase:
+def _compared(trial: TrialResult, old: TrialResult | ArmCounts) -> ComparedCase:
     """Compare a trial with its past; all runs of a baseline are known."""
-    past = (then.passes, then.runs if isinstance(then, ArmCounts) else len(then.runs))
-
-    def counts_if(for_skill: bool) -> stats.CaseCounts:
-        open_past = past if isinstance(then, ArmCounts) else then.counts_if(open_pass=not for_skill)
-        return stats.CaseCounts(*trial.counts_if(open_pass=for_skill), *open_past)
-
+    if isinstance(old, ArmCounts):
+        counts = at_best = at_worst = (old.passes, old.runs)
+    else:
+        counts = (old.passes, len(old.runs))
+        at_best, at_worst = (old.counts_if(open_pass=passed) for passed in (True, False))
     return ComparedCase(
         id=trial.case,
-        counts=stats.CaseCounts(trial.passes, len(trial.runs), *past),
-        if_for=counts_if(True),
-        if_against=counts_if(False),
+        counts=stats.CaseCounts(trial.passes, len(trial.runs), *counts),
+        if_for=stats.CaseCounts(*trial.counts_if(open_pass=True), *at_worst),
+        if_against=stats.CaseCounts(*trial.counts_if(open_pass=False), *at_best),
     )
 
 
@@ -311,17 +336,17 @@ def _not_compared(
 def _other_results(cell: Cell, recorded: Mapping[str, BaselineCase], same: AbstractSet[str]) -> str:
     """Return that results without the skill differ from the baseline's; empty if not clearly."""
     pairs = [
-        (trial, then)
+        (trial, old)
         for trial in cell.counted_trials
         if trial.arm == "without_skill" and trial.case in same and trial.runs
-        if (then := recorded[trial.case].without_skill)
+        if (old := recorded[trial.case].without_skill)
     ]
     # They differ if they do whatever the open runs would have shown.
     p = max(
         stats.lift_test(
             [
-                stats.CaseCounts(*trial.counts_if(open_pass=passed), then.passes, then.runs)
-                for trial, then in pairs
+                stats.CaseCounts(*trial.counts_if(open_pass=passed), old.passes, old.runs)
+                for trial, old in pairs
             ]
         )
         for passed in (False, True)
@@ -329,7 +354,7 @@ def _other_results(cell: Cell, recorded: Mapping[str, BaselineCase], same: Abstr
     if not stats.significant(p, _DRIFT_ALPHA):
         return ""
     now = _total((trial.passes, len(trial.runs)) for trial, _ in pairs)
-    before = _total((then.passes, then.runs) for _, then in pairs)
+    before = _total((old.passes, old.runs) for _, old in pairs)
     return f"the model has changed: {now} without the skill, baseline {before}"
 
 
@@ -338,5 +363,5 @@ def _other_model(cell: Cell, baseline: Baseline) -> str:
     served, recorded = set(cell.served), set(baseline.served)
     if not served or not recorded or served & recorded:
         return ""
-    now, then = (" and ".join(sorted(names)) for names in (served, recorded))
-    return f"the model is {now} now, {then} in the baseline"
+    now, old = (" and ".join(sorted(names)) for names in (served, recorded))
+    return f"the model is {now} now, {old} in the baseline"

@@ -11,11 +11,10 @@ from typing import Literal, NamedTuple, get_args
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.baseline import Baselines
 from pytest_upskill.figures.cell import Cell
-from pytest_upskill.figures.comparison import Comparison, compare
+from pytest_upskill.figures.comparison import ComparedCase, Comparison, compare
 from pytest_upskill.figures.lift import CellVerdict, Lift
 from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import bounds, estimate, percent, points, rate_text
-from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.result import TrialResult
 
 NOT_MEASURED = 75
@@ -141,11 +140,9 @@ class Gate:
         return "\n".join([self.text, *self.details])
 
     @cached_property
-    def past(self) -> Mapping[str, CaseCounts]:
-        """Counts of each compared case, in which the past stands for *without*."""
-        return (
-            {each.id: each.counts for each in self.comparison.measured} if self.comparison else {}
-        )
+    def past(self) -> Mapping[str, ComparedCase]:
+        """The compared cases by id."""
+        return {each.id: each for each in self.comparison.measured} if self.comparison else {}
 
     @cached_property
     def regressed_cases(self) -> AbstractSet[str]:
@@ -161,7 +158,7 @@ class Gate:
         if not trial.failed:
             return ""
         past = self.past.get(trial.case)
-        was_good = past is None or past.passes_without >= trial.required_passes(past.runs_without)
+        was_good = past is None or past.old_passes >= trial.required_passes(past.old_runs)
         return "failed" if was_good else "failed, as before"
 
 

@@ -248,12 +248,12 @@ def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLi
     with_, without = (_tally(arms.get(arm)) for arm in _PAIR)
     difference, past = observed_lift([CaseCounts(*with_, *without)]), gate.past.get(case)
     change, base, by = difference.estimate if difference else 0.0, "", ""
-    if gate.comparison and past and past.difference and "old_skill" in arms:
-        change, base = float(past.difference), gate.comparison.base
-        by = " by one run" if 1 < past.runs_with <= 1 / abs(past.difference) else ""
+    if gate.comparison and past and past.change and "old_skill" in arms:
+        change, base = float(past.change), gate.comparison.base
+        by = " by one run" if 1 < past.runs <= 1 / abs(past.change) else ""
     rates = {trial.passes / len(trial.runs) for trial in arms.values() if trial.runs}
     if past:
-        rates.add(past.passes_without / past.runs_without)
+        rates.add(past.old_passes / past.old_runs)
     status: CaseStatus = "same"
     if case in gate.regressed_cases:
         status = "regressed"
@@ -267,7 +267,7 @@ def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLi
         case=case,
         arms=arms,
         difference=difference,
-        was=f"{past.passes_without}/{past.runs_without}" if past else "",
+        was=f"{past.old_passes}/{past.old_runs}" if past else "",
         failed=gate.failed(arms["with_skill"]) if "with_skill" in arms else "",
         status=status,
         than=base if status in {"better", "worse"} else "",

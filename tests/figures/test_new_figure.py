@@ -7,7 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.presentation import figures
 from tests.pages import CHECKOUT
+from tests.reporting import chosen, counted, report
 
 ROW = """
     ("cases.hard", "count", "cases that never pass", lambda cell: len(cell.pairs) + 40),
@@ -50,3 +55,10 @@ def test_a_new_figure_is_one_row(tmp_path: Path) -> None:
 
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["42", "42", "True", "True"]
+
+
+@pytest.mark.parametrize("cell", [counted([(5, 0)]), chosen([5], [0])])
+def test_no_two_figures_have_one_name(cell: Cell) -> None:
+    names = [figure.name for figure in figures(report(cell).gates[0])]
+
+    assert len(names) == len({*names})
