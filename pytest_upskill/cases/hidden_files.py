@@ -48,8 +48,10 @@ _NEVER_SHIPPED = frozenset({".git", "__pycache__", ".DS_Store"})
 """Names of files and folders that no skill means to ship."""
 
 
-def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
-    """Return whether the name and the place of a file say that it holds answers.
+def is_hidden_by_place(root: Path, name: str, hidden: HiddenFiles) -> bool:
+    """Return whether the name or the place of a file says that it holds answers.
+
+    Texts of files are read only to tell whether a folder above it is a case.
 
     Args:
         root: The folder in which the skill is read: its own, or one with an earlier version of it.
@@ -57,11 +59,11 @@ def is_hidden_by_name(root: Path, name: str, hidden: HiddenFiles) -> bool:
         hidden: What is known of the skill's files.
     """
     names = _names(root, name)
-    return any(_is_hidden_name(each, hidden) or _is_in_case(root, each) for each in names)
+    return any(_is_hidden_name(each, hidden) or _is_in_folder_of_case(root, each) for each in names)
 
 
-def _is_in_case(root: Path, name: str) -> bool:
-    """Return whether a file is in the folder of a case, which holds its answers too."""
+def _is_in_folder_of_case(root: Path, name: str) -> bool:
+    """Return whether a file is beside a case that is a folder, which holds its answers too."""
     return any(
         registry.is_folder_case(file) and has_shape_of_cases(file)
         for folder in PurePosixPath(name).parents
@@ -70,18 +72,18 @@ def _is_in_case(root: Path, name: str) -> bool:
     )
 
 
-def reads_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:
+def is_named_or_shaped_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether a file has the name or the shape of a case file, wherever it is."""
-    return any(_is_case_name(each, hidden) for each in _names(root, name)) or (
+    return any(_is_named_as_cases(each, hidden) for each in _names(root, name)) or (
         has_shape_of_cases(root / name)
     )
 
 
-def is_installed(root: Path, name: str, hidden: HiddenFiles) -> bool:
-    """Return whether a file or folder of the skill is installed for agents."""
+def may_be_installed(root: Path, name: str, hidden: HiddenFiles) -> bool:
+    """Return whether a file or folder of the skill may be installed for agents."""
     is_part = name not in hidden.inputs and PurePosixPath(name).name not in _NEVER_SHIPPED
     return is_part and not (
-        is_hidden_by_name(root, name, hidden) or has_shape_of_cases(root / name)
+        is_hidden_by_place(root, name, hidden) or has_shape_of_cases(root / name)
     )
 
 
@@ -91,11 +93,12 @@ def _is_hidden_name(name: str, hidden: HiddenFiles) -> bool:
         not _HIDDEN_FOLDERS.isdisjoint(parts)
         or not _HIDDEN_AT_TOP.isdisjoint(parts[:1])
         or name in hidden.answers
-        or _is_case_name(name, hidden)
+        or _is_named_as_cases(name, hidden)
     )
 
 
-def _is_case_name(name: str, hidden: HiddenFiles) -> bool:
+def _is_named_as_cases(name: str, hidden: HiddenFiles) -> bool:
+    """Return whether only files of cases, or of their results, have the name of a file."""
     path = PurePath(str(hidden.folder / name).casefold())
     listed = (pattern.casefold() for pattern in hidden.patterns)
     return path.name in _OF_CASES or any(map(path.match, listed)) or registry.is_certain(path)
@@ -107,14 +110,15 @@ def _names(root: Path, name: str) -> set[str]:
 
 
 def has_shape_of_cases(path: Path) -> bool:
-    """Return whether an adapter reads a file, or it is in a place for cases and is broken."""
+    """Return whether the text of a file is cases; a broken one in a place for cases is too."""
     try:
-        return path.is_file() and _holds_cases(path)
+        return path.is_file() and _fits_an_adapter(path)
     except BadFile:
         return bool(registry.adapters_at(path))
 
 
-def _holds_cases(path: Path) -> bool:
+def _fits_an_adapter(path: Path) -> bool:
+    """Return whether an adapter reads a file; BadFile is raised if it is broken."""
     # The last one that says what a file holds: an editor's copy is skill_meta.json.bak or ...json~.
     suffixes = (suffix.casefold().rstrip("~") for suffix in reversed(path.suffixes))
     suffix = next((suffix for suffix in suffixes if suffix in CASE_SUFFIXES), None)

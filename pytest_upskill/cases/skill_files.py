@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 from pytest_upskill.cases.hidden_files import (
     entries_with_cases,
     has_shape_of_cases,
-    is_hidden_by_name,
-    is_installed,
+    is_hidden_by_place,
+    may_be_installed,
     without_entries,
 )
 from pytest_upskill.cases.skill import HiddenFiles, Skill
@@ -128,7 +128,7 @@ def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, .
     files = read_folder(
         folder,
         shown=hidden.folder.name or folder.name,
-        is_excluded=lambda name: not is_installed(folder, name, hidden),
+        is_excluded=lambda name: not may_be_installed(folder, name, hidden),
         max_bytes=_MAX_INSTALLED_BYTES,
     )
     return tuple(_without_cases(file, folder) for file in files)
@@ -158,7 +158,7 @@ def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterato
     found: dict[str, int] = {}
     for name, at in chain(_mentions(text, start), _links(text, start)):
         is_other = name.casefold() != "skill.md" and (folder / name).is_file()
-        if is_other and not is_hidden_by_name(folder, name, hidden):
+        if is_other and not is_hidden_by_place(folder, name, hidden):
             found[name] = min(at, found.get(name, at))
     yield from sorted(found.items(), key=lambda each: each[1])
 

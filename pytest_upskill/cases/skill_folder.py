@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 
-from pytest_upskill.cases.hidden_files import CASE_FOLDERS, reads_as_cases
+from pytest_upskill.cases.hidden_files import CASE_FOLDERS, is_named_or_shaped_as_cases
 from pytest_upskill.cases.skill import Case, HiddenFiles
 from pytest_upskill.cases.skill_files import Bundle, read_bundle
 from pytest_upskill.cases.skill_md import SkillText
@@ -149,7 +149,9 @@ class SkillFolder:
         if not self._own.isdisjoint((real, *real.parents)):
             self.left_out.add(shown)
             return True
-        return reads_as_cases(self.folder, os.path.relpath(path, self.folder), self._hidden)
+        return is_named_or_shaped_as_cases(
+            self.folder, os.path.relpath(path, self.folder), self._hidden
+        )
 
 
 def _folder_of_cases(case_file: Path, skill: Path) -> list[Path]:
