@@ -146,6 +146,11 @@ class Point:
         cost = self.number("cost_usd.with")
         return "" if cost is None else money(cost)
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Passes and valid runs with the skill; none if they are not known."""
+        return int(self.number("passes.with") or 0), int(self.number("runs.with") or 0)
+
     def number(self, name: str) -> float | None:
         """Return a figure that is a number, None if it is not known."""
         value = self.figures.get(name)
@@ -200,12 +205,9 @@ class Series:
             return True
         if not index or index in self.breaks:
             return False
-        counts = [
-            int(point.number(f"{name}.with") or 0)
-            for point in (new, self.points[index - 1])
-            for name in ("passes", "runs")
-        ]
-        return all(counts[1::2]) and significant(regression_test([CaseCounts(*counts)]), _WORSE)
+        # The new skill stands for *with*, and the old one for *without*.
+        counts = CaseCounts(*new.counts, *self.points[index - 1].counts)
+        return counts.usable and significant(regression_test([counts]), _WORSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,28 +326,27 @@ def kept_run(report: Report) -> KeptRun:
     for gate in gates:
         known = {name: None for name, value in scalars(gate).items() if value is not None}
         names.setdefault(_kind(gate), {}).update(known)
-    run = KeptRun(
+    cases: dict[str, dict[str, str]] = {}
+    served: dict[str, set[str]] = {}
+    for gate in gates:
+        served.setdefault(gate.cell.model, set()).update(gate.cell.served)
+        digests = {
+            trial.case: trial.prompt_digest[:4] + trial.grader_digest[:4]
+            for trial in gate.cell.current_trials
+        }
+        cases.setdefault(f"{_kind(gate)} {_path(gate)}", {}).update(digests)
+    return KeptRun(
         date=session.date,
         command=str(session.options.get("command", "pytest")),
         revision=session.revision,
-        skills={},
-        cases={},
-        resolved={},
-        served={},
-        heads={},
+        skills={_path(gate): gate.cell.skill for gate in gates},
+        cases=cases,
+        resolved={gate.cell.model: gate.cell.resolved for gate in gates},
+        served={model: tuple(sorted(ids)) for model, ids in served.items()},
+        heads={_kind(gate): tuple(columns_of(gate)) for gate in gates},
         names={kind: tuple(of_kind) for kind, of_kind in names.items()},
         cells=tuple(_kept_cell(gate, names[_kind(gate)]) for gate in gates),
     )
-    for gate in gates:
-        cell, kind, path = gate.cell, _kind(gate), _path(gate)
-        run.skills[path] = cell.skill
-        run.resolved[cell.model] = cell.resolved
-        run.served[cell.model] = tuple(sorted({*run.served.get(cell.model, ()), *cell.served}))
-        run.heads[kind] = tuple(columns_of(gate))
-        cases = run.cases.setdefault(f"{kind} {path}", {})
-        for trial in cell.current_trials:
-            cases[trial.case] = trial.prompt_digest[:4] + trial.grader_digest[:4]
-    return run
 
 
 def _kept_cell(gate: Gate, names: Iterable[str]) -> KeptCell:
