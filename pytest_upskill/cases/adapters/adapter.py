@@ -70,15 +70,11 @@ def read_keys(keys: Keys, value: Any) -> Draft:
         for same in names.split()
         if (key := next((given[name] for name in same.split("|") if name in given), None))
     ]
-    return merged(
-        *(
-            (reader.read(part) if isinstance(reader, Reader) else read_keys(reader, part)).under(
-                key
-            )
-            for reader, key in found
-            for part in [value[key]]
-        )
-    )
+    return merged(*(_read_key(reader, value[key]).under(key) for reader, key in found))
+
+
+def _read_key(reader: Reader | Keys, value: Any) -> Draft:
+    return reader.read(value) if isinstance(reader, Reader) else read_keys(reader, value)
 
 
 def known(keys: Keys) -> set[str]:
@@ -118,6 +114,8 @@ class Adapter:
     """Where the format is described, and which version was read."""
     places: tuple[str, ...]
     """Patterns of the end of a file's path: ``evals/*.yaml``, ``{a,b}/**/prompt.md``.
+
+    ``#`` is a digit.
 
     A file that matches one is read if it fits the keys. If the name in a pattern has no ``*``,
     only the tool's case files have that name: then a file that does not fit is an error.

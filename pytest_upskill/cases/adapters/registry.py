@@ -204,10 +204,13 @@ def read_document(adapter: Adapter, document: Document, beside: Mapping[str, Any
         beside: Keys that other files add to each case.
     """
     entries = [
-        Entry(path, value, read_keys(adapter.keys, given))
+        Entry(
+            path,
+            value,
+            read_keys(adapter.keys, {**value, **beside} if isinstance(value, dict) else value),
+        )
         for path, value, _ in adapter.find(document.value)
         if path in document.offsets
-        for given in [{**value, **beside} if isinstance(value, dict) else value]
     ]
     return Reading(adapter=adapter, document=document, entries=entries)
 
