@@ -27,8 +27,8 @@ from pytest_upskill.sandbox.confinement import (
     bubblewrap,
     mounts,
     open_filter,
-    own_user,
     own_user_command,
+    own_user_id,
     tools,
 )
 from pytest_upskill.sandbox.disk_usage import Usage
@@ -94,7 +94,7 @@ class ProgramSandbox:
         Raises:
             OSError: The files cannot be written.
         """
-        user = own_user(self.root) if self.has_own_user else _USER
+        user = own_user_id(self.root) if self.has_own_user else _USER
         files = {
             **{f"etc/{name}": text.format(user=user) for name, text in _ETC.items()},
             **{f"{HOME}/{name}": text for name, text in self.launch.home.items()},

@@ -22,8 +22,7 @@ from pytest_upskill.models import Client, Completion, Model, ProviderError, Requ
 from pytest_upskill.models.completion import Look
 from pytest_upskill.models.request import BatchApi
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.trial import Trial
-from pytest_upskill.trials.trial import request as first_request
+from pytest_upskill.trials.trial import Trial, request_of
 
 _MIN_CACHED = 3 * 512
 """Bytes of the shortest prompt that a model of Anthropic caches, at fewer in a token than usual.
@@ -80,7 +79,7 @@ class Completions:
         """
         url = self.hosts[trial.model].url
         for earlier in reversed(range(run)):
-            if look := self._cache.look(first_request(trial, earlier), url):
+            if look := self._cache.look(request_of(trial, earlier), url):
                 return look if run < look.runs else Look(look.number + 1, trial.runs)
         return Look(1, trial.runs)
 

@@ -20,7 +20,7 @@ from pytest_upskill.answers.recordings import identity, request_fields
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.models import Completion, Model, Request
-from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import longest_requests, probe
 
 
@@ -181,9 +181,11 @@ class _Recordings:
         for trial in trials:
             if trial.chooses:
                 missing += self._missing_choices(trial)
-            elif runs := sum(not self._is_known(request(trial, run)) for run in range(trial.runs)):
+            elif runs := sum(
+                not self._is_known(request_of(trial, run)) for run in range(trial.runs)
+            ):
                 output = _RUN if model.agent else _ANSWER
-                missing.append(_Missing(request(trial, run=0), runs, runs, output, answers=runs))
+                missing.append(_Missing(request_of(trial, run=0), runs, runs, output, answers=runs))
         choosing = [trial for trial in trials if trial.chooses]
         if missing and choosing and model.is_language_model:
             tool_probe = probe(model, choosing[-1].max_tokens)
@@ -198,7 +200,7 @@ class _Recordings:
         runs = sum(completion is None for _, completion in ends)
         if not runs:
             return []
-        first, *further = longest_requests(request(trial, run=0))
+        first, *further = longest_requests(request_of(trial, run=0))
         output = _RUN if trial.model.agent else _CHOICE
         return [
             _Missing(first, runs, runs, output, answers=runs),
@@ -292,7 +294,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Mi
             asked = judge_request(
                 judge,
                 statements,
-                question=request(trial, run=0).user,
+                question=request_of(trial, run=0).user,
                 answer=" " * (BYTES_PER_TOKEN * tokens),
                 reference=trial.case.reference,
             )

@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
     return f"{math.ceil(seconds)} s"
 
 
-def parts(
+def progress_parts(
     tally: Tally, activity: InFlight, paid: Sequence[Completion], label: str = "upskill"
 ) -> Iterator[str]:
     """Yield the parts of the progress line, most important part first.

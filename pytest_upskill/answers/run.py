@@ -24,7 +24,7 @@ from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, cause_of
 from pytest_upskill.grading.grade import Answer, left_by, sandboxed_of, with_changes
 from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.sandbox.limits import cores
-from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import (
     calls_tools,
     choice_of,
@@ -144,7 +144,7 @@ class Runs:
         """Make the requests of a run, most often a single one, and return its answer."""
         completions: list[Completion] = []
         look = partial(self._source.look, trial, run)
-        step: Request | None = request(trial, run)
+        step: Request | None = request_of(trial, run)
         while step is not None:
             number = f", request {len(completions) + 1}" if completions else ""
             answer = await self._source.answer(step, f"{subject}{number}", look=look)
@@ -165,7 +165,7 @@ def recorded_steps(
         run: Index of the run.
         load: Returns the recorded completion of a request, None if it is not recorded.
     """
-    step: Request | None = request(trial, run)
+    step: Request | None = request_of(trial, run)
     while step is not None:
         completion = load(step)
         yield step, completion
@@ -276,7 +276,7 @@ class _Judgements:
         asked = judge_request(
             self._judge,
             statements,
-            question=request(trial, run=0).user,
+            question=request_of(trial, run=0).user,
             answer=text,
             reference=trial.case.reference,
         )

@@ -119,8 +119,8 @@ def available_skills(skills: Iterable[Mapping[str, str]]) -> str:
         fields = ((name, html.escape(text, quote=False)) for name, text in skill.items())
         lines += ["  <skill>", *(f"    <{name}>{text}</{name}>" for name, text in fields)]
         lines.append("  </skill>")
-    listed = "\n".join(lines)
-    return f"\n\n{_LEAD}<available_skills>\n{listed}\n</available_skills>"
+    entries = "\n".join(lines)
+    return f"\n\n{_LEAD}<available_skills>\n{entries}\n</available_skills>"
 
 
 def _digest(text: str) -> str:

@@ -39,8 +39,8 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
     """
     chooses = gates[0].cell.chooses
     rows = list((_trigger_rows if chooses else _lift_rows)(gates, width, cases=cases))
-    widths = _fit([columns for columns, _ in rows], width)
-    return [(line, gate) for columns, gate in rows for line in _lines_of_row(columns, widths)]
+    widths = _fit([texts for texts, _ in rows], width)
+    return [(line, gate) for texts, gate in rows for line in _lines_of_row(texts, widths)]
 
 
 def _lift_rows(gates: Sequence[Gate], width: int, *, cases: bool) -> Iterator[Row]:

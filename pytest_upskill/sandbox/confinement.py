@@ -203,7 +203,7 @@ def can_change_user() -> bool:
     return False
 
 
-def own_user(root: Path) -> int:
+def own_user_id(root: Path) -> int:
     """Return the user of all programs in one workspace, so that each can use the others' files.
 
     Args:
@@ -219,7 +219,7 @@ def own_user_command(root: Path, writable: Iterable[Path]) -> list[str]:
         root: The root of the workspace.
         writable: The folders that programs may write; the user becomes the owner of all in them.
     """
-    user = own_user(root)
+    user = own_user_id(root)
     for folder in writable:
         for path in (folder, *(Path(entry.path) for entry in entries_below(str(folder)))):
             with contextlib.suppress(OSError):

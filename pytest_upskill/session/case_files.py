@@ -11,7 +11,7 @@ from pytest_upskill import STATE
 from pytest_upskill.cases.catalogue import CatalogueError, Catalogues, read_catalogue
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.project.files import CATALOGUE, project_folder
-from pytest_upskill.session.options import path
+from pytest_upskill.session.options import path_of
 
 _DISCOVERY = pytest.StashKey[CaseDiscovery]()
 _CATALOGUES = pytest.StashKey[Catalogues]()
@@ -50,7 +50,7 @@ def path_from(root: Path, path: Path) -> str:
 
 def catalogue_file(config: pytest.Config) -> Path:
     """Return the path of the catalogue file, which may not exist."""
-    return path(config, "catalogue") or project_folder(config.rootpath) / STATE / CATALOGUE
+    return path_of(config, "catalogue") or project_folder(config.rootpath) / STATE / CATALOGUE
 
 
 def catalogues_of(config: pytest.Config) -> Catalogues:

@@ -19,7 +19,7 @@ from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
 from pytest_upskill.session.hosts import (
     agent_problems,
-    hosts,
+    hosts_of,
     installed_versions,
     request_problems,
     runs_ahead,
@@ -70,7 +70,7 @@ class Fetching:
         self._trials: Mapping[str, Trial] = {}
         """The trials that need answers, by key."""
         self._hosts: Mapping[Model, Host] = {}
-        self._forecast: CostForecast | None = None
+        self._forecast = CostForecast(trials=0, runs=0, models=())
         self._service: Service | None = None
 
     def prepare(self, trials: Mapping[str, Trial]) -> None:
@@ -86,21 +86,21 @@ class Fetching:
         settings, resources, self._trials = self._settings, self._resources, trials
         judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
         models = dict.fromkeys(trial.model for trial in trials.values())
-        self._hosts = hosts(self._config, models if judge is None else models | {judge: None})
+        self._hosts = hosts_of(self._config, models if judge is None else models | {judge: None})
         self._forecast = forecast(
             trials.values(), self._hosts, resources, judge=judge, concurrency=settings.concurrency
         )
-        if not settings.dry_run and (problems := dict.fromkeys(self._problems(self._forecast))):
+        if not settings.dry_run and (problems := dict.fromkeys(self._problems())):
             raise pytest.UsageError("\n".join(problems))
 
-    def _problems(self, cost_forecast: CostForecast) -> Iterator[str]:
+    def _problems(self) -> Iterator[str]:
         """Yield why the trials cannot be answered and checked, one line for each reason."""
         settings, resources = self._settings, self._resources
         if settings.cache_mode != "replay":
-            models = [estimate.model for estimate in cost_forecast.all_models]
+            models = [estimate.model for estimate in self._forecast.all_models]
             yield from request_problems({model: self._hosts[model] for model in models})
             if settings.max_cost is not None:
-                for model in cost_forecast.unpriced:
+                for model in self._forecast.unpriced:
                     yield f"--upskill-max-cost: {resources.prices.problem(model)}"
             agents = [model for model in models if model.agent]
             yield from agent_problems(agents, self._hosts, resources)
@@ -108,7 +108,7 @@ class Fetching:
             from pytest_upskill.sandbox.run import SandboxError
 
             try:
-                _ = resources.compilers().level
+                resources.compilers().require_sandbox()
             except SandboxError as error:
                 yield f"--upskill-sandbox: {error}"
 

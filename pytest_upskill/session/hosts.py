@@ -34,7 +34,7 @@ _VENDORS_BY_NAME = ("anthropic", "openai")
 """Providers whose model is identified by its name alone, on any host."""
 
 
-def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
+def hosts_of(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     """Return the host of each model: a plugin's, a program's, or an endpoint's that models share.
 
     Raises:

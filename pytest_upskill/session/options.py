@@ -162,7 +162,7 @@ def value_of(config: pytest.Config, name: str) -> Any:
         raise pytest.UsageError(f"{where}{what}") from None
 
 
-def path(config: pytest.Config, name: str) -> Path | None:
+def path_of(config: pytest.Config, name: str) -> Path | None:
     """Return a path, None if the option is not set.
 
     A path on the command line is relative to the current directory, one in the ini file to the

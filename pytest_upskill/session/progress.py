@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
-from pytest_upskill.answers.progress import REFRESH_S, Tally, parts
+from pytest_upskill.answers.progress import REFRESH_S, Tally, progress_parts
 from pytest_upskill.answers.service import Service
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer
@@ -77,7 +77,7 @@ class Progress:
         self._tally.count()
         if self._reporter is not None and self._tally.done < self._tally.total:
             resources = self._resources
-            self.show([*parts(self._tally, resources.activity, resources.bill.all)])
+            self.show([*progress_parts(self._tally, resources.activity, resources.bill.all)])
 
     def show(self, parts: Sequence[str]) -> None:
         """Print the parts that fit in the row, most important first, or a line if one is due."""

@@ -22,7 +22,7 @@ from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
-from pytest_upskill.session.options import option_of, path, value_of
+from pytest_upskill.session.options import option_of, path_of, value_of
 
 NO_MODELS = (
     "no models chosen: write --upskill-models, such as --upskill-models offline, "
@@ -128,7 +128,7 @@ def read_settings(config: pytest.Config) -> Settings:
         "changed_since": _ref(config, "changed_since", project),
         "cache_dir": _cache_dir(config, project),
         "reports": _reports(config),
-        "runs_dir": path(config, "runs_dir")
+        "runs_dir": path_of(config, "runs_dir")
         or (project / STATE / RUNS if value_of(config, "log_runs") else None),
     }
     others = {field.alias or name for name, field in Settings.model_fields.items()} - {*values}
@@ -180,7 +180,7 @@ def _ref(config: pytest.Config, name: str, project: Path) -> str | None:
 
 
 def _reports(config: pytest.Config) -> Mapping[str, Path]:
-    found = {name: file for name in REPORTS if (file := path(config, name)) is not None}
+    found = {name: file for name in REPORTS if (file := path_of(config, name)) is not None}
     for name, file in found.items():
         if file.is_dir():
             raise pytest.UsageError(
@@ -190,7 +190,7 @@ def _reports(config: pytest.Config) -> Mapping[str, Path]:
 
 
 def _cache_dir(config: pytest.Config, project: Path) -> Path:
-    folder = path(config, "cache_dir") or project / STATE / "cache"
+    folder = path_of(config, "cache_dir") or project / STATE / "cache"
     if folder.exists() and not folder.is_dir():
         raise pytest.UsageError(f"--upskill-cache-dir: {folder} is not a folder: name another")
     if target := leads_out(folder.absolute()):

@@ -197,21 +197,21 @@ def needs_lines(items: Iterable[pytest.Item]) -> list[str]:
 
 
 def lines_before_the_run(
-    config: pytest.Config, needs: Iterable[str], forecast: CostForecast | None
+    config: pytest.Config, needs: Iterable[str], forecast: CostForecast
 ) -> list[str]:
     """Return the lines before the first test.
 
     Args:
         config: Config of this process.
         needs: Lines about how the cases can be measured.
-        forecast: The forecast of their requests; None if no test runs.
+        forecast: The forecast of their requests; of no trial if no test runs.
     """
     settings = config.stash[SETTINGS]
     # Unlike the header, pytest prints these lines with -q too.
     if config.get_verbosity() < 0 and not settings.dry_run:
         return []
     lines = [*needs]
-    if forecast is not None and forecast.trials:
+    if forecast.trials:
         lines += _plan(forecast, settings, config.stash[RESOURCES])
     return [wrapped for line in lines for wrapped in lines_of(line, config)]
 

@@ -21,12 +21,12 @@ from pytest_upskill.project.files import ANSWERS, DRAFTS, read_state
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.session.case_files import arguments_of, catalogue_file, catalogues_of, shown
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
-from pytest_upskill.session.hosts import hosts, request_problems
+from pytest_upskill.session.hosts import hosts_of, request_problems
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import write
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of, set_up
 from pytest_upskill.session.settings import SETTINGS
-from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import probe
 
 
@@ -78,7 +78,7 @@ class Prune:
 
     def _unused(self, trials: Sequence[Trial]) -> list[tuple[Path, Recording]]:
         """Return the recordings that no trial uses, and no skill that is not selected."""
-        host_of = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
+        host_of = hosts_of(self._config, dict.fromkeys(trial.model for trial in trials))
         cache = self._config.stash[RESOURCES].cache
         project = self._config.stash[SETTINGS].project
 
@@ -105,7 +105,7 @@ class Prune:
 def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Request]:
     """Yield the requests of a run, also those that follow from recorded replies."""
     if not trial.chooses:
-        yield request(trial, run)
+        yield request_of(trial, run)
         return
     yield probe(trial.model, trial.max_tokens)
     steps = recorded_steps(trial, run, lambda sent: cache.load(sent, url))
@@ -199,7 +199,7 @@ def _work(work: Work, name: str, parameters: Sequence[str], config: pytest.Confi
     (teacher,), _ = with_parameters((teacher,), None, parameters)
     workplace = Workplace(
         resources=resources,
-        hosts=partial(hosts, config),
+        hosts=partial(hosts_of, config),
         concurrency=settings.concurrency,
         judge=settings.judge,
         max_tokens=settings.max_tokens,
@@ -207,7 +207,7 @@ def _work(work: Work, name: str, parameters: Sequence[str], config: pytest.Confi
         decide=partial(decider, config.hook),
         catalogues=partial(catalogues_of, config),
     )
-    problems = request_problems(hosts(config, dict.fromkeys((teacher, *settings.models))))
+    problems = request_problems(hosts_of(config, dict.fromkeys((teacher, *settings.models))))
     if problems and settings.cache_mode != "replay" and not settings.dry_run:
         raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
     try:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
-from pytest_upskill.answers.progress import Tally, parts
+from pytest_upskill.answers.progress import Tally, progress_parts
 from pytest_upskill.answers.recordings import identity
 from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import recorded_steps
@@ -252,7 +252,7 @@ class Engine:
             while pending:
                 _, pending = wait(pending, timeout=_TICK)
                 tally.count()
-                self._show(parts(tally, resources.activity, resources.bill.all, purpose))
+                self._show(progress_parts(tally, resources.activity, resources.bill.all, purpose))
         finally:
             self._show()
 

@@ -13,7 +13,7 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.models import Model
-from pytest_upskill.trials.trial import Trial, block_of, request
+from pytest_upskill.trials.trial import Trial, block_of, request_of
 
 
 def arm_digests(trial: Trial) -> tuple[str, str]:
@@ -24,7 +24,7 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
         (empty without a skill). Where a model chooses among skills, the latter is that of the name
         and the description of the skill under test.
     """
-    first_request = request(trial, run=0)
+    first_request = request_of(trial, run=0)
     equal_parts: list[object] = [first_request.frame, first_request.user, first_request.max_tokens]
     if first_request.model.parameters:
         equal_parts.append(first_request.model.parameters.entries)

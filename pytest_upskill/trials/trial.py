@@ -222,7 +222,7 @@ def why_unlisted(case: Case, catalogue: Catalogue) -> str | None:
     )
 
 
-def request(trial: Trial, run: int) -> Request:
+def request_of(trial: Trial, run: int) -> Request:
     """Return the first request of a trial in one run; ``run`` counts from 0."""
     case, agent = trial.case, bool(trial.model.agent)
     asked = Request(
@@ -254,7 +254,7 @@ _REPEATED = re.compile(r"(.)\1{3,}", re.DOTALL)
 
 def least_prompt_tokens(trial: Trial) -> int:
     """Return how many tokens the prompt of a trial has at least, 0 if an agent writes it."""
-    first = request(trial, run=0)
+    first = request_of(trial, run=0)
     if first.task is not None:
         return 0
     return sum(map(_least_tokens, (first.frame, first.skill, first.user)))

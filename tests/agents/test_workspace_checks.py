@@ -23,7 +23,7 @@ from pytest_upskill.grading.grade import Answer, grade, left_by, sandboxed_of, w
 from pytest_upskill.models import AgentRun, AgentTurn, Completion, parse_model
 from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import plan, request
+from pytest_upskill.trials.trial import plan, request_of
 from tests.conftest import Run, WriteSkill
 from tests.planning import planned
 
@@ -252,7 +252,7 @@ def test_the_arms_of_an_agent_differ_in_the_skill_alone() -> None:
 
     assert same == alike
     assert (bool(digest), none) == (True, "")
-    task = request(without, 0).task
+    task = request_of(without, 0).task
     assert task is not None
     assert (task.skill, task.max_turns, task.workspace) == ((), 7, case.workspace)
 
@@ -345,9 +345,9 @@ def test_files_of_a_question_are_in_the_prompt_of_a_model_and_in_the_workspace_o
         for name in ("offline", "loop:offline")
     )
 
-    assert request(asked, 0).user == 'Sum in.csv.\n\n<file name="data/in.csv">\n1\n\n</file>'
-    assert request(worked, 0).user == "Sum in.csv."
-    task = request(worked, 0).task
+    assert request_of(asked, 0).user == 'Sum in.csv.\n\n<file name="data/in.csv">\n1\n\n</file>'
+    assert request_of(worked, 0).user == "Sum in.csv."
+    task = request_of(worked, 0).task
     assert task is not None
     assert {file.name: file.content for file in task.workspace} == {"in.csv": b"\xef\xbb\xbf1\r\n"}
     assert (text.agent_key, binary.agent_key, copied.agent_key) == (None, "setup", "workspace")

@@ -25,7 +25,7 @@ from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.checks.files import is_safe_name
 from pytest_upskill.models import parse_model
-from pytest_upskill.trials.trial import plan, request
+from pytest_upskill.trials.trial import plan, request_of
 from tests.conftest import Run
 from tests.evals import given as given_files
 from tests.git_repository import commit_all
@@ -94,7 +94,7 @@ def seen(skill: Skill) -> str:
     """Return all that a model or an agent is sent about a skill's cases, in any arm."""
     models = [parse_model("haiku"), parse_model("loop:haiku")]
     trials = plan(with_files(skill), models, runs=1, min_pass_rate=1, max_tokens=9)
-    return "\n".join(str(request(trial, 0)) for trial in trials)
+    return "\n".join(str(request_of(trial, 0)) for trial in trials)
 
 
 def with_case(folder: Path, body: str = "", **case: Any) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.progress import ASKING, JUDGING, InFlight, Tally, parts
+from pytest_upskill.answers.progress import ASKING, JUDGING, InFlight, Tally, progress_parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Completion
 from pytest_upskill.session import progress
@@ -75,7 +75,7 @@ def told(
     completions = [
         Completion(text="", input_tokens=1, output_tokens=1, cost_usd=cost) for cost in paid
     ]
-    return ", ".join(parts(tally, activity or InFlight(), completions))
+    return ", ".join(progress_parts(tally, activity or InFlight(), completions))
 
 
 def test_where_there_is_no_terminal_a_long_wait_is_a_line_of_the_log(
@@ -168,7 +168,7 @@ def test_the_time_left_is_told_by_the_answers_and_judgements_so_far() -> None:
     now = 60.0
 
     with activity.doing(JUDGING):
-        line = ", ".join(parts(tally, activity, []))
+        line = ", ".join(progress_parts(tally, activity, []))
 
     assert line == "upskill: 4/10 answers, 0/6 judged, about 3 min left"
 

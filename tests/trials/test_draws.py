@@ -15,7 +15,7 @@ from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.text import Contains
 from pytest_upskill.models import parse_model
 from pytest_upskill.models.parameters import Parameters
-from pytest_upskill.trials.trial import Trial, plan, request
+from pytest_upskill.trials.trial import Trial, plan, request_of
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received
 
@@ -84,7 +84,7 @@ def test_two_cases_that_ask_the_same_get_an_answer_each(
 
 def test_the_first_of_cases_that_ask_the_same_is_recorded_like_an_only_one() -> None:
     one, other = (
-        request_fields(request(trial, run=0), "http://127.0.0.1:9/v1")
+        request_fields(request_of(trial, run=0), "http://127.0.0.1:9/v1")
         for trial in trials(case("one"), case("other"))
         if trial.arm == "with_skill"
     )
@@ -112,7 +112,7 @@ def test_every_run_of_cases_that_ask_the_same_sends_another_seed() -> None:
     seeded = replace(parse_model("m@http://127.0.0.1:9/v1"), parameters=Parameters(seed=7))
 
     seeds = [
-        request(replace(trial, model=seeded), run).seed
+        request_of(replace(trial, model=seeded), run).seed
         for trial in trials(case("one"), case("two"))
         if trial.arm == "with_skill"
         for run in range(2)

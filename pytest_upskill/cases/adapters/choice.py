@@ -40,7 +40,7 @@ Choice = tuple[Says, ...]
 NO_SKILL: Choice = (Says(None),)
 
 
-def own(*, should: bool) -> Choice:
+def own_skill(*, should: bool) -> Choice:
     """Return that the skill of the case should be chosen, or not."""
     return (Says("", should),)
 
@@ -55,7 +55,7 @@ def meaning_of(word: str) -> Choice:
     if _NOTHING.fullmatch(plain):
         return NO_SKILL
     found = _WORDS.fullmatch(plain)
-    return own(should=bool(found["yes"]) != bool(found["no"])) if found else ()
+    return own_skill(should=bool(found["yes"]) != bool(found["no"])) if found else ()
 
 
 _SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]+)[`'\"]? )?(?P<own>skill)"
@@ -113,7 +113,7 @@ def choice_in(
     """
     text = sentence.removeprefix(FITS).strip()
     if _AND_MORE.match(text):
-        return own(should=True), False
+        return own_skill(should=True), False
     for found in filter(None, (each.fullmatch(text) for each in _SENTENCES)):
         parts = found.groupdict("")
         end = _END.fullmatch(parts["rest"])

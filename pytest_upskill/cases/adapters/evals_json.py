@@ -19,7 +19,7 @@ from typing import Any
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, listed, read_keys
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
-from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own
+from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own_skill
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
 from pytest_upskill.cases.adapters.waza import GRADERS
 
@@ -117,7 +117,7 @@ def _sets_in(key: str, value: Any) -> list[Entry]:
     meaning = meaning_of(found[2]) if found else None
     if not (found and meaning and isinstance(value, list)):
         return []
-    shared: dict[str, Any] = {"should_trigger": meaning == own(should=True)}
+    shared: dict[str, Any] = {"should_trigger": meaning == own_skill(should=True)}
     if found[1]:
         shared["expected_skill"] = None
     return [Entry((key, index), _with(query, shared)) for index, query in enumerate(value)]

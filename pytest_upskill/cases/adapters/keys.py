@@ -13,7 +13,7 @@ from pytest_upskill.cases.adapters.choice import (
     Choice,
     meaning_of,
     names_in,
-    own,
+    own_skill,
     skills_in,
 )
 from pytest_upskill.cases.adapters.draft import (
@@ -63,7 +63,7 @@ def _skills(value: object) -> Draft:
 def choice_of(value: object) -> Choice:
     """Return the choice that a value says: true, false, a word for them, or names of skills."""
     if isinstance(value, bool):
-        return own(should=value)
+        return own_skill(should=value)
     names = names_in(value)
     if value and not names:
         raise Flaw("must be true, false or the name of a skill")

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
-from pytest_upskill.cases.adapters.choice import own, skills_in
+from pytest_upskill.cases.adapters.choice import own_skill, skills_in
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.calls import ToolOrder
@@ -55,7 +55,7 @@ def _tool_used(grader: make.Given) -> Part:
         return [make.called((tool,), pattern, least=least, most=most)]
     names = _skills_called(pattern)
     if not names:
-        return Draft(choice=own(should=most != 0))
+        return Draft(choice=own_skill(should=most != 0))
     choice = skills_in(names, are_right=most != 0)
     return Draft(choice=choice, skills=names[:1] if most == 0 else ())
 

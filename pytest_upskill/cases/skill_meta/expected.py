@@ -57,7 +57,7 @@ class Makes:
     checks: Callable[[Any], Iterable[Any]]
 
 
-def each(kind: type[Any]) -> Makes:
+def one_each(kind: type[Any]) -> Makes:
     """Mark a key whose value is a list, each item of which is a check."""
     return Makes(kind, lambda values: map(kind, values))
 
@@ -105,9 +105,9 @@ def check_expected(value: object) -> object:
 class TextChecks(Entry):
     """Checks of a text; every one must hold."""
 
-    contains: Annotated[Texts, each(Contains)] = Field(default_factory=list)
+    contains: Annotated[Texts, one_each(Contains)] = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Annotated[Texts, each(NotContains)] = Field(default_factory=list)
+    not_contains: Annotated[Texts, one_each(NotContains)] = Field(default_factory=list)
     """Strings that must not be in the answer; case does not matter."""
     contains_any: Annotated[
         list[Text],
@@ -115,9 +115,9 @@ class TextChecks(Entry):
         Makes(ContainsAny, lambda texts: [ContainsAny(texts=tuple(texts))]),
     ] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Annotated[Patterns, each(Regex)] = Field(default_factory=list)
+    regex: Annotated[Patterns, one_each(Regex)] = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Annotated[Patterns, each(NotRegex)] = Field(default_factory=list)
+    not_regex: Annotated[Patterns, one_each(NotRegex)] = Field(default_factory=list)
     """Python regular expressions that must not be found in the answer."""
     json_schema: Annotated[
         Schema, Makes(JsonSchema, lambda schema: [JsonSchema(schema=schema)])
@@ -339,9 +339,9 @@ class Expected(TextChecks):
     """Language in which the answer's code must build, or an object with it and options."""
     run: Annotated[RunEntry, Makes(Run, lambda entry: [entry.check()]), Field(default=None)]
     """Test code that the answer's code must pass; both run in a sandbox."""
-    judge: Annotated[Texts, each(Judge)] = Field(default_factory=list)
+    judge: Annotated[Texts, one_each(Judge)] = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
-    file_exists: Annotated[FileNames, each(FileExists)] = Field(default_factory=list)
+    file_exists: Annotated[FileNames, one_each(FileExists)] = Field(default_factory=list)
     """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
     file_contains: Annotated[
         dict[WorkspaceName, Texts], Field(min_length=1), Makes(Key, _contained)

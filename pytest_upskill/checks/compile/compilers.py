@@ -65,6 +65,10 @@ class Compilers:
         """
         return self._open_sandbox().level
 
+    def require_sandbox(self) -> None:
+        """Raise `SandboxError` if the requested level does not work on this machine."""
+        self._open_sandbox()
+
     def missing(self, check: Sandboxed) -> str | None:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
         if isinstance(check, RunsCommand):
