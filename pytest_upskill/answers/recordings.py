@@ -21,7 +21,7 @@ from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_
 from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool
 from pytest_upskill.models.completion import Look, clean
 from pytest_upskill.project.files import ignore_in_git, read_state, write_file
-from pytest_upskill.project.git import GitError, NoCommitError, has_remote, is_changed, merge_base
+from pytest_upskill.project.git import GitError, NoGitError, has_remote, is_changed, merge_base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,7 +405,7 @@ def changed_recordings(
             commit = merge_base(cache.folder, ref)
             if not is_changed(commit, cache.folder):
                 return []
-        except NoCommitError:
+        except NoGitError:
             return []
         except GitError as error:
             problem = problem or str(error)

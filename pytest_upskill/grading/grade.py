@@ -106,8 +106,7 @@ def with_left_out(answers: Sequence[Answer], of_case: Iterable[Answer]) -> list[
         for index, decision in enumerate(decisions)
         if isinstance(decision, str)
     )
-    often = (i for i, times in times_undecided.items() if 2 * times >= len(judged))
-    left_out = tuple(sorted(often))
+    left_out = tuple(sorted(i for i, n in times_undecided.items() if 2 * n >= len(judged)))
     return [replace(answer, left_out=left_out) for answer in answers] if left_out else [*answers]
 
 

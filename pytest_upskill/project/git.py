@@ -25,7 +25,7 @@ class GitError(Exception):
     """A git command that fails; the message says why and what to do."""
 
 
-class NoCommitError(GitError):
+class NoGitError(GitError):
     """There is no git, no repository or no commit, and so nothing that could have changed."""
 
 
@@ -84,11 +84,9 @@ def merge_base(folder: Path, ref: str, project: Path | None = None) -> str:
     commit = git_output(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
     if commit is None:
         if git_output(folder, "rev-parse", "--git-dir") is None:
-            raise NoCommitError(f"{folder} is not in a git repository: git init, or run in a clone")
+            raise NoGitError(f"{folder} is not in a git repository: git init, or run in a clone")
         if git_output(folder, "rev-parse", "--verify", "HEAD") is None:
-            raise NoCommitError(
-                f"{folder} has no commit yet: git commit the skills, then run again"
-            )
+            raise NoGitError(f"{folder} has no commit yet: git commit the skills, then run again")
         known = git_output(folder, "for-each-ref", "--format=%(refname:short)") or ""
         # A branch of a remote that exists was rather not fetched than misspelled.
         remotes = (git_output(folder, "remote") or "").split()
@@ -235,9 +233,7 @@ def run_git(folder: Path, *args: str, **variables: str) -> subprocess.CompletedP
             check=False,
         )
     except FileNotFoundError:
-        raise NoCommitError(
-            "git is not installed: install it, or compare with a baseline"
-        ) from None
+        raise NoGitError("git is not installed: install it, or compare with a baseline") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git {args[0]} took over {_SECONDS} s in {folder}") from None
     if b"dubious ownership" in done.stderr:

@@ -7,7 +7,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from itertools import chain
+from math import ceil
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -24,7 +26,7 @@ from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, is_held_out
 from pytest_upskill.teacher.additions import copies_words
 from pytest_upskill.teacher.engine import Engine, Refused, read_part, validate_as
 from pytest_upskill.teacher.sources import marked_sources, prompt
-from pytest_upskill.teacher.versions import Settings, Task
+from pytest_upskill.teacher.versions import Task
 from pytest_upskill.trials.trial import Trial
 
 BATCH = 6
@@ -81,11 +83,9 @@ class Kept:
         return f"kept {len(self.cases)} of {self.proposed}, {self.held_out} of them held out"
 
 
-def question_rounds(settings: Settings, key: str) -> int:
-    """Return the most requests for proposals or for queries."""
-    is_query = key == "queries"
-    wanted, batch = (settings.queries, QUERY_BATCH) if is_query else (settings.count, BATCH)
-    return -(-2 * wanted // batch)
+def question_rounds(wanted: int, batch: int) -> int:
+    """Return the most requests for so many cases or queries, of which half may be dropped."""
+    return ceil(2 * wanted / batch)
 
 
 def keep_cases(engine: Engine, task: Task) -> Kept:
@@ -94,13 +94,14 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
-    kept, count = Kept(), task.settings.count
+    kept, count, queries = Kept(), task.settings.count, task.settings.queries
     lacking = MIN_HELD_OUT - len(task.holdout) if task.proposes else 0
 
     def is_enough() -> bool:
         return len(kept.cases) >= count and kept.held_out >= lacking
 
-    for sound in _replies(engine, task, kept, "proposals", is_enough):
+    proposals = _Asked("proposals", BATCH, question_rounds(count, BATCH), _read_proposal)
+    for sound in _replies(engine, task, kept, proposals, is_enough):
         room = len(sound) if task.proposes else count - len(kept.cases)
         for case, _ in sound[room:]:
             kept.drop(case.id, f"not needed: --count {count} is reached")
@@ -111,10 +112,10 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
             else:
                 kept.keep(engine, case, **written)
         engine.say(str(kept))
-    queries = task.settings.queries
     # Half of them are for the skill, and half are not.
-    wanted = {True: -(-queries // 2), False: queries // 2}
-    for sound in _replies(engine, task, kept, "queries", lambda: not any(wanted.values())):
+    wanted = {True: ceil(queries / 2), False: queries // 2}
+    asked = _Asked("queries", queries, question_rounds(queries, QUERY_BATCH), _read_query)
+    for sound in _replies(engine, task, kept, asked, lambda: not any(wanted.values())):
         for case, written in sound:
             if wanted[written["should_trigger"]]:
                 wanted[written["should_trigger"]] -= 1
@@ -126,28 +127,40 @@ Sound = tuple[Case, Mapping[str, Any]]
 """A case that passes the checks by code, and what is written of it besides id and question."""
 
 
+class _Asked(NamedTuple):
+    """What a teacher is asked for, in one request after another."""
+
+    key: str
+    """The prompt's name, and the key of the list in a reply."""
+    per_request: int
+    """How many a request asks for."""
+    rounds: int
+    """The most requests."""
+    read: Callable[[Engine, Task, object, Sequence[Case]], Sound]
+    """Reads an entry of the list; may raise `Refused`."""
+
+
 def _replies(
-    engine: Engine, task: Task, kept: Kept, key: str, is_enough: Callable[[], bool]
+    engine: Engine, task: Task, kept: Kept, asked: _Asked, is_enough: Callable[[], bool]
 ) -> Iterator[list[Sound]]:
     """Yield the sound cases of each reply, until there are enough or the teacher has no more."""
-    settings = task.settings
-    for number in range(question_rounds(settings, key)):
+    for number in range(asked.rounds):
         if is_enough():
             return
         existing = [*task.skill.cases, *kept.cases]
-        asked = prompt(
-            key,
+        text = prompt(
+            asked.key,
             task=task.subject,
-            count=settings.queries if key == "queries" else BATCH,
+            count=asked.per_request,
             keys=KEYS,
             sources=marked_sources(task.sources),
             known="\n".join(f"- {case.input}" for case in existing),
             dropped=[*kept.dropped.values()][-_SHOWN_DROPS:],
         )
-        name = f"{key} {number + 1}"
-        question = engine.question(task.skill, name.replace(" ", "-"), asked, run=number)
+        name = f"{asked.key} {number + 1}"
+        question = engine.question(task.skill, name.replace(" ", "-"), text, run=number)
         try:
-            entries: list[Any] = read_part(engine.ask(question, name), key)
+            entries: list[Any] = read_part(engine.ask(question, name), asked.key)
         except Refused as refused:
             kept.proposed += 1
             kept.drop("reply", str(refused))
@@ -155,11 +168,11 @@ def _replies(
             continue
         if not entries:
             return
-        read, sound = _read_query if key == "queries" else _read_proposal, list[Sound]()
+        sound: list[Sound] = []
         for entry in entries:
             kept.proposed += 1
             try:
-                sound.append(read(engine, task, entry, existing))
+                sound.append(asked.read(engine, task, entry, existing))
                 existing.append(sound[-1][0])
             except Refused as reason:
                 given = entry.get("id") if isinstance(entry, dict) else None
@@ -194,11 +207,8 @@ def _refuted(engine: Engine, task: Task, cases: Sequence[Case]) -> dict[str, str
     left = [case for case in cases if case.id not in refuted]
     results = engine.results(screening_trials(engine, task, left), "screening without the skill")
     failed = {each.case for each in results if each.passes < len(each.runs)}
-    passed = (each for each in results if each.case not in failed)
-    return refuted | {
-        each.case: f"every student passes {each.passes} of {each.passes} times without the skill"
-        for each in passed
-    }
+    passed = {each.case for each in results} - failed
+    return refuted | dict.fromkeys(passed, "every student passes every time without the skill")
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -244,7 +254,7 @@ def _read_query(engine: Engine, task: Task, entry: object, existing: Sequence[Ca
         raise Refused("names the skill")
     if copies_words(skill.description, read.query):
         raise Refused("repeats 8 words of the description")
-    for problem in _repetitions(case, existing):
+    if problem := next(_repetitions(case, existing), ""):
         raise Refused(problem)
     return case, written
 
@@ -314,11 +324,12 @@ def validate(
     case = _read_case(entry, engine.workplace.extensions)
     # Questions that differ in a name only have other answers.
     same = [e for e in existing if e.id == case.id or _accepts(e, proposal.reference, engine)]
-    for reason in (
-        *_case_problems(case, proposal, skill, sources),
-        *_repetitions(case, same),
-        *_check_problems(proposal, case, engine),
-    ):
+    reasons = chain(
+        _case_problems(case, proposal, skill, sources),
+        _repetitions(case, same),
+        _check_problems(proposal, case, engine),
+    )
+    if reason := next(reasons, ""):
         raise Refused(reason)
     return case
 

@@ -10,7 +10,13 @@ from pytest_upskill.figures.wording import money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import look_alpha
 from pytest_upskill.teacher.acceptance import ALPHA, Look, power
-from pytest_upskill.teacher.cases import BATCH, question_rounds, screening_trials, teacher_trials
+from pytest_upskill.teacher.cases import (
+    BATCH,
+    QUERY_BATCH,
+    question_rounds,
+    screening_trials,
+    teacher_trials,
+)
 from pytest_upskill.teacher.confirmation import look_of, look_trials
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
@@ -77,14 +83,14 @@ def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[Part]:
     if not engine.students:
         return
     if task.proposes or not settings.steps:
-        rounds = question_rounds(settings, "proposals")
+        rounds = question_rounds(settings.count, BATCH)
         cases = rounds * BATCH
         case = Case(id="case", input="x" * _LONGEST_QUESTION, checks=())
         question = asked(known * _LONGEST_QUESTION)
         own = teacher_trials(engine, task, [case])
         screening = screening_trials(engine, task, [case])
         yield f"proposals of {teacher}", question, rounds
-        yield f"queries of {teacher}", question, question_rounds(settings, "queries")
+        yield f"queries of {teacher}", question, question_rounds(settings.queries, QUERY_BATCH)
         yield "its own answers to them, given the sources", own, cases
         yield "screening without the skill (not counted)", screening, cases
         more = [replace(case, id=f"case-{number}") for number in range(cases)]
