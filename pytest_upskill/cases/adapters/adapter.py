@@ -96,7 +96,7 @@ class Entry(NamedTuple):
     """What an adapter reads of it."""
 
 
-def listed(value: Any, *path: str | int) -> list[Entry]:
+def entries_at(value: Any, *path: str | int) -> list[Entry]:
     """Return the items of the list at a path of a document; none if there is no list."""
     found = value
     for step in path:

@@ -17,7 +17,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, listed, read_keys
+from pytest_upskill.cases.adapters.adapter import (
+    Adapter,
+    Entry,
+    Keys,
+    Reader,
+    entries_at,
+    read_keys,
+)
 from pytest_upskill.cases.adapters.assertions import ASSERTIONS, searched, stated, worded
 from pytest_upskill.cases.adapters.choice import FITS, NO_SKILL, meaning_of, normalize, own_skill
 from pytest_upskill.cases.adapters.draft import NOTHING, Draft, Flaw, Weight, as_list
@@ -167,20 +174,20 @@ _ABOUT_CHOICE = r"false_positive.*|near_.*|distractor|decoy|anti_.*|.*(trigger|a
 def _find(value: Any) -> list[Entry]:
     """Return the cases of every part of a document, or the document if it is a case."""
     if isinstance(value, list):
-        return [each for entry in listed(value) for each in _of_item(entry)]
+        return [each for entry in entries_at(value) for each in _of_item(entry)]
     entries: list[Entry] = []
     for key, part in value.items() if isinstance(value, dict) else ():
         is_list = isinstance(part, list) and part and all(map(_asks, part))
         if found := _sets_in(key, part):
             entries += found
         elif is_list or _LISTS.fullmatch(key):
-            entries += [Entry(path, _flat(case)) for path, case, _ in listed(value, key)]
+            entries += [Entry(path, _flat(case)) for path, case, _ in entries_at(value, key)]
     return entries or ([Entry((), _flat(value))] if _asks(value) else [])
 
 
 def _of_item(item: Entry) -> list[Entry]:
     """Return an item of a list: a case, or a skill with the queries that should trigger it."""
-    queries = listed(item.value, "queries")
+    queries = entries_at(item.value, "queries")
     if not queries or "skill" not in item.value:
         return [Entry(item.path, _flat(item.value))]
     shared = {"skill": item.value["skill"], "should_trigger": True}
@@ -278,7 +285,7 @@ PROMPTS_CSV = Adapter(
     tool="prompts.csv",
     about="https://developers.openai.com/blog/eval-skills, January 2026",
     places=("*{prompts,eval,evals,triggers,cases}*.csv",),
-    find=lambda value: [each for each in listed(value) if isinstance(each.value, dict)],
+    find=lambda value: [each for each in entries_at(value) if isinstance(each.value, dict)],
     keys={
         **_QUERY,
         "expected_behavior|expected_behaviors|expect_behavior required_behaviors key_checks": (

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, entries_at
 from pytest_upskill.cases.adapters.draft import Weight, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.formats import object_in
@@ -32,7 +32,7 @@ def _tasks(value: Any) -> list[Entry]:
     own = {"skill": names[0]} if len(names) == 1 and names[0] else {}
     return [
         Entry(path, {**own, **task} if isinstance(task, dict) else task)
-        for path, task, _ in listed(value, "tasks")
+        for path, task, _ in entries_at(value, "tasks")
     ]
 
 

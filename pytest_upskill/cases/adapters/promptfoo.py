@@ -17,7 +17,7 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, entries_at
 from pytest_upskill.cases.adapters.choice import skills_in
 from pytest_upskill.cases.adapters.draft import Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.adapters.evals_json import PROMPTS
@@ -102,7 +102,7 @@ def _find(value: Any) -> list[Entry]:
     config = value if isinstance(value, dict) else {}
     return [
         Entry(path, case)
-        for path, test, _ in listed(value, *(["tests"] if config else []))
+        for path, test, _ in entries_at(value, *(["tests"] if config else []))
         if isinstance(test, dict) and ("vars" in test or "assert" in test)
         for case in _written_out(test, config)
     ]

@@ -13,7 +13,7 @@ from shlex import join
 from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, entries_at
 from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks.files import RunsCommand
@@ -75,7 +75,7 @@ def _find(value: Any) -> list[Entry]:
     """Return the stimuli, each with the environment and the tags of the whole file."""
     return [
         Entry(path, _with_suite(stimulus, value) if isinstance(stimulus, dict) else stimulus)
-        for path, stimulus, _ in listed(value, "stimuli")
+        for path, stimulus, _ in entries_at(value, "stimuli")
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters import keys, make, registry
-from pytest_upskill.cases.adapters.adapter import Adapter, Reader, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Reader, entries_at
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -148,7 +148,7 @@ def test_a_mistake_in_an_adapter_is_not_taken_for_another_kind_of_file(
         tool="riddles",
         about="",
         places=("*.yaml",),
-        find=lambda value: listed(value, "riddles"),
+        find=lambda value: entries_at(value, "riddles"),
         keys={"ask": keys.PROMPT, "solution": wrong},
     )
     monkeypatch.setattr(registry, "ADAPTERS", (riddles,))

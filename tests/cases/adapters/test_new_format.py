@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cases.adapters import keys, make, registry
-from pytest_upskill.cases.adapters.adapter import Adapter, Reader, listed
+from pytest_upskill.cases.adapters.adapter import Adapter, Reader, entries_at
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill_files import with_files
 from tests.cases.adapters.conftest import QUESTION, SKILL, Measured
@@ -16,7 +16,7 @@ RIDDLES = Adapter(
     tool="riddles",
     about="nowhere",
     places=("riddles/*.yaml",),
-    find=lambda value: listed(value, "riddles"),
+    find=lambda value: entries_at(value, "riddles"),
     keys={
         "ask": keys.PROMPT,
         "name": keys.NAME,
