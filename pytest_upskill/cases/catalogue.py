@@ -229,7 +229,7 @@ class Catalogues:
 
     def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self._around(skill.folder.absolute())
-        return base.with_skill(listed(version), skill.name)
+        return base.with_skill(as_listed(version), skill.name)
 
     def _around(self, folder: Path) -> Catalogue:
         """Return the skills beside and below a skill."""
@@ -244,7 +244,7 @@ _BELOW = ("*/SKILL.md", "*/*/SKILL.md", ".*/skills/*/SKILL.md", "plugins/*/skill
 """Where the skills of a folder, and those inside a skill, are."""
 
 
-def listed(skill: Skill | SkillVersion) -> ListedSkill:
+def as_listed(skill: Skill | SkillVersion) -> ListedSkill:
     """Return a skill as a catalogue lists it."""
     return ListedSkill(name=skill.name, description=skill.description)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.catalogue import listed
+from pytest_upskill.cases.catalogue import as_listed
 from pytest_upskill.cases.lint import description_findings, findings
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -87,13 +87,13 @@ class LintItem(ItemOutsidePackages):
         if skill.hidden:
             return
         grouped = self.config.stash[GROUPED_WARNINGS]
-        for what in description_findings(listed(skill), catalogue):
+        for what in description_findings(as_listed(skill), catalogue):
             grouped.note(place, what)
         if ambiguous := catalogues.why_ambiguous(skill):
             line = f"{place}: name: {ambiguous}"
             # Without cases, no trigger trial has to choose between the two.
             yield from [line] if skill.cases else grouped.note_lines([line])
-        if catalogues.committed is not None and listed(skill) not in catalogues.committed.skills:
+        if catalogues.committed is not None and as_listed(skill) not in catalogues.committed.skills:
             yield (
                 f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "
                 "with another description or not at all: write it again with "

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.catalogue import listed
+from pytest_upskill.cases.catalogue import as_listed
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate
@@ -256,7 +256,7 @@ def _ledger(engine: Engine) -> Ledger:
 def _digest(task: Task, text: str) -> str:
     """Return the digest of what models see of a version."""
     skill = task.version(text)
-    seen = listed(skill).digest if task.settings.description else block_of(skill)
+    seen = as_listed(skill).digest if task.settings.description else block_of(skill)
     return hashlib.sha256(seen.encode("utf-8", "replace")).hexdigest()
 
 

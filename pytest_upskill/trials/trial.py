@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
 
-from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, listed
+from pytest_upskill.cases.catalogue import Catalogue, Catalogues, ListedSkill, as_listed
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.checks.calls import OfCalls
 from pytest_upskill.checks.files import NO_SETUP
@@ -292,17 +292,17 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
 
 def has_new_description(skill: Skill) -> bool:
     """Return whether a catalogue lists a skill otherwise than at the git ref."""
-    return skill.before is not None and listed(skill.before) != listed(skill)
+    return skill.before is not None and as_listed(skill.before) != as_listed(skill)
 
 
 def _trigger_catalogues(
     skill: Skill, catalogues: Catalogues
 ) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
     """Return the catalogue of each trigger arm, and the skill as it is listed there."""
-    now = catalogues.of(skill), listed(skill)
+    now = catalogues.of(skill), as_listed(skill)
     if skill.before is None or not has_new_description(skill):
         return {"trigger": now}
-    return {"trigger": now, "old_trigger": (catalogues.before(skill), listed(skill.before))}
+    return {"trigger": now, "old_trigger": (catalogues.before(skill), as_listed(skill.before))}
 
 
 def _agent_task(trial: Trial) -> AgentTask:
