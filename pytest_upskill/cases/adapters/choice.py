@@ -34,13 +34,13 @@ class Says(NamedTuple):
     is_right: bool = True
 
 
-Choice = tuple[Says, ...]
+ExpectedChoice = tuple[Says, ...]
 """What a case says about the skill that an agent should choose."""
 
-NO_SKILL: Choice = (Says(None),)
+NO_SKILL: ExpectedChoice = (Says(None),)
 
 
-def own_skill(*, should: bool) -> Choice:
+def own_skill(*, should: bool) -> ExpectedChoice:
     """Return that the skill of the case should be chosen, or not."""
     return (Says("", should),)
 
@@ -49,7 +49,7 @@ class UnknownSkill(Exception):  # noqa: N818  a reason to skip a case, not an er
     """A skill that should be chosen and does not exist; the message is its name."""
 
 
-def meaning_of(word: str) -> Choice:
+def meaning_of(word: str) -> ExpectedChoice:
     """Return what a word for the choice of a skill says; () for any other, such as a name."""
     plain = normalize(word)
     if _NOTHING.fullmatch(plain):
@@ -103,7 +103,7 @@ FITS = "The answer fits this: "
 
 def choice_in(
     sentence: str, is_skill: Callable[[str], bool], *, is_said: bool
-) -> tuple[Choice, bool]:
+) -> tuple[ExpectedChoice, bool]:
     """Return what a sentence says about the choice of a skill, and whether it says no more.
 
     Args:
@@ -127,7 +127,7 @@ def choice_in(
 
 
 def trigger_of(
-    choice: Choice, names: Collection[str], exists: Callable[[str], bool]
+    choice: ExpectedChoice, names: Collection[str], exists: Callable[[str], bool]
 ) -> Trigger | None:
     """Return the expectation of a query.
 
@@ -176,7 +176,7 @@ def _names_of_own(
     return short.union(names)
 
 
-def skills_in(value: object, *, are_right: bool = True) -> Choice:
+def skills_in(value: object, *, are_right: bool = True) -> ExpectedChoice:
     """Return the skills in a value, which is a name or a list of names."""
     return tuple(Says(name, are_right) for name in names_in(value))
 

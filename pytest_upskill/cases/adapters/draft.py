@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from pytest_upskill.cases.adapters.choice import Choice
+from pytest_upskill.cases.adapters.choice import ExpectedChoice
 from pytest_upskill.cases.source.document import JsonPath, shown
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import ProcessCheck, WorkspaceFile
@@ -87,8 +87,8 @@ class Draft:
     reference: tuple[AnyCheck, ...] = ()
     """Statements about the expected answer, which count only where there are no other checks."""
     process: tuple[ProcessCheck, ...] = ()
-    choice: Choice = ()
-    implied: Choice = ()
+    choice: ExpectedChoice = ()
+    implied: ExpectedChoice = ()
     """What a kind of case says about the choice, which counts where nothing else says it."""
     files: tuple[WorkspaceFile | Copied, ...] = ()
     """Files of the question."""

@@ -155,7 +155,7 @@ def _answer(value: object) -> Draft:
     if not isinstance(value, str):
         return ASSERTIONS.read(value)
     if _CHOSEN.fullmatch(normalize(value)):
-        return Draft(choice=keys.choice_of(value))
+        return Draft(choice=keys.expected_choice(value))
     return Draft(reference=tuple(stated(value, FITS)))
 
 

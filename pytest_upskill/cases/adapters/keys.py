@@ -10,7 +10,7 @@ from pytest_upskill.cases.adapters import make
 from pytest_upskill.cases.adapters.adapter import Reader
 from pytest_upskill.cases.adapters.choice import (
     NO_SKILL,
-    Choice,
+    ExpectedChoice,
     meaning_of,
     names_in,
     own_skill,
@@ -60,7 +60,7 @@ def _skills(value: object) -> Draft:
     return Draft(skills=tuple(dict.fromkeys(names)))
 
 
-def choice_of(value: object) -> Choice:
+def expected_choice(value: object) -> ExpectedChoice:
     """Return the choice that a value says: true, false, a word for them, or names of skills."""
     if isinstance(value, bool):
         return own_skill(should=value)
@@ -77,7 +77,7 @@ def choice_of(value: object) -> Choice:
 
 def _should(value: object) -> Draft:
     # A key may be empty in every case of a file; alone it says that no skill should be chosen.
-    return Draft(choice=choice_of(value)) if value not in (None, "", []) else _NO_SKILL
+    return Draft(choice=expected_choice(value)) if value not in (None, "", []) else _NO_SKILL
 
 
 _NO_SKILL = Draft(implied=NO_SKILL)
@@ -155,7 +155,7 @@ TAGS = Reader("words for `-k`", lambda value: Draft(tags=tuple(filter(is_text, a
 SHOULD = Reader("whether an agent should choose the skill, or which one", _should, reads_empty=True)
 EXPECTED_SKILL = Reader(
     "the skills that an agent may choose; null for none",
-    lambda value: Draft(choice=choice_of(value)),
+    lambda value: Draft(choice=expected_choice(value)),
     reads_empty=True,
 )
 ALSO_EXPECTED = Reader("further skills that it may choose", lambda e: Draft(choice=skills_in(e)))

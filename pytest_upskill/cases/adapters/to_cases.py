@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
 from pytest_upskill.cases.adapters.choice import (
     NO_SKILL,
-    Choice,
+    ExpectedChoice,
     UnknownSkill,
     choice_in,
     trigger_of,
@@ -221,7 +221,7 @@ class _Maker:
         return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
     def _trigger(
-        self, draft: Draft, stated: Choice, owner: Owner | None, *, has_checks: bool
+        self, draft: Draft, stated: ExpectedChoice, owner: Owner | None, *, has_checks: bool
     ) -> tuple[Trigger | None, str]:
         """Return which skill should be chosen, and why that cannot be measured, "" if it can.
 
@@ -248,14 +248,14 @@ class _Maker:
 
     def _without_choice(
         self, checks: Sequence[AnyCheck], draft: Draft
-    ) -> tuple[list[AnyCheck], Choice]:
+    ) -> tuple[list[AnyCheck], ExpectedChoice]:
         """Return checks without the statements that are only about the choice of a skill.
 
         No answer can show what they state, which is returned too.
         """
         is_said = bool(draft.choice or draft.implied)
         kept: list[AnyCheck] = []
-        stated: Choice = ()
+        stated: ExpectedChoice = ()
         for check in checks:
             statement = check.statement if isinstance(check, Judge) else ""
             choice, is_all = choice_in(statement, self._exists, is_said=is_said)
