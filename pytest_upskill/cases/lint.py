@@ -11,7 +11,7 @@ from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill, plain_name
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.text import Contains, NotContains
 
 
@@ -72,11 +72,11 @@ def _echoes(case: Case) -> Iterator[Problem]:
     echoed = [
         check
         for check in case.checks
-        if isinstance(check, Check) and check.wanted and not check.is_negative
+        if isinstance(check, TextCheck) and check.wanted and not check.is_negative
         if _holds(check, case.input) and not _holds(check, "")
     ]
     tells_nothing = all(
-        isinstance(check, Check) and _holds(check, case.input) for check in case.checks
+        isinstance(check, TextCheck) and _holds(check, case.input) for check in case.checks
     )
     for check in echoed:
         yield Problem(
@@ -93,11 +93,11 @@ def _checks(case: Case) -> Iterator[str]:
     forbidden = [check for check in case.checks if isinstance(check, NotContains)]
     for check in case.checks:
         match check:
-            case Check() if check.wanted and not check.is_negative and _holds(check, ""):
+            case TextCheck() if check.wanted and not check.is_negative and _holds(check, ""):
                 yield f"{_describe(check)} can never fail: it passes even for an empty answer"
             case NotContains() if not check.text.strip():
                 yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
-            case Check() if check.is_negative and not _holds(check, ""):
+            case TextCheck() if check.is_negative and not _holds(check, ""):
                 yield f"{_describe(check)} can never pass: it is found even in an empty answer"
             case Run() if check.language == "python" and (why := find_tests(check.code).problem):
                 yield f"run can never be decided: {why}"
@@ -107,14 +107,14 @@ def _checks(case: Case) -> Iterator[str]:
                         yield f"{_describe(check)} and {_describe(other)} can never both pass"
 
 
-def _holds(check: Check, text: str) -> bool:
+def _holds(check: TextCheck, text: str) -> bool:
     try:
         return check.check(text).passed
     except CheckError:
         return False
 
 
-def _describe(check: Check) -> str:
+def _describe(check: TextCheck) -> str:
     text = ", ".join(map(repr, check.wanted))
     return f"{check.name} {text if len(text) <= 60 else text[:59] + '…'}"  # noqa: PLR2004  a line's
 

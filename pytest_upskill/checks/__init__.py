@@ -5,9 +5,9 @@ from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import OfWorkspace
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import Check, CheckError, CheckResult
+from pytest_upskill.checks.result import CheckError, CheckResult, TextCheck
 
-AnyCheck = Check | OfWorkspace | OfCalls | Sandboxed | Judge | Custom
+AnyCheck = TextCheck | OfWorkspace | OfCalls | Sandboxed | Judge | Custom
 """Any check of a case, decided from text, files, calls, by a program, a model or a plugin."""
 
 __all__ = ["AnyCheck", "CheckError", "CheckResult"]

@@ -12,7 +12,16 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pytest_upskill.checks.result import Check, CheckResult, Key, about, cut, failed, passed, quoted
+from pytest_upskill.checks.result import (
+    CheckResult,
+    Key,
+    TextCheck,
+    about,
+    cut,
+    failed,
+    passed,
+    quoted,
+)
 from pytest_upskill.project.messages import listed
 
 if TYPE_CHECKING:
@@ -195,7 +204,7 @@ class InFile(OfWorkspace):
     name: Literal["file", "file_contains"] = "file"
     file: str
     """A relative path, in which ``*`` and ``?`` are wildcards; one matching file is enough."""
-    check: Check
+    check: TextCheck
 
     def check_left(self, left: Left) -> CheckResult:
         """Check the text of each file that matches."""
@@ -224,7 +233,7 @@ class Git(OfWorkspace):
     """The current branch; ``*`` and ``?`` are wildcards."""
     clean: bool | None = None
     """Whether nothing is uncommitted or untracked."""
-    message: Check | None = None
+    message: TextCheck | None = None
     """A check of the message of the last commit."""
     staged: str = ""
     """A file whose changes are staged; ``*`` and ``?`` are wildcards."""
@@ -263,7 +272,7 @@ class RunsCommand(Key):
 
     command: str
     exit_code: int = 0
-    output: tuple[Check, ...] = ()
+    output: tuple[TextCheck, ...] = ()
     """Checks of what it prints, each with a result of its own."""
 
     def decide(self, left: Left, sandbox: Sandbox) -> Iterator[CheckResult]:

@@ -46,7 +46,7 @@ class Key:
         raise NotImplementedError
 
 
-class Check(Key):
+class TextCheck(Key):
     """An assertion that is decided from the answer's text alone; `TextChecks` lists all kinds."""
 
     is_negative: ClassVar[bool] = False

@@ -20,7 +20,7 @@ import yaml
 
 from pytest_upskill.checks.blocks import Block, blocks, choose_units
 from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.result import Check, CheckError, CheckResult, cut, failed, passed
+from pytest_upskill.checks.result import CheckError, CheckResult, TextCheck, cut, failed, passed
 from pytest_upskill.project.messages import counted
 
 Step = str | int
@@ -297,7 +297,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueAtPath(Check):
+class ValueAtPath(TextCheck):
     """A check that the answer's data, or one of its files, has a value at a path."""
 
     for_teacher = "path to value"
@@ -324,7 +324,7 @@ class ValueAtPath(Check):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JsonSchema(Check):
+class JsonSchema(TextCheck):
     """A check that the answer's JSON, a block or the whole answer, is valid under a schema."""
 
     name: ClassVar[str] = "json_schema"

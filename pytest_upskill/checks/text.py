@@ -11,9 +11,9 @@ from typing import ClassVar
 from pytest_upskill.checks.blocks import MAX_TEXT
 from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import (
-    Check,
     CheckError,
     CheckResult,
+    TextCheck,
     cut,
     excerpt,
     failed,
@@ -24,14 +24,14 @@ from pytest_upskill.checks.result import (
 
 
 @dataclass(frozen=True, slots=True)
-class OfText(Check):
+class OfText(TextCheck):
     """A check of one text."""
 
     text: str
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """See `Check.wanted`."""
+        """See `TextCheck.wanted`."""
         return (self.text,)
 
 
@@ -72,7 +72,7 @@ class NotContains(OfText):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContainsAny(Check):
+class ContainsAny(TextCheck):
     """A check that the answer contains at least one of several texts, ignoring case."""
 
     name: ClassVar[str] = "contains_any"
@@ -84,7 +84,7 @@ class ContainsAny(Check):
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """See `Check.wanted`."""
+        """See `TextCheck.wanted`."""
         return self.texts
 
     def check(self, text: str) -> CheckResult:
@@ -98,14 +98,14 @@ class ContainsAny(Check):
 
 
 @dataclass(frozen=True, slots=True)
-class OfPattern(Check):
+class OfPattern(TextCheck):
     """A check of one pattern."""
 
     pattern: str
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """See `Check.wanted`."""
+        """See `TextCheck.wanted`."""
         return (self.pattern,)
 
 

@@ -17,7 +17,7 @@ from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import Left, OfWorkspace, ProcessCheck, WorkspaceFile, is_of_git
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import MAX_MESSAGE, Check, cut, failed, passed
+from pytest_upskill.checks.result import MAX_MESSAGE, TextCheck, cut, failed, passed
 from pytest_upskill.models import AgentRun, Completion
 from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
@@ -69,12 +69,12 @@ def sandboxed_of(case: Case) -> list[Sandboxed]:
     return [check for check in case.checks if isinstance(check, Sandboxed)]
 
 
-def text_checks_of(case: Case) -> list[Check]:
+def text_checks_of(case: Case) -> list[TextCheck]:
     """Return the checks that need only the text of the answer."""
-    return [check for check in case.checks if isinstance(check, Check)]
+    return [check for check in case.checks if isinstance(check, TextCheck)]
 
 
-def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
+def check_text(checks: Sequence[TextCheck], text: str) -> tuple[CheckResult, ...]:
     """Run checks that need only the text of the answer.
 
     Raises:
@@ -225,7 +225,7 @@ def _check(
     checked = answer.checked
     of_text = iter(check_text(text_checks_of(trial.case), text) if checked is None else checked)
     for check in trial.case.checks:
-        if isinstance(check, Check):
+        if isinstance(check, TextCheck):
             yield next(of_text)
         elif isinstance(check, Sandboxed) and answer.ended_at_limit:
             yield failed(check.name, ": not run, as the agent did not finish")

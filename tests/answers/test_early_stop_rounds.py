@@ -16,7 +16,7 @@ import pytest
 from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks.cpu_limit import CallProcess
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.text import Contains, Regex
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.models import Completion, parse_model
@@ -25,7 +25,7 @@ from pytest_upskill.trials.trial import Trial, plan
 
 
 def trials(
-    *, cases: int = 2, runs: int = 3, check: Check | None = None, name: str = "billing"
+    *, cases: int = 2, runs: int = 3, check: TextCheck | None = None, name: str = "billing"
 ) -> list[Trial]:
     skill = Skill(
         name=name,

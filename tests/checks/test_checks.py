@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 
@@ -29,7 +29,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_upskill.checks.cpu_limit._SECONDS", 0.1)
 
 
-def failure(check: Check, text: str) -> str:
+def failure(check: TextCheck, text: str) -> str:
     result = check.check(text)
     assert not result.passed
     assert result.name == check.name
@@ -47,7 +47,7 @@ def failure(check: Check, text: str) -> str:
         (NotRegex(pattern="^def"), "not_regex '^def': not found"),
     ],
 )
-def test_a_check_that_holds_says_what_it_found(check: Check, message: str) -> None:
+def test_a_check_that_holds_says_what_it_found(check: TextCheck, message: str) -> None:
     assert check.check(ANSWER) == CheckResult(name=check.name, passed=True, message=message)
 
 
@@ -62,7 +62,7 @@ def test_a_check_that_holds_says_what_it_found(check: Check, message: str) -> No
         (NotRegex(pattern="c.e"), "not_regex 'c.e': found in line 3: 'def clean(text):'"),
     ],
 )  # fmt: skip
-def test_a_check_that_fails_describes_the_answer(check: Check, message: str) -> None:
+def test_a_check_that_fails_describes_the_answer(check: TextCheck, message: str) -> None:
     assert failure(check, ANSWER) == message
 
 
@@ -95,7 +95,7 @@ def test_a_long_line_is_shown_where_the_text_was_found() -> None:
     st.sampled_from(["contains", "not_contains", "contains_any", "schema"]),
 )
 def test_a_message_is_one_short_printable_line(wanted: str, text: str, kind: str) -> None:
-    checks: dict[str, Check] = {
+    checks: dict[str, TextCheck] = {
         "contains": Contains(text=wanted),
         "not_contains": NotContains(text=wanted),
         "contains_any": ContainsAny(texts=(wanted,)),

@@ -13,11 +13,11 @@ CLASS = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_upskill.checks.result import Check, failed, passed
+from pytest_upskill.checks.result import TextCheck, failed, passed
 
 
 @dataclass(frozen=True, slots=True)
-class MinWords(Check):
+class MinWords(TextCheck):
     """A check that the answer has enough words."""
 
     name: ClassVar[str] = "min_words"

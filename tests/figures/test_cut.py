@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.text import Contains, NotContains
 from pytest_upskill.figures.gate import NOT_MEASURED, Thresholds, decide_gate, decide_gates
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
@@ -184,7 +184,7 @@ def test_the_class_of_a_check_says_whether_a_cut_answer_shows_nothing_and_not_it
 
     cut = Answer(completion=ended(run_of(), "max_tokens").completion)
 
-    def passes(check: Check) -> bool:
+    def passes(check: TextCheck) -> bool:
         case = Case(id="a", input="How many?", checks=(check,), tags=())
         checked = replace(cut, checked=check_text(text_checks_of(case), "It is 37."))
         ((early,), (late,)) = (grade(planned(case)[0], [a]).runs for a in (cut, checked))

@@ -23,7 +23,7 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, InFile, RunsCommand, is_safe_name
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.text import (
     Contains,
     ContainsAny,
@@ -109,7 +109,7 @@ def texts_in(value: object) -> list[str]:
 
 def literals(
     value: object, *, ignore_case: bool = True, negate: bool = False, any_of: bool = False
-) -> Sequence[Check]:
+) -> Sequence[TextCheck]:
     """Make checks that all texts are in the answer, that one is, or that none is."""
     texts = texts_in(value)
     if not ignore_case:
@@ -122,7 +122,7 @@ def literals(
 
 def patterns(
     value: object, *, flags: str = "", negate: bool = False, any_of: bool = False
-) -> Sequence[Check]:
+) -> Sequence[TextCheck]:
     """Make checks that patterns are all found, that one is, or that none is."""
     found = [python_pattern(text, flags) for text in texts_in(value)]
     if any_of and not negate:
@@ -158,7 +158,7 @@ def statements(meaning: str, prefix: str = "") -> Reader:
 def in_file(file: object, checks: Checks) -> Checks:
     """Make checks of the answer checks of a file that an agent leaves."""
     name = file_name(file)
-    return [InFile(file=name, check=each) for each in checks if isinstance(each, Check)]
+    return [InFile(file=name, check=each) for each in checks if isinstance(each, TextCheck)]
 
 
 def file_exists(files: object) -> Sequence[FileExists]:

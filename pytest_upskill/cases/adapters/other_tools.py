@@ -21,7 +21,7 @@ from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Keys, Reader, 
 from pytest_upskill.cases.adapters.draft import Weight, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.cases.source.formats import object_in
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 
 
 def _tasks(value: Any) -> list[Entry]:
@@ -96,7 +96,7 @@ _EXPECT: Keys = {
     "files_not_exist": Reader("files that it should not", make.files_gone),
     "golden_file": keys.unmeasured("the answer is not compared with a file", Weight.LEFT_OUT),
 }
-_SEARCHES: Mapping[str, Callable[..., Sequence[Check]]] = {
+_SEARCHES: Mapping[str, Callable[..., Sequence[TextCheck]]] = {
     "output_contains": _literals,
     "output_matches": make.patterns,
 }

@@ -26,7 +26,7 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
@@ -295,7 +295,7 @@ def _is_negative(check: AnyCheck) -> bool:
     inner = check.check if isinstance(check, InFile) else check
     if isinstance(inner, ToolCalled):
         return not inner.least
-    return isinstance(inner, Check) and inner.is_negative
+    return isinstance(inner, TextCheck) and inner.is_negative
 
 
 def _prompt(draft: Draft, owner: Owner | None) -> str:
