@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from pytest_upskill.checks.result import CheckResult, Key, failed, passed, quoted
+from pytest_upskill.checks.result import Check, CheckResult, failed, passed, quoted
 from pytest_upskill.checks.text import Regex
 from pytest_upskill.project.messages import counted
 
@@ -80,7 +80,7 @@ class CallOf:
         return f"{names} with {quoted(self.pattern)}" if self.pattern else names
 
 
-class OfCalls(Key):
+class OfCalls(Check):
     """A check that is decided from the calls of an agent."""
 
     calls: tuple[CallOf, ...]

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from pytest_upskill.checks.blocks import canonical, relative_path
 from pytest_upskill.checks.files import RunsCommand
-from pytest_upskill.checks.result import CheckError, Key
+from pytest_upskill.checks.result import Check, CheckError
 
 
 class CannotCompile(CheckError):  # noqa: N818 - not an error of the answer or the case
@@ -40,7 +40,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compile(Key):
+class Compile(Check):
     """A check that the answer's code in a language compiles."""
 
     name: ClassVar[str] = "compile"
@@ -81,7 +81,7 @@ class Compile(Key):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Key):
+class Run(Check):
     """A check that the answer's code passes the case's test code; both run in a sandbox."""
 
     name: ClassVar[str] = "run"

@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_upskill.checks.result import (
+    Check,
     CheckResult,
-    Key,
     TextCheck,
     about,
     cut,
@@ -167,7 +167,7 @@ def _inside(name: str) -> PurePosixPath:
     return PurePosixPath(path if is_safe_name(path) else "file")
 
 
-class OfWorkspace(Key):
+class OfWorkspace(Check):
     """A check that is decided from what an agent left in its workspace."""
 
     def check_left(self, left: Left) -> CheckResult:
@@ -264,7 +264,7 @@ class Git(OfWorkspace):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunsCommand(Key):
+class RunsCommand(Check):
     """A check that a shell command ends as expected in the workspace, with its repository."""
 
     name: ClassVar[str] = "command"

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from pytest_upskill.checks.result import Key
+from pytest_upskill.checks.result import Check
 
 INSTRUCTIONS = """\
 You check statements about an answer that somebody else wrote. You do not answer the question \
@@ -73,7 +73,7 @@ def cause_of(error: str) -> str:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Judge(Key):
+class Judge(Check):
     """A check that a statement is true of the answer; undecided without a judge model."""
 
     name: ClassVar[str] = "judge"

@@ -32,8 +32,8 @@ class CheckResult:
     """Whether it says what is not in the answer, which a cut answer cannot show."""
 
 
-class Key:
-    """What a kind of check says of its key in ``expected``."""
+class Check:
+    """A kind of check, and what it says of its key in ``expected``."""
 
     meant_by: ClassVar[str] = ""
     """Unknown keys for which an error offers this one, separated by blanks."""
@@ -46,7 +46,7 @@ class Key:
         raise NotImplementedError
 
 
-class TextCheck(Key):
+class TextCheck(Check):
     """An assertion that is decided from the answer's text alone; `TextChecks` lists all kinds."""
 
     is_negative: ClassVar[bool] = False

@@ -11,7 +11,7 @@ from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
 from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.result import Key
+from pytest_upskill.checks.result import Check
 from pytest_upskill.models.model import AGENTS
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.session.options import OPTIONS
@@ -57,7 +57,7 @@ MEANT_BY_NO_OTHER_KEY = {
 def test_every_check_says_which_unknown_keys_mean_it_and_what_a_teachers_prompt_says_of_it() -> (
     None
 ):
-    kinds: dict[str, type[Key]] = {key: mark.kind for key, (_, mark) in keys_of(Expected).items()}
+    kinds: dict[str, type[Check]] = {key: mark.kind for key, (_, mark) in keys_of(Expected).items()}
 
     assert {key for key, kind in kinds.items() if not kind.for_teacher} == NO_TEACHER_WRITES
     assert {key for key, kind in kinds.items() if not kind.meant_by} == MEANT_BY_NO_OTHER_KEY

@@ -32,7 +32,7 @@ from pytest_upskill.checks.code import AtMost, Compile, Figure, Instruction, Run
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import FileExists, Git, InFile, ProcessCheck, RunsCommand
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import Key
+from pytest_upskill.checks.result import Check
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
 
@@ -52,8 +52,8 @@ class Entry(BaseModel):
 class Makes:
     """Mark of a key: how its value becomes checks."""
 
-    kind: type[Key]
-    """What the key is called elsewhere; `Key` if nothing is known."""
+    kind: type[Check]
+    """What the key is called elsewhere; `Check` if nothing is known."""
     checks: Callable[[Any], Iterable[Any]]
 
 
@@ -320,7 +320,7 @@ def _git(entry: GitEntry) -> list[Git]:
 
 
 def _process(name: Literal["read_file", "ran_script"]) -> Makes:
-    return Makes(Key, lambda files: [ProcessCheck(name=name, file=file) for file in files])
+    return Makes(Check, lambda files: [ProcessCheck(name=name, file=file) for file in files])
 
 
 class Expected(TextChecks):
@@ -344,13 +344,13 @@ class Expected(TextChecks):
     file_exists: Annotated[FileNames, one_each(FileExists)] = Field(default_factory=list)
     """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
     file_contains: Annotated[
-        dict[WorkspaceName, Texts], Field(min_length=1), Makes(Key, _contained)
+        dict[WorkspaceName, Texts], Field(min_length=1), Makes(Check, _contained)
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the strings that must all be in it."""
     file: Annotated[
         dict[WorkspaceName, Annotated[TextChecks, BeforeValidator(check_expected)]],
         Field(min_length=1),
-        Makes(Key, _of_files),
+        Makes(Check, _of_files),
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the checks of its text."""
     command: Annotated[
@@ -384,7 +384,7 @@ class Expected(TextChecks):
     """Calls of an agent of which the first ones should be in this order."""
     triggered: Annotated[
         Literal[True] | None,
-        Makes(Key, lambda true: [ProcessCheck(name="triggered")] if true else []),
+        Makes(Check, lambda true: [ProcessCheck(name="triggered")] if true else []),
     ] = None
     """Whether the agent chose the skill; reported, never part of a pass rate."""
     read_file: Annotated[FileNames, _process("read_file")] = Field(default_factory=list)
