@@ -146,14 +146,14 @@ def figures(gate: Gate) -> list[Figure]:
     """Return the figures of a gate's cell; cells of one measure have figures of the same names."""
     cell, past = gate.cell, gate.comparison
     if cell.chooses:
-        listed = [*read(_TRIGGERS, cell.triggers, name="trigger.{}")]
+        listed = [*figures_in(_TRIGGERS, cell.triggers, name="trigger.{}")]
         for arm in cell.version_arms:
             answers, name = cell.answers.get(arm), f"trigger.{{}}.{arm}"
-            listed += read(_ANSWERS, answers, name=name, of=ARM_NAMES[arm])
+            listed += figures_in(_ANSWERS, answers, name=name, of=ARM_NAMES[arm])
     else:
         shown = Figure(name="verdict", value=gate.verdict, unit="", help="verdict of the gate")
         listed = [shown, *_lift_figures(cell)]
-    return [*listed, *read(_PAST, past if past and past.measured else None)]
+    return [*listed, *figures_in(_PAST, past if past and past.measured else None)]
 
 
 def scalars(gate: Gate) -> dict[str, Scalar]:
@@ -316,7 +316,7 @@ def _change(arms: Mapping[Arm, ArmFigures], text: Callable[[ArmFigures], str]) -
     return "->".join([*(text.removesuffix("%") for text in before), now])
 
 
-def read(
+def figures_in(
     rows: Sequence[Row[T]], source: T | None, *, name: str = "{}", of: str = ""
 ) -> Iterator[Figure]:
     """Yield the figures of a part of a cell.
@@ -338,16 +338,18 @@ def read(
 
 def _lift_figures(cell: Cell) -> Iterator[Figure]:
     lift, judged = cell.lift, cell.lift.judged
-    yield from read(_LIFT, lift)
-    yield from read(_JUDGE, judged)
+    yield from figures_in(_LIFT, lift)
+    yield from figures_in(_JUDGE, judged)
     for arm in (*_PAIR, _ARMS[1]):
         name, of = f"{{}}.{arm.removesuffix('_skill')}", ARM_NAMES[arm]
-        yield from read(_ARM, lift.arms.get(arm), name=name, of=of)
-        yield from read(_ANSWERS, cell.answers.get(arm), name=name, of=of)
+        yield from figures_in(_ARM, lift.arms.get(arm), name=name, of=of)
+        yield from figures_in(_ANSWERS, cell.answers.get(arm), name=name, of=of)
     for which in ("with", "without"):
         agreement = judged.agreement(with_skill=which == "with") if judged else None
-        yield from read(_AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=f"{which} the skill")
-    yield from read(AGENT, lift.agent, name="agent.{}")
+        yield from figures_in(
+            _AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=f"{which} the skill"
+        )
+    yield from figures_in(AGENT, lift.agent, name="agent.{}")
 
 
 def _shown(value: Scalar | Estimate, unit: Unit) -> str:

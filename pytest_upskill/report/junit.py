@@ -7,7 +7,7 @@ from statistics import fmean
 
 from pytest_upskill.figures.arm import agent_figures
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.presentation import AGENT, Figure, Scalar, Unit, figures, read
+from pytest_upskill.figures.presentation import AGENT, Figure, Scalar, Unit, figures, figures_in
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -17,7 +17,7 @@ Properties = list[tuple[str, str]]
 def trial_properties(result: TrialResult) -> Properties:
     """Return a trial's figures; checks, tokens, dollars and seconds are means over valid runs."""
     runs = result.runs
-    done = read(AGENT, agent_figures(runs), name="agent.{}")
+    done = figures_in(AGENT, agent_figures(runs), name="agent.{}")
     taken = [run.choice.taken or "none" for run in runs if run.choice is not None]
     return [
         ("upskill.skill", result.skill),

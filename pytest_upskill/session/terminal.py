@@ -25,7 +25,7 @@ from pytest_upskill.session.messages import QUIETEST, begin_line, lines_of, writ
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
-from pytest_upskill.trials.trial import runs_of as runs_of_model
+from pytest_upskill.trials.trial import run_count
 
 
 class Terminal:
@@ -45,7 +45,7 @@ class Terminal:
         line = f"upskill: {', '.join(names)}; runs: {runs}"
         if baseline := self._settings.baseline_runs:
             line += f", {baseline} without the skill"
-        if single := [model.label for model in models if runs_of_model(model, runs) < runs]:
+        if single := [model.label for model in models if run_count(model, runs) < runs]:
             line += f"; 1 for {', '.join(single)}, as further runs would be copies"
         return lines_of(line, self._config)
 

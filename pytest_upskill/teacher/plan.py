@@ -21,7 +21,7 @@ from pytest_upskill.teacher.confirmation import look_of, look_trials
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
 from pytest_upskill.teacher.versions import Task
-from pytest_upskill.trials.trial import Trial, runs_of
+from pytest_upskill.trials.trial import Trial, run_count
 
 _LONGEST_QUESTION = 1000
 """Characters of a case's question that are reckoned with."""
@@ -110,7 +110,7 @@ def _power_lines(engine: Engine, task: Task, look: int) -> Iterator[str]:
     """Yield the chance to detect a gain."""
     cases, settings, students = len(task.holdout), task.settings, len(engine.students)
     runs = min(
-        runs_of(each, settings.runs, chooses=settings.description) for each in engine.students
+        run_count(each, settings.runs, chooses=settings.description) for each in engine.students
     )
     chances = (
         power(gain, cases=cases, runs=runs, look=look, students=students)

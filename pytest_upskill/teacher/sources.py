@@ -116,7 +116,7 @@ _RANKS: Mapping[Kind, tuple[int, int]] = {
 """Rank and most characters of each kind."""
 
 
-def cut(events: Sequence[Event], budget: int) -> str:
+def cut_events(events: Sequence[Event], budget: int) -> str:
     """Cut events to a budget of characters, and keep what is most informative.
 
     1. What the user said, errors and the sections of documents come before the agent's words and
@@ -230,7 +230,7 @@ def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
     return Source(
         name=name,
         kind=kind,
-        text=cut(
+        text=cut_events(
             [Event(kind=of, text=without_secrets) for of, without_secrets, _ in clean], budget
         ),
         characters=len(text),

@@ -75,7 +75,7 @@ def trial_name(case: str, model: str, arm: Arm) -> str:
     return f"{case}[{model}-{arm}]"
 
 
-def runs_of(model: Model, runs: int, *, chooses: bool = False) -> int:
+def run_count(model: Model, runs: int, *, chooses: bool = False) -> int:
     """Return the number of runs of a trial, 1 if further runs would repeat the first.
 
     Where a model chooses, each run shows the catalogue in another order.
@@ -142,7 +142,7 @@ def plan(
                         case=case,
                         arm=arm,
                         skill_block=block,
-                        runs=runs_of(model, (arm == "without_skill" and baseline_runs) or runs),
+                        runs=run_count(model, (arm == "without_skill" and baseline_runs) or runs),
                         early_stop=early_stop,
                         judge=judge,
                     )
@@ -153,7 +153,7 @@ def plan(
                         case=_query(case, catalogue, workspace=bool(model.agent)),
                         arm=arm,
                         skill_block="",
-                        runs=runs_of(model, runs, chooses=True),
+                        runs=run_count(model, runs, chooses=True),
                         catalogue=catalogue,
                         listed=listed_skill,
                     )
