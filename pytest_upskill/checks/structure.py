@@ -110,7 +110,7 @@ def equals(found: Any, expected: Any) -> bool:
             return not isinstance(found, bool) and bool(found == expected)
 
 
-def shown(value: Any) -> str:
+def _shown(value: Any) -> str:
     """Return a value as short text for a message, with its type if that could be ambiguous."""
     match value:
         case str():
@@ -127,7 +127,7 @@ def shown(value: Any) -> str:
 
 def _item(value: Any, index: int, where: str) -> Any:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise NowhereError(f"{where} is {shown(value)}, not a list")
+        raise NowhereError(f"{where} is {_shown(value)}, not a list")
     if not -len(value) <= index < len(value):
         raise NowhereError(f"no [{index}] in {where}, which has {counted(len(value), 'item')}")
     return value[index]
@@ -135,7 +135,7 @@ def _item(value: Any, index: int, where: str) -> Any:
 
 def _entry(value: Any, key: str, where: str, as_key: Callable[[str], Any]) -> Any:
     if not isinstance(value, Mapping):
-        raise NowhereError(f"{where} is {shown(value)}, not a table")
+        raise NowhereError(f"{where} is {_shown(value)}, not a table")
     for candidate in (key, as_key(key)):
         if candidate in value:
             return value[candidate]
@@ -371,6 +371,6 @@ def _compare(check: ValueAtPath, text: str) -> tuple[bool, str]:
             what = f"{error} ({place})"
             continue
         if equals(found, check.value):
-            return True, f"is {shown(found)} ({place})"
-        what = f"is {shown(found)}, not {shown(check.value)} ({place})"
+            return True, f"is {_shown(found)} ({place})"
+        what = f"is {_shown(found)}, not {_shown(check.value)} ({place})"
     return False, what
