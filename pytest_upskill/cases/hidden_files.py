@@ -100,8 +100,8 @@ def _is_hidden_name(name: str, hidden: HiddenFiles) -> bool:
 def _is_named_as_cases(name: str, hidden: HiddenFiles) -> bool:
     """Return whether only files of cases, or of their results, have the name of a file."""
     path = PurePath(str(hidden.folder / name).casefold())
-    listed = (pattern.casefold() for pattern in hidden.patterns)
-    return path.name in _OF_CASES or any(map(path.match, listed)) or registry.is_certain(path)
+    patterns = (pattern.casefold() for pattern in hidden.patterns)
+    return path.name in _OF_CASES or any(map(path.match, patterns)) or registry.is_certain(path)
 
 
 def _names(root: Path, name: str) -> set[str]:

@@ -146,14 +146,14 @@ def figures(gate: Gate) -> list[Figure]:
     """Return the figures of a gate's cell; cells of one measure have figures of the same names."""
     cell, past = gate.cell, gate.comparison
     if cell.chooses:
-        listed = [*figures_in(_TRIGGERS, cell.triggers, name="trigger.{}")]
+        found = [*figures_in(_TRIGGERS, cell.triggers, name="trigger.{}")]
         for arm in cell.version_arms:
             answers, name = cell.answers.get(arm), f"trigger.{{}}.{arm}"
-            listed += figures_in(_ANSWERS, answers, name=name, of=ARM_NAMES[arm])
+            found += figures_in(_ANSWERS, answers, name=name, of=ARM_NAMES[arm])
     else:
-        shown = Figure(name="verdict", value=gate.verdict, unit="", help="verdict of the gate")
-        listed = [shown, *_lift_figures(cell)]
-    return [*listed, *figures_in(_PAST, past if past and past.measured else None)]
+        verdict = Figure(name="verdict", value=gate.verdict, unit="", help="verdict of the gate")
+        found = [verdict, *_lift_figures(cell)]
+    return [*found, *figures_in(_PAST, past if past and past.measured else None)]
 
 
 def scalars(gate: Gate) -> dict[str, Scalar]:
