@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,6 @@ from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_
 from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool
 from pytest_upskill.models.completion import Look, clean
 from pytest_upskill.project.files import ignore_in_git, read_state, write_file
-from pytest_upskill.project.git import GitError, NoGitError, has_remote, is_changed, merge_base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,48 +367,3 @@ def _shown(path: Path) -> str:
     """Return a path from the directory in which the program was started, if it is below it."""
     start = Path.cwd()
     return str(path.relative_to(start) if path.is_relative_to(start) else path)
-
-
-_TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
-"""Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
-
-_DEFAULT_BRANCHES = ("HEAD", "main", "master")
-
-
-def changed_recordings(
-    cache: Cache, environ: Mapping[str, str], refs: Sequence[str | None]
-) -> list[str]:
-    """Return a line that says so if recordings differ from where the branch began.
-
-    Args:
-        cache: The recordings.
-        environ: Where CI systems name the target of a pull request.
-        refs: Git refs from which the branch may have been created, the likeliest first; None is
-            skipped.
-
-    Returns:
-        Nothing if none changed, or if there is no repository; the reason if git cannot tell.
-    """
-    if not cache.folder.is_dir():
-        return []
-    targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
-    defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
-    # Where git cannot tell, it says so below.
-    with suppress(GitError):
-        if not has_remote(cache.folder):
-            # Without a remote there is no branch to compare with, only uncommitted changes.
-            defaults = ["HEAD"]
-    problem = ""
-    for ref in (*filter(None, refs), *targets, *defaults):
-        try:
-            commit = merge_base(cache.folder, ref)
-            if not is_changed(commit, cache.folder):
-                return []
-        except NoGitError:
-            return []
-        except GitError as error:
-            problem = problem or str(error)
-            continue
-        cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.shown})"
-        return [f"recordings changed since {ref}, on which this replay's results rest: {cure}"]
-    return [f"recordings: cannot tell which of them this branch changed: {problem}"]

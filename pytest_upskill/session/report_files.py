@@ -16,7 +16,7 @@ import pytest
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import bin_xml_escape, xml_key
 
-from pytest_upskill.answers.recordings import changed_recordings
+from pytest_upskill.answers.changed_recordings import changed_recordings
 from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.wording import quoted_lines
