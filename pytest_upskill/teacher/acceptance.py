@@ -190,7 +190,7 @@ STRIDE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class VersionComparison:
     """What a look compares; repeating it with the same answers is not a new look."""
 
     old: str
@@ -209,7 +209,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class KeptLook:
     """The file of a look, written before its first request."""
 
     format: Literal[1] = 1
@@ -220,7 +220,7 @@ class Look:
     """Its answers are the runs from this times `STRIDE`."""
     date: str
     """When it began, as ISO 8601."""
-    comparison: Comparison
+    comparison: VersionComparison
     answers: int = 0
     """How many of its answers were recorded when this was written."""
     decision: Literal["accepted", "not shown", "open"] = "open"
@@ -228,7 +228,7 @@ class Look:
     alpha: float | None = None
 
 
-_LOOK = TypeAdapter(Look)
+_LOOK = TypeAdapter(KeptLook)
 
 
 class Ledger:
@@ -243,9 +243,9 @@ class Ledger:
         self.folder = folder
         self._cache = cache
 
-    def looks(self, comparison: Comparison) -> list[Look]:
+    def looks(self, comparison: VersionComparison) -> list[KeptLook]:
         """Read the looks at a question of a comparison or at cases for its task, oldest first."""
-        looks, questions = list[Look](), set(comparison.questions)
+        looks, questions = list[KeptLook](), set(comparison.questions)
         for file in sorted(self.folder.glob("*.json")):
             with suppress(OSError, ValidationError):
                 look = _LOOK.validate_json(read_state(file))
@@ -254,7 +254,7 @@ class Ledger:
                     looks.append(look)
         return sorted(looks, key=lambda look: (look.date, look.draw))
 
-    def write(self, look: Look) -> None:
+    def write(self, look: KeptLook) -> None:
         """Write the file of a look.
 
         Raises:
@@ -264,7 +264,7 @@ class Ledger:
         data = _LOOK.dump_json(look, indent=1) + b"\n"
         write_file(self.folder / f"{look.draw:03}-{name}.json", data, mode=0o666)
 
-    def next_look(self, skill: str, comparison: Comparison, date: str) -> Look:
+    def next_look(self, skill: str, comparison: VersionComparison, date: str) -> KeptLook:
         """Return the look that a comparison gets if it is a new one.
 
         Its number is one more than the most looks of any of its questions, or at cases for its
@@ -280,7 +280,7 @@ class Ledger:
             seen = sum(question in look.comparison.questions for look in counted)
             most = max(most, seen + len(draws - listed))
         taken = {look.draw for look in looks}.union(*recorded.values())
-        return Look(
+        return KeptLook(
             skill=skill,
             look=most + 1,
             draw=max(taken, default=0) + 1,
@@ -298,9 +298,9 @@ class Ledger:
         return found
 
 
-def _lineage(version: str, looks: Sequence[Look]) -> list[Look]:
+def _lineage(version: str, looks: Sequence[KeptLook]) -> list[KeptLook]:
     """Return the looks that accepted a version, and those that accepted what it came from."""
-    found, versions = list[Look](), {version}
+    found, versions = list[KeptLook](), {version}
     for look in reversed(looks):
         if look.decision == "accepted" and look.comparison.new in versions:
             found.append(look)

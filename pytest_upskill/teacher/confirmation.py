@@ -27,9 +27,9 @@ from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
 from pytest_upskill.teacher.acceptance import (
     STRIDE,
-    Comparison,
+    KeptLook,
     Ledger,
-    Look,
+    VersionComparison,
     decide_acceptance,
     question_digest,
     text_digest,
@@ -161,7 +161,7 @@ def p_text(p: float) -> str:
     return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
 
 
-def look_of(engine: Engine, task: Task, text: str) -> Look:
+def look_of(engine: Engine, task: Task, text: str) -> KeptLook:
     """Return the look of a version: an earlier one if all its answers are still recorded.
 
     Other answers to the same comparison would be a second chance.
@@ -209,9 +209,9 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
     return Confirmation(results=results, fields=fields)
 
 
-def _comparison(engine: Engine, task: Task, text: str) -> Comparison:
+def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
     checks = sorted(f"{case_digest(case)} {case.trigger}" for case in task.holdout)
-    return Comparison(
+    return VersionComparison(
         old="" if task.is_new else _digest(task, task.text),
         new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.students)),

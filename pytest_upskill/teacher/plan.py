@@ -9,7 +9,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import look_alpha
-from pytest_upskill.teacher.acceptance import ALPHA, Look, power
+from pytest_upskill.teacher.acceptance import ALPHA, KeptLook, power
 from pytest_upskill.teacher.cases import (
     BATCH,
     QUERY_BATCH,
@@ -66,7 +66,7 @@ def plan_lines(engine: Engine, task: Task, chosen: str = "") -> Iterator[str]:
         yield from _power_lines(engine, task, look.look)
 
 
-def _parts(engine: Engine, task: Task, look: Look | None) -> Iterator[Part]:
+def _parts(engine: Engine, task: Task, look: KeptLook | None) -> Iterator[Part]:
     """Yield the most requests by their purposes, in the order of the command's steps."""
     settings, teacher = task.settings, engine.teacher.label
     known = len(task.skill.cases) + settings.count + settings.queries

@@ -20,7 +20,7 @@ from pytest_upskill.figures.baseline import BaselineError, read_baseline
 from pytest_upskill.project.files import read_file, read_state, write_file
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.report.history.runs import read_history
-from pytest_upskill.teacher.acceptance import Comparison, Ledger, Look
+from pytest_upskill.teacher.acceptance import KeptLook, Ledger, VersionComparison
 from tests.answers.one_recording import REQUEST, URL, only_file, recorded
 
 KINDS = {
@@ -178,9 +178,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-def looks_in(folder: Path) -> list[Look]:
+def looks_in(folder: Path) -> list[KeptLook]:
     """Read the looks in a folder at the question x."""
-    asked = Comparison(old="", new="", students=(), questions=("x",), checks="", runs=1)
+    asked = VersionComparison(old="", new="", students=(), questions=("x",), checks="", runs=1)
     return Ledger(folder, Cache(folder / "cache", "auto")).looks(asked)
 
 

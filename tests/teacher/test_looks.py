@@ -16,9 +16,9 @@ from pytest_upskill.answers.recordings import Cache
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.teacher.acceptance import (
     STRIDE,
-    Comparison,
+    KeptLook,
     Ledger,
-    Look,
+    VersionComparison,
     question_digest,
     text_digest,
 )
@@ -27,8 +27,10 @@ CASES = [Case(id=f"case-{number}", input=f"What is {number}?", checks=()) for nu
 TASK = "Write kernels"
 
 
-def comparison(cases: list[Case], old: str = "a", new: str = "b", task: str = "") -> Comparison:
-    return Comparison(
+def comparison(
+    cases: list[Case], old: str = "a", new: str = "b", task: str = ""
+) -> VersionComparison:
+    return VersionComparison(
         old=old,
         new=new,
         students=("s",),
@@ -46,15 +48,15 @@ class Project:
         self.recordings = folder / "cache"
         self.ledger = Ledger(folder / "looks", Cache(self.recordings, "auto"))
 
-    def next_look(self, asked: Comparison) -> Look:
+    def next_look(self, asked: VersionComparison) -> KeptLook:
         return self.ledger.next_look("csv", asked, f"{asked.new}")
 
     def look(
         self,
         cases: list[Case],
-        asked: Comparison,
+        asked: VersionComparison,
         decision: Literal["accepted", "not shown"] = "not shown",
-    ) -> Look:
+    ) -> KeptLook:
         """Have a look: it is written, and an answer to each question recorded."""
         look = replace(self.next_look(asked), decision=decision)
         self.ledger.write(look)
