@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
@@ -124,7 +124,9 @@ def no_skill(folder: Path) -> CommandError:
 def misnamed_skills(folder: Path) -> list[Path]:
     """Return the files in a folder, and one below, that are named like ``SKILL.md``."""
     files = (*folder.glob("*.md"), *folder.glob("*/*.md"))
-    return sorted(file for file in files if skill_and_name_meant(file)[1] == "SKILL.md")
+    return sorted(
+        file for file in files if file.name != "SKILL.md" and file.name.lower() == "skill.md"
+    )
 
 
 def check_exists(path: Path) -> None:
@@ -137,7 +139,9 @@ def check_exists(path: Path) -> None:
         wrong = path
         while not wrong.parent.exists():
             wrong = wrong.parent
-        meant = did_you_mean(wrong.name, [each.name for each in wrong.parent.iterdir()])
+        named = (skill for skill in skill_folders(Path()) if skill.name == str(path))
+        meant = f" (did you mean {found}?)" if (found := next(named, None)) else ""
+        meant = meant or did_you_mean(wrong.name, [each.name for each in wrong.parent.iterdir()])
         raise CommandError(f"{path}: no such file or folder{meant}: name a skill")
 
 
@@ -157,17 +161,17 @@ def own_cases(
         The skill once for each file, with the cases in it; and the problems of unreadable files.
     """
     discovery = discovery or CaseDiscovery()
-    skill_folder = Path(os.path.normpath(folder.absolute()))
+    skill_folder = os.path.normpath(folder.absolute())
     found: list[Skill] = []
     problems: list[str] = []
-    for case_file in discovery.case_files_of(skill_folder):
+    for case_file in discovery.case_files_of(Path(skill_folder)):
         file = case_file if folder.is_absolute() else Path(os.path.relpath(case_file))
         try:
             skills = load_skills(file, shown=str(file), extensions=extensions, discovery=discovery)
         except SkillError as error:
             problems += str(error).splitlines()
             continue
-        own = (each for each in skills if each.folder.absolute() == skill_folder)
+        own = (each for each in skills if os.path.normpath(each.folder.absolute()) == skill_folder)
         found += [each for each in own if not each.broken]
     return found, problems
 

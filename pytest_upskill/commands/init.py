@@ -49,7 +49,8 @@ def _run(options: argparse.Namespace) -> int:
             warn(f"ERROR: {error}")
             code = UNUSABLE
     if written:
-        say("Rewrite the questions and checks, then run at no cost:", _trial_run(options.skill))
+        place = options.skill if options.skill.is_dir() else folders[0]
+        say("Rewrite the questions and checks, then run at no cost:", _trial_run(place))
     return code
 
 
@@ -64,7 +65,7 @@ def _init(folder: Path) -> list[Path]:
         is_in_folder = each.case_file.absolute().is_relative_to(folder.absolute())
         place = folder if is_in_folder else each.case_file
         ways = measured_by(each.cases) or "none can be measured"
-        is_free = "by code" in ways or "by trigger" in ways
+        is_free = "by code" in ways
         run = f"run {_trial_run(place)}" if is_free else f"{PROGRAM} list says what they need"
         say(f"{each.case_file}: exists, with {count} ({ways}): {run}")
     if found:

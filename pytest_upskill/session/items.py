@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +19,12 @@ from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
+from pytest_upskill.checks.result import CheckError
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import failure
-from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
+from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.project.git import GitError
-from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.session.case_files import catalogues_of, discovery_of, path_from, shown
 from pytest_upskill.session.messages import GROUPED_WARNINGS
@@ -140,11 +142,25 @@ class TrialItem(ItemOutsidePackages):
         """Fail if too few runs passed; arms to compare with never fail."""
         assert self.result is not None
         if self.result.failed:
-            raise ItemFailed(failure(self.result))
+            raise ItemFailed("\n".join([failure(self.result), *self._not_quoted(self.result)]))
         if self.result.decides and self.result.left_open:
             passes, runs = self.result.passes, counted(len(self.result.runs), "run")
             why = f"{passes} of {runs} passed, and --upskill-early-stop requested no more"
             raise pytest.skip.Exception(why, _use_item_location=True)
+
+    def _not_quoted(self, result: TrialResult) -> Iterator[str]:
+        """Yield that the skill has what a check looks for, where ``offline`` did not quote it."""
+        if self.trial.model.is_language_model or self.trial.arm != "with_skill":
+            return
+        answer, skill = result.runs[0].completion.text, self.trial.skill.text
+        for check in text_checks_of(self.trial.case):
+            with suppress(CheckError):
+                if check.check(skill).passed and not check.check(answer).passed:
+                    what = listed([*map(repr, check.wanted)]) or f"what {check.name} looks for"
+                    yield safe_line(
+                        f"the skill has {what}, in a passage that shares too few words with the "
+                        "question for offline to quote it"
+                    )
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the case's file, line (pytest counts from 0) and title."""

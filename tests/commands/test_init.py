@@ -117,6 +117,15 @@ def test_a_folder_without_a_skill_is_answered_by_the_one_that_was_meant(
     assert capsys.readouterr().err == f"ERROR: {folder}: no SKILL.md in it: {cure}\n"
 
 
+def test_the_next_command_names_the_folder_of_a_skill_that_was_named_by_its_file(
+    skill: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(skill / "SKILL.md")]) == 0
+
+    command = capsys.readouterr().out.splitlines()[-1]
+    assert command == f"pytest --upskill-models offline {skill}"
+
+
 def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     skill: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,6 +102,18 @@ def test_cases_outside_the_folder_of_a_skill_are_listed_too(
     assert "evals/shipping/0-evals.json: exists, with 1 case (1 by a judge)" in output
 
 
+def test_a_path_through_a_parent_folder_means_the_same(
+    capsys: pytest.CaptureFixture[str], write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_skill(name="shipping").absolute()
+    monkeypatch.chdir(folder)
+
+    assert main(["list", "../shipping"]) == 0
+    assert "1 case in skill_meta.json: 1 by code" in capsys.readouterr().out
+    assert main(["init", "../shipping"]) == 0
+    assert "skill_meta.json: exists, with 1 case" in capsys.readouterr().out
+
+
 def test_many_case_files_of_one_folder_are_one_line(
     capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
 ) -> None:

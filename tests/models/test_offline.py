@@ -8,6 +8,7 @@ import pytest
 
 from pytest_upskill.models import Completion, Request, parse_model
 from pytest_upskill.models.offline import EXCERPT, NO_REFERENCE, OfflineClient
+from tests.conftest import Run, WriteSkill
 
 SKILL = """\
 ---
@@ -180,3 +181,17 @@ def test_a_runner_up_that_does_not_fit_is_left_out() -> None:
     answer = ask("How does one steep oolong?", skill="".join(sections)).text
 
     assert [n for n in range(9) if f"## Oolong {n}\n" in answer] == [0, 1, 2]
+
+
+def test_a_fact_that_is_in_the_skill_but_not_quoted_is_said_to_be_there(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    expected = {"contains": ["37", "absent"]}
+    body = "## Invoices\n\nWe number them from 37.\n\n## Refunds\n\nWe pay customers within a week."
+    question = "When do you pay customers a refund?"
+    write_skill({"id": "a", "input": question, "expected": expected}, body=body)
+
+    result = run_once("--upskill-models=offline", "skills")
+
+    (said,) = [line for line in result.outlines if "for offline to quote it" in line]
+    assert said.startswith("the skill has '37', in a passage that shares too few words")
