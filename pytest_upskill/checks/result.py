@@ -29,7 +29,8 @@ class CheckResult:
     detail: str = ""
     """Further lines, such as the compiler's diagnostics."""
     is_negative: bool = False
-    """Whether it says what is not in the answer, which a cut answer cannot show."""
+    """Whether it says what is not in the answer, which a cut one cannot show: as its class, or a
+    plugin, says."""
 
 
 class Check:

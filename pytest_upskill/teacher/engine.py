@@ -26,7 +26,7 @@ from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.figures.wording import fit_parts, wrap
-from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
+from pytest_upskill.grading.grade import Answer, check_text, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.project.files import ANSWERS
 from pytest_upskill.project.messages import counted, safe_line
@@ -223,7 +223,7 @@ class Engine:
         Raises:
             CheckError: A check cannot be decided.
         """
-        results = [check.check(text) for check in text_checks_of(case)]
+        results = [*check_text(text_checks_of(case), text)]
         if sandboxed := sandboxed_of(case):
             from pytest_upskill.checks.compile import CannotCompile
 
