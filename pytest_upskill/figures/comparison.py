@@ -100,6 +100,11 @@ class Comparison:
         return is_worse and not self.drift and not self.undecided
 
     @property
+    def mean_change(self) -> float | None:
+        """Change of the mean pass rate of the measured cases, a fraction; None without any."""
+        return stats.lift([case.counts for case in self.measured])
+
+    @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
         now = _total((case.passes, case.runs) for case in self.measured)
@@ -145,8 +150,7 @@ class Comparison:
         """Notes to print below the table."""
         if self.regressed:
             yield from (self.headline, self.next_step)
-        elif self.measured:
-            change = stats.lift([case.counts for case in self.measured]) or 0.0
+        elif (change := self.mean_change) is not None:
             how = ", not clearly worse" if change < 0 else ", not worse"
             told = "" if self.drift or self.undecided else how
             yield f"{points(change)} points against {self.base}{told} ({self.sentence})"

@@ -187,17 +187,23 @@ def columns_of(gate: Gate) -> Columns:
     }
 
 
-def in_words(lift: Lift) -> str:
+def in_words(gate: Gate) -> str:
     """Return the result: ``+34 points: 6 of 10 cases better, 3 unchanged, 1 worse``.
 
+    Compared with the past, that comes first: ``-20 points against main, +34 against no skill: …``.
     Empty if no case has a valid run in both arms.
     """
+    lift, past = gate.cell.lift, gate.comparison
     if lift.deciding is None:
         return ""
     changes, cases = lift.changes, counted(lift.changes.total(), "case")
     rest = (f"{changes[what]} {what}" for what in ("unchanged", "worse") if changes[what])
     first = f"{changes['better']} of {cases} better"
-    return f"{points(lift.deciding.estimate)} points: {', '.join([first, *rest])}"
+    change = f"{points(lift.deciding.estimate)} points"
+    if past is not None and past.mean_change is not None:
+        against = f"{points(past.mean_change)} points against {past.base}"
+        change = f"{against}, {points(lift.deciding.estimate)} against no skill"
+    return f"{change}: {', '.join([first, *rest])}"
 
 
 CaseStatus = Literal[
@@ -228,7 +234,7 @@ class CaseLine:
     status: CaseStatus
     """Result of the case."""
     than: str
-    """The git ref than which the case is better or worse; empty if the status says all."""
+    """Than what the case is better or worse: a git ref or ``without``; empty if it is clear."""
     by: str
     """`` by one run`` if the difference to the ref may be chance, else empty."""
     change: float
@@ -248,9 +254,11 @@ def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLi
     with_, without = (_tally(arms.get(arm)) for arm in _PAIR)
     difference, past = observed_lift([CaseCounts(*with_, *without)]), gate.past.get(case)
     change, base, by = difference.estimate if difference else 0.0, "", ""
-    if gate.comparison and past and past.change and "old_skill" in arms:
-        change, base = float(past.change), gate.comparison.base
-        by = " by one run" if 1 < past.runs <= 1 / abs(past.change) else ""
+    if gate.comparison and past and "old_skill" in arms:
+        base = "without"
+        if past.change:
+            change, base = float(past.change), gate.comparison.base
+            by = " by one run" if 1 < past.runs <= 1 / abs(past.change) else ""
     rates = {trial.passes / len(trial.runs) for trial in arms.values() if trial.runs}
     if past:
         rates.add(past.old_passes / past.old_runs)

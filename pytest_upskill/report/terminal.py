@@ -52,7 +52,7 @@ def _lift_rows(gates: Sequence[Gate], width: int, *, cases: bool) -> Iterator[Ro
             path = cell.path
             yield (cell.title,), None
         yield (f"  {cell.model}", *columns_of(gate).values()), gate
-        for line in wrap(in_words(gate.cell.lift), width - len(_INDENT)):
+        for line in wrap(in_words(gate), width - len(_INDENT)):
             yield (f"{_INDENT}{line}",), None
         if cases:
             for case in case_lines(gate):

@@ -77,8 +77,9 @@ def test_a_case_is_first_of_all_worse_or_better_than_at_the_ref(
     assert [row.split(" | ")[:2] for row in rows] == [
         ["| `one`", "worse than `main`"],
         ["| `two`", "better than `main`"],
-        ["| `three`", "better"],
+        ["| `three`", "better than `without`"],
     ]
+    assert "+0 points against main, +80 against no skill: 3 of 3 cases better" in text
     assert "0/5 \u2192 5/5 \u2192 2/5" in rows[0]
     page = Path("r.html").read_text("utf-8")
     assert "worse than <bdi>main</bdi>" in page

@@ -144,7 +144,7 @@ def failed_case_lines(report: Report) -> Iterator[str]:
 
 def results_in_words(report: Report) -> list[str]:
     """Return the result of each cell in plain words, with its name."""
-    results = ((gate.cell.name, in_words(gate.cell.lift)) for gate in report.lifts)
+    results = ((gate.cell.name, in_words(gate)) for gate in report.lifts)
     return [f"{name}: {words}" for name, words in results if words]
 
 
