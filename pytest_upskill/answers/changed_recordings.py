@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from pytest_upskill.answers.recordings import Cache
-from pytest_upskill.project.git import GitError, NoGitError, has_remote, is_changed, merge_base
+from pytest_upskill.project.git import (
+    GitError,
+    NoGitError,
+    git_output,
+    has_remote,
+    is_changed,
+    merge_base,
+)
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 """Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
@@ -48,6 +55,9 @@ def changed_recordings(
         except GitError as error:
             problem = problem or str(error)
             continue
-        cure = f"review them like code (git diff --stat {commit[:7]} -- {cache.shown})"
-        return [f"recordings changed since {ref}, on which this replay's results rest: {cure}"]
+        command = f"git diff --stat {commit[:7]} -- {cache.shown}"
+        if git_output(cache.folder, "diff", "--quiet", commit, "--", ".") is not None:
+            command = f"git status --short {cache.shown}"  # all of them are new
+        cure = f"review them like code ({command})"
+        return [f"recordings changed since {ref}, on which a replay's results rest: {cure}"]
     return [f"recordings: cannot tell which of them this branch changed: {problem}"]

@@ -189,6 +189,17 @@ def test_a_replay_names_the_recordings_that_the_branch_changed(
         assert said in pytester.path.joinpath(f"r.{name}").read_text("utf-8")
 
 
+def test_recordings_that_are_only_new_are_named_by_a_command_that_lists_them(
+    run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    first, _ = sorted(pytester.path.glob("recordings/*/*.json"))
+    first.with_name("draft.json").write_bytes(first.read_bytes())
+
+    result = run_once(*recorded)
+
+    result.stdout.fnmatch_lines(["recordings changed *(git status --short recordings)"])
+
+
 def test_a_replay_says_that_changes_of_recordings_are_unknown(
     run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:
