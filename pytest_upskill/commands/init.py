@@ -68,9 +68,9 @@ def _init(folder: Path) -> list[Path]:
         is_free = "by code" in ways
         run = f"run {_trial_run(place)}" if is_free else f"{PROGRAM} list says what they need"
         say(f"{each.case_file}: exists, with {count} ({ways}): {run}")
-    if found:
-        if found[0].case_file.name != CASE_FILE:
+        if each.case_file.name != CASE_FILE and "by a judge" in ways:
             say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
+    if found:
         return []
     if lexists(target):
         raise CommandError(f"{target} exists: add cases to it, or move it away")
