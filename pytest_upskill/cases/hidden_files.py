@@ -6,6 +6,7 @@ inputs of cases leave them out, because they hold the answers.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -64,11 +65,12 @@ def is_hidden_by_place(root: Path, name: str, hidden: HiddenFiles) -> bool:
 
 def _is_in_folder_of_case(root: Path, name: str) -> bool:
     """Return whether a file is beside a case that is a folder, which holds its answers too."""
+    above = (root / folder for folder in PurePosixPath(name).parents if folder.name)
     return any(
-        registry.is_folder_case(file) and has_shape_of_cases(file)
-        for folder in PurePosixPath(name).parents
-        if folder.name
-        for file in (root / folder).glob("*.*")
+        has_shape_of_cases(Path(file))
+        for folder in above
+        if folder.is_dir()
+        for file in registry.folder_cases(folder, tuple(os.listdir(folder)))  # noqa: PTH208  names
     )
 
 

@@ -130,14 +130,26 @@ class SkillFolder:
         return frozenset(_real(self.folder / name) for name in (*own, *self.bundle.names))
 
     def _find(self, name: str) -> Path:
-        """Return the path that a name means; it may not exist."""
+        """Return the path that a name means; it may not exist.
+
+        Raises:
+            Unreadable: It exists only in a folder above that has other things too.
+        """
         if name == ".":
             return self.beside
-        if not (self.folder / name).exists():
-            for above in (self.beside, *self.beside.parents, *self.folder.parents):
-                path = above / name
-                if path.exists() and self._home_of(path):
-                    return path
+        if (self.folder / name).exists():
+            return self.folder / name
+        above = (self.beside, *self.beside.parents, *self.folder.parents)
+        found = [folder for folder in above if (folder / name).exists()]
+        for folder in found:
+            if self._home_of(folder / name):
+                return folder / name
+        is_above = not {*self.beside.parents[:_MOST_ABOVE]}.isdisjoint(found)
+        if is_above and ".." not in PurePosixPath(name).parts:
+            what = (
+                "is outside both the skill's folder and the cases' folder: copy it into the latter"
+            )
+            raise Unreadable(f"{name!r} {what}")
         return self.folder / name
 
     def _home_of(self, path: Path) -> Path | None:

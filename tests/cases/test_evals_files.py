@@ -45,15 +45,14 @@ def test_a_file_may_be_named_from_a_folder_above(folder: Path) -> None:
     assert given(read(folder, "csv/evals/files/a.csv")) == {"csv/evals/files/a.csv": "1,2\n"}
 
 
-def test_what_only_a_folder_above_has_is_not_in_the_skill(folder: Path) -> None:
+def test_what_only_a_folder_above_has_is_outside_both_folders(folder: Path) -> None:
     (folder.parent / "README.md").write_text("# All skills", "utf-8")
 
     case = read(folder, "README.md")
 
-    assert (given(case), case.skip) == (
-        {},
-        "files: 'README.md' does not exist in the skill's folder",
-    )
+    where = "the skill's folder and the cases' folder: copy it into the latter"
+    assert case.skip == f"files: 'README.md' is outside both {where}"
+    assert not given(case)
 
 
 def test_a_folder_is_all_its_files_in_order_of_name(folder: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill import CASE_FILE, LABELS_FILE
-from pytest_upskill.cases.adapters.adapter import pattern_of
+from pytest_upskill.cases.adapters.adapter import is_at, pattern_of
 from pytest_upskill.cases.adapters.registry import ADAPTERS
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.history import with_history
@@ -361,3 +361,22 @@ def test_all_files_of_a_case_that_is_a_folder_are_hidden(tmp_path: Path) -> None
         "retrieval/graders/b.md",
         "retrieval/prompt.md",
     ]
+
+
+def test_a_folder_with_many_files_is_searched_for_a_case_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"rules/rule-{number:03}.md" for number in range(100)]
+    folder = with_case(tmp_path / "csv", "\n".join(f"See {name}." for name in names))
+    for name in names:
+        write(folder, name, "A rule.")
+    asked: list[str] = []
+
+    def counted(path: str, *places: str) -> bool:
+        asked.append(path)
+        return is_at(path, *places)
+
+    monkeypatch.setattr("pytest_upskill.cases.adapters.registry.is_at", counted)
+
+    assert load(folder).text.count("A rule.") == len(names)
+    assert len(asked) < 10 * len(names)

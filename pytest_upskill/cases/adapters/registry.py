@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -152,9 +153,14 @@ def is_folder_of_cases(path: PurePath) -> bool:
     return is_at(path.as_posix(), *places)
 
 
-def is_folder_case(path: PurePath) -> bool:
-    """Return whether a file is in the place of a case that is a folder."""
-    return any(adapter.is_folder for adapter in adapters_at(path))
+@lru_cache
+def folder_cases(folder: PurePath, names: tuple[str, ...]) -> Sequence[PurePath]:
+    """Return those of the files in a folder that are in the place of a case that is a folder.
+
+    A skill with many files asks about the same folder for each of them.
+    """
+    places = [place for adapter in ADAPTERS if adapter.is_folder for place in adapter.places]
+    return [path for name in names if is_at((path := folder / name).as_posix(), *places)]
 
 
 def read(
