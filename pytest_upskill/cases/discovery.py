@@ -79,8 +79,8 @@ class CaseDiscovery:
 
         | place of the file                        | near a skill    | elsewhere       |
         |------------------------------------------|-----------------|-----------------|
-        | ``skill_meta.json``                      | yes             | yes             |
-        | certain for an adapter; one of `patterns`| yes             | if an adapter fits |
+        | ``skill_meta.json``; one of `patterns`   | yes             | yes             |
+        | certain for an adapter                   | yes             | if an adapter fits |
         | another place of an adapter              | if it fits      | no              |
         """
         if path.name in {CASE_FILE, "SKILL.md"}:
@@ -93,10 +93,11 @@ class CaseDiscovery:
         try:
             reading = self.reading(path)
         except BadFile:
-            return self.owning_skill(path) is not None
+            return self._is_listed(path) or self.owning_skill(path) is not None
+        # The reader reports what is wrong with a listed file.
         if reading is None:
-            return is_certain and self.owning_skill(path) is not None
-        # Elsewhere, the reader reports that the skill of a certain file is missing.
+            return is_certain and (self._is_listed(path) or self.owning_skill(path) is not None)
+        # Elsewhere, it reports that the skill of a certain file is missing.
         return (
             is_certain
             or self.owning_skill(path) is not None
@@ -104,7 +105,10 @@ class CaseDiscovery:
         )
 
     def _is_certain(self, path: Path) -> bool:
-        return any(map(path.match, self.patterns)) or registry.is_certain(path)
+        return self._is_listed(path) or registry.is_certain(path)
+
+    def _is_listed(self, path: Path) -> bool:
+        return any(map(path.match, self.patterns))
 
     def _reading(self, path: Path) -> Reading | None:
         others = registry.ADAPTERS if self._is_certain(path) else ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -14,7 +12,6 @@ import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.discovery import skill_and_name_meant
-from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import (
     GitError,
@@ -25,6 +22,7 @@ from pytest_upskill.project.git import (
 from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.case_files import arguments_of, discovery_of, path_from, shown
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
+from pytest_upskill.session.lookalikes import lookalikes
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
@@ -152,8 +150,7 @@ class Selection:
 
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
-        if line := lookalikes(self._unread, self._config.invocation_params.dir):
-            self._hints.append(line)
+        self._hints += lookalikes(self._unread, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -309,33 +306,3 @@ def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:
     if nodeid == collector.nodeid and "::" not in nodeid:
         return collector
     return UnsafeFile.from_parent(parent, path=file, name=safe_line(file.name), nodeid=nodeid)
-
-
-_NAMES_OF_CASES = re.compile(
-    r"case|eval|meta|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|"
-    r"test",
-    re.IGNORECASE,
-)
-"""What the name of a file, or of the folder that it is in, may have in common with cases."""
-
-_MOST_READ = 1000
-"""How many files are searched for cases that nobody has asked for."""
-
-
-def lookalikes(unread: Iterable[Path], start: Path) -> str:
-    """Return a line about files that look like cases, and how to read them; empty for none.
-
-    Args:
-        unread: Files from which no cases are read.
-        start: The folder in which pytest was started.
-    """
-    named = [file for file in unread if _NAMES_OF_CASES.search("/".join(file.parts[-2:]))]
-    found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
-    if not found:
-        return ""
-    first = os.path.relpath(found[0], start)
-    what = f"{first} looks like cases: to read it"
-    if len(found) > 1:
-        what = f"{len(found)} files look like cases, such as {first}: to read them"
-    patterns = dict.fromkeys(f"*{''.join(f.suffixes)}" if f.suffixes[1:] else f.name for f in found)
-    return safe_line(f"{what}, set upskill_case_files = {' '.join([*patterns][:3])}")

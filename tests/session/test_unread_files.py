@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -44,6 +45,91 @@ def test_files_that_look_like_cases_are_named_with_what_reads_them(
     assert len(hints) == 2
     result = run("--upskill-models", "offline", "-o", f"upskill_case_files={pattern}", "--co", ".")
     result.stdout.fnmatch_lines(["collected 80 items*"])
+
+
+CASES = json.dumps([{"prompt": "Hi", "expectations": ["x"]}])
+
+
+def hints_of(run: Run, pytester: pytest.Pytester, texts: Mapping[str, str]) -> list[str]:
+    """Return what is said of files that are not read."""
+    for name, text in texts.items():
+        (pytester.path / name).parent.mkdir(exist_ok=True, parents=True)
+        (pytester.path / name).write_text(text, "utf-8")
+    result = run("--upskill-models", "offline", ".")
+    return [line for line in result.outlines if "like cases" in line]
+
+
+@pytest.mark.parametrize(
+    ("names", "others", "pattern"),
+    [
+        (["a-quiz.json", "b-quiz.json", "c-quiz.json", "d-quiz.json"], [], "*-quiz.json"),
+        (["a-x.yaml", "b-y.yaml", "c-z.yaml", "d-v.yaml"], [], "scenarios/*.yaml"),
+        (
+            ["case1/a.yaml", "case2/b.yaml", "case3/c.yaml", "case4/d.yaml"],
+            [],
+            "scenarios/*/*.yaml",
+        ),
+        (
+            ["a-x.yaml", "b-y.yaml", "c-z.yaml", "d-v.yaml"],
+            ["e.yaml"],
+            "a-x.yaml b-y.yaml c-z.yaml",
+        ),
+    ],
+)
+def test_one_pattern_is_offered_for_many_files_if_it_matches_no_other(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    names: list[str],
+    others: list[str],
+    pattern: str,
+) -> None:
+    write_skill(name="csv")
+    cases = CASES.replace("{", '{"skill": "csv", ')
+    texts = {f"test/scenarios/{name}": cases for name in names}
+    (hint,) = hints_of(run_once, pytester, texts | {f"test/scenarios/{e}": "a: 1" for e in others})
+
+    assert hint.endswith(f": to read them, set upskill_case_files = {pattern}")
+
+
+def test_of_a_file_whose_skill_is_unknown_the_hint_says_so(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    for name in ("csv", "xml"):
+        write_skill(name=name)
+    hints = hints_of(run_once, pytester, {"test/quiz.json": CASES})
+
+    cure = "add 'skill', or set upskill_case_files = quiz.json=FOLDER_OF_SKILL"
+    lack = f"upskill: test/quiz.json looks like cases, but no skill is found for it: {cure}"
+    assert hints == [lack]
+
+
+def test_a_file_outside_the_rootdir_is_not_named(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill(name="csv")
+    (folder / "quiz-cases-of.json").write_text(CASES, "utf-8")
+    (pytester.path / "inner").mkdir()
+    (pytester.path / "inner" / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    result = run_once("--upskill-models", "offline", "-c", "inner/pytest.ini", "--co", str(folder))
+
+    result.stdout.no_fnmatch_line("*look* like cases*")
+
+
+@pytest.mark.parametrize("text", ['[{"prompt": "Hi"}]', "{}", "["])
+def test_a_listed_file_that_holds_no_cases_is_an_error(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, text: str
+) -> None:
+    for name in ("csv", "xml"):
+        write_skill(name=name)
+    (pytester.path / "test").mkdir()
+    (pytester.path / "test" / "quiz.json").write_text(text, "utf-8")
+
+    result = run_once("--upskill-models", "offline", "-o", "upskill_case_files=quiz.json", ".")
+
+    result.assert_outcomes(passed=6, errors=1)
+    result.stdout.fnmatch_lines(["test/quiz.json:1:*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.parametrize(

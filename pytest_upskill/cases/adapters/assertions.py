@@ -82,7 +82,10 @@ def checks_of(assertion: object) -> make.Checks:
         raise Flaw(f"must be text or an object, got {shown(assertion)}")
     if (nested := assertion.get("check")) and isinstance(nested, dict):
         return checks_of(nested)
-    if kind := _kind(_text_of(assertion, "type", "kind")):
+    given = _text_of(assertion, "type", "kind")
+    if kind := _kind(given):
+        if _OF_DOTNET.fullmatch(normalize(given)):
+            assertion = {"flags": "i", **assertion}
         return _of_kind(assertion, kind)
     by_key = [
         check
@@ -97,6 +100,10 @@ def checks_of(assertion: object) -> make.Checks:
         return stated(text)
     is_given = any(assertion.values())
     raise Flaw("has no known key: add 'text'", Weight.LEFT_OUT if is_given else Weight.MISTAKE)
+
+
+_OF_DOTNET = re.compile("output_(not_)?matches")
+"""Types of the validator of dotnet/skills, whose patterns ignore case."""
 
 
 def _are_objects(value: object) -> bool:

@@ -23,7 +23,7 @@ _WORDS = re.compile(
 )
 """Words for the choice of this skill; those without ``yes`` mean another or none."""
 
-_NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|")
+_NOTHING = re.compile("none|null|nothing|n_a|no_skill|no_match|no_route|")
 
 
 class Says(NamedTuple):

@@ -100,9 +100,9 @@ _QUERY: Keys = {
     "|should_use|should_invoke|should_load": keys.SHOULD,
     "expected_skill|expect_skill|expected_skills|expected_activation|expected_triggers"
     "|preferred_skill|skills_expected_to_activate|expected_primary_skill"
-    "|expected_selected_skill": keys.EXPECTED_SKILL,
+    "|expected_selected_skill|expected_route": keys.EXPECTED_SKILL,
     "acceptable_skills|acceptable_alternates": keys.ALSO_EXPECTED,
-    "forbidden_skills|must_not_activate": keys.FORBIDDEN,
+    "forbidden_skills|must_not_activate|must_not_route": keys.FORBIDDEN,
     "tags": keys.TAGS,
 }
 """The keys of a query, with the skill that should be chosen."""
