@@ -309,7 +309,11 @@ class Cache:
         """
         new = request_fields(request, url)
         differences = (
-            [name for name in {**old, **new} if old.get(name) != new.get(name)]
+            [
+                "question" if name == "user" else name
+                for name in {**old, **new}
+                if old.get(name) != new.get(name)
+            ]
             for old in self._requests.get(subject, ())
         )
         return min(differences, key=len, default=[])

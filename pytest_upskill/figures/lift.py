@@ -6,7 +6,7 @@ A figure is computed when it is first read.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,6 +38,12 @@ class MoreRuns(NamedTuple):
     without_skill: int
     chance: float
     """Probability that they will be enough."""
+
+
+def changes_of(cases: Iterable[stats.CaseCounts]) -> Counter[str]:
+    """Return how many of the cases with valid runs are ``better``, ``unchanged`` and ``worse``."""
+    differences = (case.difference for case in cases if case.usable)
+    return Counter("better" if d > 0 else "worse" if d < 0 else "unchanged" for d in differences)
 
 
 def observed_lift(cases: Sequence[stats.CaseCounts]) -> stats.Estimate | None:
@@ -172,10 +178,7 @@ class Lift:
     @cached_property
     def changes(self) -> Counter[str]:
         """How many cases are ``better``, ``unchanged`` and ``worse`` with the skill."""
-        differences = [case.difference for case in self.counts if case.usable]
-        return Counter(
-            "better" if each > 0 else "worse" if each < 0 else "unchanged" for each in differences
-        )
+        return changes_of(self.counts)
 
     @property
     def correction(self) -> Correction | None:

@@ -6,6 +6,7 @@ in the terminal, Markdown, HTML and the history, is made of these figures too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
@@ -15,7 +16,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import Comparison
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.judged import Judged
-from pytest_upskill.figures.lift import Lift, observed_lift
+from pytest_upskill.figures.lift import Lift, changes_of, observed_lift
 from pytest_upskill.figures.trial_group import ARM_NAMES
 from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import estimate, money, percent, points, rate_text
@@ -190,20 +191,25 @@ def columns_of(gate: Gate) -> Columns:
 def in_words(gate: Gate) -> str:
     """Return the result: ``+34 points: 6 of 10 cases better, 3 unchanged, 1 worse``.
 
-    Compared with the past, that comes first: ``-20 points against main, +34 against no skill: …``.
+    Compared with the past, that comes first: ``-20 points against main: …``.
     Empty if no case has a valid run in both arms.
     """
     lift, past = gate.cell.lift, gate.comparison
     if lift.deciding is None:
         return ""
-    changes, cases = lift.changes, counted(lift.changes.total(), "case")
+    lifted = points(lift.deciding.estimate)
+    if past is None or past.mean_change is None:
+        return f"{lifted} points: {_in_words(lift.changes)}"
+    since = _in_words(changes_of(case.counts for case in past.measured))
+    against = f"{points(past.mean_change)} points against {past.base}: {since}"
+    return f"{against}; {lifted} against no skill: {_in_words(lift.changes)}"
+
+
+def _in_words(changes: Counter[str]) -> str:
+    """Return how many cases changed: ``6 of 10 cases better, 3 unchanged, 1 worse``."""
     rest = (f"{changes[what]} {what}" for what in ("unchanged", "worse") if changes[what])
-    first = f"{changes['better']} of {cases} better"
-    change = f"{points(lift.deciding.estimate)} points"
-    if past is not None and past.mean_change is not None:
-        against = f"{points(past.mean_change)} points against {past.base}"
-        change = f"{against}, {points(lift.deciding.estimate)} against no skill"
-    return f"{change}: {', '.join([first, *rest])}"
+    first = f"{changes['better']} of {counted(changes.total(), 'case')} better"
+    return ", ".join([first, *rest])
 
 
 CaseStatus = Literal[

@@ -51,8 +51,8 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
     measured = any(trial.planned for _, trial in report.trials)
-    if not measured and (skills := report.unmeasured_skills):
-        yield f"nothing was measured: {'; '.join(skip_lines(reasons_of(skills)))}"
+    if not measured and (why := _why_nothing(report)):
+        yield f"nothing was measured: {why}"
     elif missed := report.missed_changes:
         names = listed(list(dict.fromkeys(each.skill for each in missed)))
         reasons = "; ".join(skip_lines(reasons_of(missed)))
@@ -72,6 +72,17 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):
         run = f"the run of {session.date:%Y-%m-%d %H:%M} UTC"
         yield from session.unreadable or [f"not everything ran: see the output of {run}"]
+
+
+def _why_nothing(report: Report) -> str:
+    """Return why no trial of a session was measured; empty if none was expected."""
+    if skills := report.unmeasured_skills:
+        return "; ".join(skip_lines(reasons_of(skills)))
+    others = any(session.other_tests or session.nothing_changed for session in report.sessions)
+    uncovered = sum(session.without_cases for session in report.sessions)
+    if others or not uncovered:
+        return ""
+    return f"{counted(uncovered, 'changed skill')} {'has' if uncovered == 1 else 'have'} no cases"
 
 
 def uncompared_base(report: Report) -> str | None:
@@ -96,7 +107,8 @@ def missing_comparisons(report: Report) -> list[str]:
         # A skill that is new or unchanged needs no comparison, but its cases may have changed.
         needed = past is not None and (past.cases or past.lacking)
         for reason in past.notes if past else ():
-            if needed or reason == gate.cell.case_changes:
+            changes = gate.cell.case_changes
+            if needed or (changes and reason.startswith(changes)):
                 cell_names[reason].append(gate.cell.name)
     return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 

@@ -99,7 +99,7 @@ def test_the_command_that_records_shows_no_password(run_once: Run) -> None:
 
 @pytest.mark.parametrize(
     ("change", "named", "stale"),
-    [("skill", "skill", 1), ("case", "user", 2), ("limit", "max_tokens", 2)],
+    [("skill", "skill", 1), ("case", "question", 2), ("limit", "max_tokens", 2)],
 )
 def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
     run_once: Run, write_skill: WriteSkill, model: str, change: str, named: str, stale: int

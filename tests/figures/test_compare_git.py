@@ -79,7 +79,8 @@ def test_a_case_is_first_of_all_worse_or_better_than_at_the_ref(
         ["| `two`", "better than `main`"],
         ["| `three`", "better than `without`"],
     ]
-    assert "+0 points against main, +80 against no skill: 3 of 3 cases better" in text
+    since = "+0 points against main: 1 of 3 cases better, 1 unchanged, 1 worse"
+    assert f"{since}; +80 against no skill: 3 of 3 cases better" in text
     assert "0/5 \u2192 5/5 \u2192 2/5" in rows[0]
     page = Path("r.html").read_text("utf-8")
     assert "worse than <bdi>main</bdi>" in page
@@ -337,7 +338,7 @@ def test_cases_that_were_removed_or_changed_since_are_named(
 
     result = run_once(*OFFLINE, COMPARE, "--upskill-md=out.md", "--upskill-html=out.html")
 
-    line = r"cases since main (???????): removed: b; changed: a"
+    line = "cases since main (???????): removed: b; changed: a: a worse skill may look better; *"
     result.stdout.fnmatch_lines([f"billing on offline: {line}"])
     for page in ("out.md", "out.html"):
         assert "removed: b; changed: a" in Path(page).read_text("utf-8")
@@ -354,7 +355,9 @@ def test_removed_cases_of_an_unchanged_text_are_named_with_q_too(
 
     result = run_once(*OFFLINE, COMPARE, "-q")
 
-    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: a"])
+    result.stdout.fnmatch_lines(
+        ["billing on offline: cases since main (???????): removed: a: a worse *"]
+    )
 
 
 @pytest.mark.parametrize("changes", [("cases",), ("cases", "text")])
@@ -379,7 +382,9 @@ def test_cases_outside_the_folder_of_their_skill_are_compared_too(
 
     result = run_once("--upskill-models=offline", COMPARE, ".")
 
-    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: a"])
+    result.stdout.fnmatch_lines(
+        ["billing on offline: cases since main (???????): removed: a: a worse *"]
+    )
 
 
 def test_a_case_file_that_was_deleted_since_is_named(
