@@ -42,7 +42,7 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "regex", "value": "(?<a>h)."}, Regex(pattern="(?P<a>h).")),
         ({"type": "matches", "pattern": "(?<!h)i"}, Regex(pattern="(?<!h)i")),
         ({"type": "output_matches", "pattern": "h."}, Regex(pattern="(?i)h.")),
-        ({"type": "output_matches", "pattern": "(?i)h."}, Regex(pattern="(?ii)h.")),
+        ({"type": "output_matches", "pattern": "(?i)h."}, Regex(pattern="(?i)h.")),
         ({"type": "output_not_matches", "pattern": "h."}, NotRegex(pattern="(?i)h.")),
         ({"type": "not_contains_pattern", "pattern": "h."}, NotRegex(pattern="h.")),
         ({"type": "regex", "pattern": "h.", "negate": True}, NotRegex(pattern="h.")),
@@ -124,8 +124,6 @@ def test_a_pattern_among_texts_ignores_case_as_they_do() -> None:
          "assertions: command: no check here can decide it"),
         ({"type": "activation", "text": "It asks before it activates"},
          f"assertions: activation: {UNCLEAR}"),
-        ({"type": "max_tokens", "value": 9},
-         "assertions: max_tokens: no check here can decide it"),
         ({"type": "sentiment", "score": 9},
          "assertions: sentiment: no check here can decide it"),
         ({"type": "sentiment", "value": "glad"},
@@ -153,6 +151,30 @@ def test_an_assertion_that_nothing_can_decide_skips_a_case_without_another(
     assert skip(assertion) == reason
     assert skip(assertion, "Says hi") is None
     assert skip(assertion, {"type": "not_contains", "value": "bye"}) == reason
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"type": "max_tokens", "value": 9},
+        {"type": "latency", "value": 9},
+        {"type": "not_sentiment", "score": 9},
+        {"type": "sentiment", "score": 9, "negate": True},
+        {"type": "not_regex", "pattern": r"\p{L}"},
+    ],
+)
+def test_a_limit_that_nothing_can_decide_leaves_what_else_must_not_be(limit: Any) -> None:
+    assert checks(limit, {"type": "not_contains", "value": "bye"}) == (NotContains(text="bye"),)
+    assert "assertions: " in str(skip(limit))
+
+
+def test_what_the_question_has_already_does_not_stand_for_a_check_that_is_left_out() -> None:
+    script = {"type": "script", "path": "a.py"}
+    said, unsaid = {"type": "regex", "pattern": "(?i)SAY"}, {"type": "contains", "value": "hello"}
+
+    assert skip(script, said) == "assertions: script: no check here can decide it"
+    assert skip(said) is None
+    assert checks(script, said, unsaid) == (Regex(pattern="(?i)SAY"), Contains(text="hello"))
 
 
 def test_alternatives_of_grep_are_a_pattern() -> None:

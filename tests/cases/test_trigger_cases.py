@@ -12,11 +12,29 @@ from pytest_upskill.cases.skill import Case, Trigger
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.text import NotContains
 from tests.conftest import WriteSkill
-from tests.evals import read, read_one, skill
+from tests.evals import SAYS_HI, read, read_one, skill
 
 TAKE = Trigger(should=True)
 LEAVE = Trigger(should=False)
 NOTHING = Trigger(should=False, nothing=True)
+
+
+@pytest.mark.parametrize("key", ["expected", "expected_output"])
+@pytest.mark.parametrize(
+    ("answer", "trigger"),
+    [
+        ("Should NOT activate csv skill \u2014 this is general", LEAVE),
+        ("Should activate csv skill and count the rows", TAKE),
+        ("Loads the tsv skill and counts the rows", None),
+        ("Counts the rows of the csv", None),
+    ],
+)
+def test_the_answer_in_words_says_the_choice_also_beside_assertions(
+    key: str, answer: str, trigger: Trigger | None
+) -> None:
+    case = read_one(assertions=["Says hi"], **{key: answer})
+
+    assert (case.trigger, case.checks) == (trigger, SAYS_HI)
 
 
 @pytest.mark.parametrize(

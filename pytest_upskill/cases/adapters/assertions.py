@@ -160,7 +160,8 @@ def _not_by_code(assertion: Mapping[str, Any], kind: str) -> make.Checks:
         return stated(text)
     if kind not in _KINDS and (hint := misspelled(kind, _KINDS)):
         raise Flaw(f"unknown type {shown(kind)}{hint}")
-    raise left_out(f"{kind}: {make.UNDECIDED}")
+    is_limit = bool(assertion.get("negate"))
+    raise left_out(f"{kind}: {make.UNDECIDED}", kind=kind, is_limit=is_limit)
 
 
 def _search(assertion: Mapping[str, Any], kind: str) -> make.Checks:

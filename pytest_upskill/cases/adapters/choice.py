@@ -121,8 +121,8 @@ def choice_in(
         is_only = is_only or (is_said and _MANNER.fullmatch(parts["rest"]) is not None)
         name = parts.get("name", "")
         is_of_choice = parts.get("own") or (is_said if "bare" in parts else is_skill(name))
-        if is_only and is_of_choice:
-            return (Says(name, not parts["no"]),), True
+        if is_of_choice and (is_only or parts["rest"].startswith(" and ")):
+            return (Says(name, not parts["no"]),), is_only
     return (), False
 
 

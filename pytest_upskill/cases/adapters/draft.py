@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
@@ -19,6 +20,8 @@ class Weight(Enum):
 
     LEFT_OUT = auto()
     """A check is left out; the case is skipped only if no positive one remains."""
+    LIMIT = auto()
+    """The same, but it says what must not be, such as a budget: the others count without it."""
     SKIPPED = auto()
     """What it expects cannot be measured."""
     LACKS = auto()
@@ -59,9 +62,22 @@ class Flaw(Exception):  # noqa: N818  of a file, not an error of the code
         self.note = Note(what, weight)
 
 
-def left_out(why: str) -> Flaw:
-    """Return that nothing here can decide a check."""
-    return Flaw(why, Weight.LEFT_OUT)
+_OF_LIMITS = re.compile(
+    r"(?:^|[^a-z])(?:max|budgets?|latency|costs?|tokens?|duration|timeout|limits?|not?)(?:[^a-z]|$)"
+)
+"""Words in types of checks that say what must not be."""
+
+
+def left_out(why: str, *, kind: str = "", is_limit: bool = False) -> Flaw:
+    """Return that nothing here can decide a check.
+
+    Args:
+        why: The reason.
+        kind: The type of the check, which may say that it is a limit.
+        is_limit: Whether it says what must not be, whatever its type.
+    """
+    is_limit = is_limit or _OF_LIMITS.search(kind.casefold()) is not None
+    return Flaw(why, Weight.LIMIT if is_limit else Weight.LEFT_OUT)
 
 
 class Copied(NamedTuple):
@@ -115,7 +131,8 @@ class Draft:
     def expects(self) -> bool:
         """Whether it says what is expected, even if that cannot be measured."""
         said = self.checks or self.reference or self.process or self.choice or self.implied
-        return bool(said or self.whys(Weight.LEFT_OUT, Weight.SKIPPED, Weight.MISTAKE))
+        unmeasured = (Weight.LEFT_OUT, Weight.LIMIT, Weight.SKIPPED, Weight.MISTAKE)
+        return bool(said or self.whys(*unmeasured))
 
 
 NOTHING = Draft()

@@ -160,7 +160,9 @@ def _answer(value: object) -> Draft:
 
 
 _ANSWER = Reader(
-    "assertions; or the answer in words, which counts if there are no assertions", _answer
+    "assertions; or the answer in words, which counts if there are no assertions, unless it says "
+    "the choice of the skill",
+    _answer,
 )
 _CHOSEN = re.compile(
     r"([a-z]+_){0,3}(trigger|activat|invok)(e|ed|s|ion)?(_skill)?|(no_|not_)?used?"

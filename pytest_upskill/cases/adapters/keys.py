@@ -143,7 +143,7 @@ def _process(name: Literal["read_file", "ran_script"], value: object) -> Draft:
 
 def unmeasured(why: str, weight: Weight = Weight.SKIPPED) -> Reader:
     """Return how a key is read that cannot be measured, or be given to a model."""
-    done = "left out" if weight is Weight.LEFT_OUT else "skipped"
+    done = "left out" if weight in {Weight.LEFT_OUT, Weight.LIMIT} else "skipped"
     note = Draft(notes=(Note(why, weight),))
     return Reader(f"{done}: {why}", lambda value: note if value else NOTHING)
 

@@ -106,11 +106,12 @@ def _rule(rule: object, *, negate: bool = False) -> make.Checks:
     """Yield the checks of a rule of a judge by code; of those for failure, none may hold."""
     for kind, value in an_object(rule).items():
         if kind not in {*_SEARCHES, "exit_code"}:
-            raise left_out(f"{kind}: what an agent does is not checked")
+            raise left_out(f"{kind}: what an agent does is not checked", is_limit=negate)
         for which, texts in an_object(value).items() if kind in _SEARCHES else ():
             is_not = which == "not"
             if negate and (is_not or (which == "all" and len(as_list(texts)) > 1)):
-                raise left_out(f"{kind}: one text is enough, which no check here can say")
+                what = f"{kind}: one text is enough, which no check here can say"
+                raise left_out(what, is_limit=negate)
             yield from _SEARCHES[kind](texts, negate=negate or is_not, any_of=which == "any")
 
 

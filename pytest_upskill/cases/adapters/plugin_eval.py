@@ -31,7 +31,8 @@ def _regex(grader: make.Given) -> make.Checks:
     if isinstance(target, dict):
         return make.in_file(target.get("path"), found)
     if target != "last_message":
-        raise left_out(f"its target is {target!r}, not the answer or a file")
+        what = f"its target is {target!r}, not the answer or a file"
+        raise left_out(what, is_limit=match in _ABSENT)
     return found
 
 

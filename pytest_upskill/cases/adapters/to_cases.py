@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
@@ -26,7 +27,8 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import TextCheck
+from pytest_upskill.checks.result import CheckError, TextCheck
+from pytest_upskill.checks.text import Contains, ContainsAny, Regex
 from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
@@ -185,9 +187,13 @@ class _Maker:
         # Some files repeat a list under several keys, or what their suite says.
         given = tuple(check for index, check in enumerate(given) if check not in given[:index])
         case = with_marks(replace(case, checks=given), each.value.get(MARK_KEY))
-        checks, stated = self._without_choice(case.checks, draft)
-        left_out = draft.whys(Weight.LEFT_OUT)
-        if left_out and all(map(_is_negative, checks)):
+        names = owner.names if owner else ()
+        checks, stated = self._without_choice(case.checks, draft, names)
+        if draft.checks:  # else they are the reference
+            stated += self._without_choice(draft.reference, draft, names)[1]
+        left_out = draft.whys(Weight.LEFT_OUT, Weight.LIMIT)
+        is_met = partial(_is_met, draft.prompt)
+        if draft.whys(Weight.LEFT_OUT) and all(map(is_met, checks)):
             checks = [*checks, *draft.reference] if draft.reference else []
         trigger, why_no_trigger = self._trigger(draft, stated, owner, has_checks=bool(checks))
         if trigger and trigger.nothing:
@@ -247,19 +253,21 @@ class _Maker:
         return trigger, ""
 
     def _without_choice(
-        self, checks: Sequence[AnyCheck], draft: Draft
+        self, checks: Sequence[AnyCheck], draft: Draft, names: Iterable[str]
     ) -> tuple[list[AnyCheck], ExpectedChoice]:
         """Return checks without the statements that are only about the choice of a skill.
 
-        No answer can show what they state, which is returned too.
+        No answer can show what they state, which is returned too. Statements that say more count
+        for the choice of the case's own skill: another one may be used besides it.
         """
         is_said = bool(draft.choice or draft.implied)
+        own = {"", *map(plain_name, names)}
         kept: list[AnyCheck] = []
         stated: ExpectedChoice = ()
         for check in checks:
             statement = check.statement if isinstance(check, Judge) else ""
             choice, is_all = choice_in(statement, self._exists, is_said=is_said)
-            stated += choice
+            stated += tuple(e for e in choice if is_all or plain_name(e.skill or "") in own)
             kept += [] if is_all else [check]
         return kept, stated
 
@@ -282,7 +290,7 @@ def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
     """Yield a hint for each reason why checks are left out, with the number of their cases."""
     found: dict[str, list[tuple[Entry, Case]]] = {}
     for each, case in zip(reading.entries, cases, strict=True):
-        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT)):
+        for reason in dict.fromkeys(each.draft.whys(Weight.LEFT_OUT, Weight.LIMIT)):
             found.setdefault(reason, []).append((each, case))
     for reason, of_it in found.items():
         skipped = sum(case.skip == reason for _, case in of_it)
@@ -291,10 +299,14 @@ def _left_out(reading: Reading, cases: Sequence[Case]) -> Iterator[Problem]:
         yield reading.document.problem(of_it[0][0].path, what, is_hint=True)
 
 
-def _is_negative(check: AnyCheck) -> bool:
+def _is_met(prompt: str, check: AnyCheck) -> bool:
+    """Return whether an answer that says nothing, or repeats the question, passes a check."""
     inner = check.check if isinstance(check, InFile) else check
     if isinstance(inner, ToolCalled):
         return not inner.least
+    if isinstance(check, Contains | ContainsAny | Regex):
+        with suppress(CheckError):
+            return check.check(prompt).passed
     return isinstance(inner, TextCheck) and inner.is_negative
 
 

@@ -67,7 +67,7 @@ GRADERS = make.graders(
             "required_tools": keys.CALLED_TOOLS,
             "forbidden_tools": keys.REJECTED_TOOLS,
             "max_tool_calls max_tokens max_duration_ms max_iterations max_turns": keys.unmeasured(
-                "a budget is not a check of the answer", Weight.LEFT_OUT
+                "a budget is not a check of the answer", Weight.LIMIT
             ),
         },
     },
