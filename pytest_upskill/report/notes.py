@@ -221,8 +221,9 @@ def _on_the_test(gate: Gate) -> Iterator[str]:
         p = _share(stats.lift_test(lift.counts))
         why = f"chance alone gives such a difference in {p} of experiments, and helps or hurts "
         why += f"needs {needed}{', as ' if added else ''}{added}"
-        if stats.fewest_runs(lift.counts) < stats.MIN_RUNS:
-            why = f"helps or hurts needs {stats.MIN_RUNS} runs in each arm"
+        if (fewest := stats.fewest_runs(lift.counts)) < stats.MIN_RUNS:
+            copies = ", as answers repeat" if lift.cell.copied else ""
+            why = f"helps or hurts needs {stats.MIN_RUNS} runs in each arm; {fewest} count{copies}"
         yield f"{lift.verdict}: {why}"
     elif added:
         yield f"{added}, so helps or hurts needs a difference that chance alone gives in {needed}"

@@ -21,7 +21,7 @@ ADD_CASES = "add cases, or raise --upskill-runs where answers differ from run to
 @pytest.mark.parametrize(
     ("counts", "of", "why"),
     [
-        ([(1, 0)] * 4, 1, "helps or hurts needs 5 runs in each arm"),
+        ([(1, 0)] * 4, 1, "helps or hurts needs 5 runs in each arm; 4 count"),
         (
             [(1, 0)] * 4 + [(0, 0)],
             1,
