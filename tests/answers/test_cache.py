@@ -92,7 +92,7 @@ def test_what_has_changed_since_the_recording_is_named(tmp_path: Path) -> None:
     changed = replace(REQUEST, skill="new", user="new")
     subject = "billing::budget[haiku-with_skill] run 1"
 
-    assert cache.changed_fields(subject, changed, URL) == ["skill", "user"]
+    assert cache.changed_fields(subject, changed, URL) == ["skill", "question"]
     assert cache.changed_fields("billing::other[haiku-with_skill] run 1", changed, URL) == []
 
 
@@ -101,7 +101,7 @@ def test_of_many_stale_recordings_the_nearest_is_compared(tmp_path: Path) -> Non
     subject = "billing::budget[haiku-with_skill] run 1"
     cache.store(replace(REQUEST, skill="old", user="old", max_tokens=1), URL, ANSWER, subject)
 
-    assert cache.changed_fields(subject, replace(REQUEST, user="new"), URL) == ["user"]
+    assert cache.changed_fields(subject, replace(REQUEST, user="new"), URL) == ["question"]
 
 
 def test_recordings_of_no_request_are_unused_but_further_runs_are_kept(tmp_path: Path) -> None:
