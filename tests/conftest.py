@@ -15,6 +15,7 @@ from pytest_upskill.models.hosts import HOSTS
 from tests.canned_client import canned_client
 from tests.compiling import programs
 from tests.forked import forked_workers
+from tests.git_repository import commit_all, git
 from tests.installed import installed_once
 from tests.loopback import loopback, model
 from tests.sandbox_programs import marker
@@ -151,6 +152,15 @@ def write_skill(pytester: pytest.Pytester) -> WriteSkill:
         return folder
 
     return write
+
+
+@pytest.fixture
+def repository(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
+    """Commit a skill on main, and go on on a branch."""
+    write_skill()
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    return pytester.path
 
 
 @pytest.fixture

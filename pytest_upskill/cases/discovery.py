@@ -66,7 +66,7 @@ class CaseDiscovery:
         self.root = root
         self.patterns = patterns
         self._owners = owners
-        self._case_files_below: dict[Path, Mapping[Path | None, set[Path]]] = {}
+        self._case_files_below: dict[Path, Mapping[Path, set[Path]]] = {}
         """The case files in and below a folder, by the folder of the skill that they are for."""
         self._skills_below: dict[Path, Mapping[Path, str]] = {}
         self.owning_skill = cache(self._owning_skill)
@@ -98,11 +98,7 @@ class CaseDiscovery:
         if reading is None:
             return is_certain and (self._is_listed(path) or self.owning_skill(path) is not None)
         # Elsewhere, it reports that the skill of a certain file is missing.
-        return (
-            is_certain
-            or self.owning_skill(path) is not None
-            or any(self.find_skill(name, path) for name in reading.skills)
-        )
+        return is_certain or any(self.skills_of(path))
 
     def _is_certain(self, path: Path) -> bool:
         return self._is_listed(path) or registry.is_certain(path)
@@ -175,7 +171,17 @@ class CaseDiscovery:
             skills = [skill for skill in skills if skill.parent in homes]
         return skills[0] if len(skills) == 1 else None
 
-    def _case_files_in(self, top: Path) -> Mapping[Path | None, set[Path]]:
+    def skills_of(self, case_file: Path) -> Iterator[Path]:
+        """Yield the folder of the skill that a file belongs to, and of those its cases name."""
+        if owner := self.owning_skill(case_file):
+            yield owner
+        if case_file.name != CASE_FILE:
+            with suppress(BadFile):
+                reading = self.reading(case_file)
+                names = reading.skills if reading else ()
+                yield from filter(None, (self.find_skill(name, case_file) for name in names))
+
+    def _case_files_in(self, top: Path) -> Mapping[Path, set[Path]]:
         """Return the case files in and below a folder, by the folder of their skill."""
         if top not in self._case_files_below:
             files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
@@ -183,11 +189,8 @@ class CaseDiscovery:
                 files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
             self._case_files_below[top] = found = defaultdict(set)
             for file in filter(self.is_case_file, files):
-                found[self.owning_skill(file)].add(file)
-                with suppress(BadFile):
-                    reading = None if file.name == CASE_FILE else self.reading(file)
-                    for name in reading.skills if reading else ():
-                        found[self.find_skill(name, file)].add(file)
+                for skill in self.skills_of(file):
+                    found[skill].add(file)
         return self._case_files_below[top]
 
     def find_skill(self, name: str, near: Path) -> Path | None:

@@ -290,15 +290,17 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     return replace(comparison, cases=cases, lacking=lacking, drift=drift, notes=notes)
 
 
-_FEWER_CHECKS = (
-    "a worse skill may look better; --upskill-fail-on hurts,regression,cases fails for it"
-)
-"""What to know of cases that a pull request removed or changed."""
+def note_of_changes(cell: Cell) -> str:
+    """Return which cases a pull request removed or changed, and what that means; empty if none."""
+    if not cell.case_changes:
+        return ""
+    means = "a worse skill may look better; --upskill-fail-on hurts,regression,cases fails for it"
+    return f"{cell.case_changes}: {means}"
 
 
 def _against_ref(cell: Cell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
-    notes = (f"{cell.case_changes}: {_FEWER_CHECKS}",) if cell.case_changes else ()
+    notes = (note,) if (note := note_of_changes(cell)) else ()
     comparison = Comparison(then=cell.ref, chooses=cell.chooses, notes=notes)
     if cell.history:
         notes = (cell.history, *notes)

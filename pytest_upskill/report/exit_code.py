@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from pytest_upskill.figures.comparison import note_of_changes
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.document import Report
@@ -63,9 +64,10 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         yield f"nothing was compared with {base}: {first}{more}"
     causes = Counter(trial.errors[0] for _, trial in unmeasured_trials(report))
     if causes:
-        for cause, count in causes.most_common(_MOST_CAUSES):
+        frequent = causes.most_common(_MOST_CAUSES)
+        for cause, count in frequent:
             yield f"{counted(count, 'trial')} not measured: {cause}"
-        if others := causes.total() - sum(count for _, count in causes.most_common(_MOST_CAUSES)):
+        if others := causes.total() - sum(count for _, count in frequent):
             yield f"{counted(others, 'trial')} not measured for other reasons"
     elif gates := [gate for gate in report.gates if gate.misses_data]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
@@ -107,8 +109,7 @@ def missing_comparisons(report: Report) -> list[str]:
         # A skill that is new or unchanged needs no comparison, but its cases may have changed.
         needed = past is not None and (past.cases or past.lacking)
         for reason in past.notes if past else ():
-            changes = gate.cell.case_changes
-            if needed or (changes and reason.startswith(changes)):
+            if needed or reason == note_of_changes(gate.cell):
                 cell_names[reason].append(gate.cell.name)
     return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
-from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.session.case_files import shown
 
@@ -41,7 +39,7 @@ def lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]
     named = [each for each in inside if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))]
     found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
     discovery = CaseDiscovery(root=root, patterns=("*",))  # as if a setting named them
-    of_skills = [file for file in found if _has_skill(file, discovery)]
+    of_skills = [file for file in found if any(discovery.skills_of(file))]
     of_none = [file for file in found if file not in of_skills]
     if of_skills:
         them = "it" if len(of_skills) == 1 else "them"
@@ -62,15 +60,6 @@ def _looks(files: Sequence[Path], config: pytest.Config) -> str:
         if len(files) == 1
         else f"{len(files)} files look like cases, such as {first}"
     )
-
-
-def _has_skill(file: Path, discovery: CaseDiscovery) -> bool:
-    """Return whether a file belongs to a skill, or some of its cases do."""
-    names: Iterable[str] = ()
-    with suppress(BadFile):
-        reading = discovery.reading(file)
-        names = reading.skills if reading else ()
-    return bool(discovery.owning_skill(file) or any(discovery.find_skill(n, file) for n in names))
 
 
 def _patterns(files: Sequence[Path], others: Collection[Path]) -> Sequence[str]:

@@ -27,12 +27,3 @@ def recorded(script: Script, run_once: Run, file: Path) -> Path:
     """Record a baseline of a skill that helps."""
     assert run_once(*script(**GOOD), UPDATE, LENIENT).ret == pytest.ExitCode.OK
     return file
-
-
-@pytest.fixture
-def repository(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
-    """Commit a skill on main, and go on on a branch."""
-    write_skill()
-    commit_all(pytester.path)
-    git(pytester.path, "switch", "--quiet", "--create", "branch")
-    return pytester.path

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
-from tests.git_repository import commit_all, git
+from tests.git_repository import commit_all
 
 REPORTS = ("--upskill-md=r.md", "--upskill-html=r.html", "--upskill-json=r.json")
 OFFLINE = ("--upskill-models=offline", *REPORTS, "skills")
@@ -22,15 +22,6 @@ def pages() -> tuple[str, str]:
 
 def title() -> str:
     return pages()[0].splitlines()[1].removeprefix("### ")
-
-
-@pytest.fixture
-def repository(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
-    """Commit a skill on main, and go on on a branch."""
-    write_skill()
-    commit_all(pytester.path)
-    git(pytester.path, "switch", "--quiet", "--create", "branch")
-    return pytester.path
 
 
 def test_a_file_that_cannot_be_read_is_named_with_its_mistakes(
