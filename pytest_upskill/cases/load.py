@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
+from os.path import lexists
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ from pytest_upskill.cases.adapters import registry, to_cases
 from pytest_upskill.cases.adapters.registry import Reading, compared_files
 from pytest_upskill.cases.adapters.to_cases import Owner
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.cases.judge_labels import load_labels
 from pytest_upskill.cases.skill import Case, GateRule, Skill
 from pytest_upskill.cases.skill_folder import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText, read_skill_text
@@ -111,8 +111,12 @@ class _Loader:
         with _collected(self._problems, str(self._shown)):
             file = self._read_case_file()
         labels = self._path.parent / LABELS_FILE
-        with _collected(self._problems, str(self._shown.parent / LABELS_FILE)):
-            load_labels(labels.parent)
+        if lexists(labels):
+            # Imported here: most case files have no labels.
+            from pytest_upskill.cases.judge_labels import load_labels
+
+            with _collected(self._problems, str(self._shown.parent / LABELS_FILE)):
+                load_labels(labels.parent)
         groups: dict[SkillFolder, list[Case]] = {}
         for skill, case in file.cases:
             groups.setdefault(skill, []).append(skill.without_copies(case))
