@@ -243,7 +243,7 @@ AGENTS = (
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/workspace.py", "if len(files) >= MAX_FILES:", "if False:"),)),
     Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/workspace.py", "        if bytes_left < 0:", "        if False:"),)),
     Removal("test_settings_of_a_repository_run_nothing_outside_the_sandbox", (Edit("agents/workspace.py", "                outcome = self.shell.run(_GIT_STATE)", "                __import__('subprocess').run(['git', '-c', 'safe.directory=*', 'status'], cwd=self.shell.folder)\n                outcome = self.shell.run(_GIT_STATE)"),)),
-    Removal("test_a_setup_that_fails_is_an_error_before_anything_is_asked", (Edit("agents/workspace.py", "    if outcome.succeeded:\n        return\n    how", "    if outcome:\n        return\n    how"),)),
+    Removal("test_a_setup_that_fails_is_an_error_before_anything_is_asked", (Edit("agents/workspace.py", "    if outcome.succeeded:\n        return\n    output", "    if outcome:\n        return\n    output"),)),
     Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("session/untrusted_files.py", 'if path.suffix == ".py" and not is_folder and not is_named:', "if False:"),)),
     Removal("test_no_python_file_of_a_skill_or_of_evals_is_imported", (Edit("plugin.py", "    given.file_or_dir = initial_arguments(\n        arguments or found or [str(start)], start, early_config.rootpath\n    )\n", ""),)),
     Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("agents/exchanges.py", "if len(self.replies) >= turns:", "if False:"),)),

@@ -70,7 +70,7 @@ class Exchanges:
         for call_id, text in sent:
             number[call_id] += 1
             if call_id and number[call_id] > len(self._results[call_id]):
-                self._results[call_id].append(_capped(self.redact(text)))
+                self._results[call_id].append(capped(self.redact(text)))
         self.called = self.called or any(
             call.id in self._results and self._called_skill(call) == self.task.skill_name
             for call in self._calls
@@ -184,13 +184,13 @@ class Exchanges:
             calls = tuple(
                 ToolUse(
                     name=call.name[:_MAX_NAME_CHARS],
-                    input=_capped(_input_of(call)),
+                    input=capped(_input_of(call)),
                     result=next(results.get(call.id, iter(())), ""),
                 )
                 for call in reply.tool_calls[:left]
             )
             left -= len(calls)
-            turns.append(AgentTurn(text=_capped(reply.text), calls=calls))
+            turns.append(AgentTurn(text=capped(reply.text), calls=calls))
         # The first turns explain a failure least.
         for dropped in ({"result": _LEFT_OUT}, {"input": _LEFT_OUT}):
             for index, turn in enumerate(turns):
@@ -227,13 +227,13 @@ _LEFT_OUT = "[left out, as the record is full]"
 def _input_of(call: ToolCall) -> str:
     """Return the arguments of a call, long texts in them cut, so that they stay JSON."""
     cut = {
-        name: _capped(value, _MAX_ARGUMENT_BYTES) if isinstance(value, str) else value
+        name: capped(value, _MAX_ARGUMENT_BYTES) if isinstance(value, str) else value
         for name, value in call.arguments.items()
     }
     return call.malformed or json.dumps(cut, ensure_ascii=False)
 
 
-def _capped(text: str, most: int = _MAX_BYTES) -> str:
+def capped(text: str, most: int = _MAX_BYTES) -> str:
     """Return a text without its middle if it is too long: errors are at the end."""
     data = text.encode("utf-8", "replace")
     if len(data) <= most:

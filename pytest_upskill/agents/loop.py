@@ -15,7 +15,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from pytest_upskill.agents.exchanges import Exchanges
+from pytest_upskill.agents.exchanges import Exchanges, capped
 from pytest_upskill.agents.skill_use import SKILL_FILE
 from pytest_upskill.agents.workspace import AgentWorkspace, run_agent
 from pytest_upskill.answers.prices import max_input_tokens
@@ -33,14 +33,14 @@ from pytest_upskill.models import (
     Turn,
 )
 from pytest_upskill.sandbox.limits import Level, Limits
-from pytest_upskill.sandbox.run import Ended, Outcome, Sandbox, SandboxError
+from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import SHELL_LIMITS, Shell
 
 SKILLS = "~/.agents/skills"
 """The folder where skills are installed, as the model sees it."""
 
-_MAX_CHARS = 16_000
-"""Maximum length of a result: a longer one is cut in the middle, as errors are at the end."""
+_MAX_BYTES = 16_000
+"""Maximum length of a result."""
 
 _EXPAND = """
 case $1 in "~/"*) path=$HOME/${1#??};; "~") path=$HOME;; *) path=${1:-.};; esac
@@ -234,7 +234,7 @@ class Toolbox:
         limits = replace(SHELL_LIMITS, wall_s=max(0.1, min(SHELL_LIMITS.wall_s, self.left_s)))
         outcome = self._run(call.name, call.arguments, limits)
         self.left_s -= time.monotonic() - started
-        text = _describe_result(call.name, outcome, _cut(outcome.output), limits)
+        text = _describe_result(call.name, outcome, capped(outcome.output, _MAX_BYTES))
         return ToolResult(call_id=call.id, text=text, failed=not outcome.succeeded)
 
     def _load_skill(self, call: ToolCall) -> ToolResult:
@@ -280,25 +280,10 @@ _MAX_ARGUMENT = 100 << 10
 """Maximum bytes of an argument of a command; Linux allows 128 KiB."""
 
 
-def _describe_result(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
+def _describe_result(name: str, outcome: Outcome, text: str) -> str:
     """Return the result of a tool as the model sees it."""
-    if outcome.ended != "exited":
-        reasons: Mapping[Ended, str] = {
-            "timeout": f" after {limits.wall_s:.0f} s",
-            "output": ": too much output",
-            "files": ": too many or too large files",
-        }
-        return f"{text}\n[stopped{reasons.get(outcome.ended, '')}]".lstrip()
-    if name == "bash":
-        return f"{text}\n[exit status {outcome.returncode}]".lstrip()
+    if name == "bash" or outcome.ended != "exited":
+        return f"{text}\n[{outcome.how}]".lstrip()
     if name == "write_file" and outcome.succeeded:
         return "Written."
     return text or ("(empty)" if outcome.succeeded else "It failed.")
-
-
-def _cut(text: str) -> str:
-    """Return a result without its middle if it is too long."""
-    if len(text) <= _MAX_CHARS:
-        return text
-    half, left_out = _MAX_CHARS // 2, len(text) - _MAX_CHARS
-    return f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pytest_upskill.agents.programs import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
@@ -121,26 +122,25 @@ class ProgramSandbox:
         Raises:
             OSError: It cannot be started.
         """
-        process = await self._start()
-        assert process.stdout is not None
-        exited = asyncio.ensure_future(process.wait())
-        said = asyncio.ensure_future(_read_error(process.stdout))
-        try:
-            await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
-        finally:
-            _kill(process)
-            _, unfinished = await asyncio.wait((exited, said), timeout=_KILL_S)
-            for task in unfinished:
-                task.cancel()
-            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
-        return "" if said in unfinished else said.result()
+        # A file, whose size is limited like that of all files of the run.
+        with (self.root / "output").open("w+b") as output:
+            process = await self._start(output)
+            exited = asyncio.ensure_future(process.wait())
+            try:
+                await _wait_for_end(process.pid, exited, self.root, proxy, seconds)
+            finally:
+                _kill(process)
+                await asyncio.wait((exited,), timeout=_KILL_S)
+                exited.cancel()
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _MAX_OUTPUT_BYTES))
+            return error_in(output.read().decode("utf-8", "replace"))
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self, output: BinaryIO) -> asyncio.subprocess.Process:
         with open_filter(build_denylist) as filter_files:
             return await asyncio.create_subprocess_exec(
                 *self._bwrap_command(filter_files),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
                 # The environment of bubblewrap itself, which the agent can read in /proc/1.
@@ -227,14 +227,6 @@ async def _wait_for_end(
         elif await asyncio.to_thread(usage.is_beyond):
             limit = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
             proxy.end(f"it wrote more than {limit}")
-
-
-async def _read_error(output: asyncio.StreamReader) -> str:
-    """Read all output of a program, and return what it says of its failure, for a message."""
-    tail = b""
-    while chunk := await output.read(1 << 16):
-        tail = (tail + chunk)[-_MAX_OUTPUT_BYTES:]
-    return error_in(tail.decode("utf-8", "replace"))
 
 
 def error_in(output: str) -> str:

@@ -191,7 +191,11 @@ approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 web_search = "disabled"
-
+skills.bundled.enabled = false
+analytics.enabled = false
+feedback.enabled = false
+otel.exporter = "none"
+history.persistence = "none"
 [model_providers.upskill]
 name = "upskill"
 base_url = {url}
@@ -199,21 +203,6 @@ env_key = "UPSKILL_NO_KEY"
 wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
-
-[skills]
-bundled = {{ enabled = false }}
-
-[analytics]
-enabled = false
-
-[feedback]
-enabled = false
-
-[otel]
-exporter = "none"
-
-[history]
-persistence = "none"
 """
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
@@ -110,35 +110,28 @@ async def run_agent(
     Raises:
         BudgetError, ProviderError: The run has no result; ``paid`` is what it has cost so far.
     """
-    async with _temporary_folder() as home:
-        try:
-            place = await asyncio.to_thread(
-                AgentWorkspace, exchanges.task, sandbox, home, skills_folder
-            )
-            await asyncio.to_thread(place.set_up)
-            run = exchanges.run(version, await work(place))
-            if not exchanges.task.chooses:
-                run = await asyncio.to_thread(place.record, run, exchanges.redact)
-        except (OSError, SandboxError) as error:
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            stopped = NotStartedError(f"{name}: cannot run the agent: {reason}", billable=False)
-            stopped.paid = exchanges.paid()
-            raise stopped from None
-        except (BudgetError, ProviderError) as error:
-            error.paid = exchanges.paid()
-            raise
-    return exchanges.completion(run)
-
-
-@asynccontextmanager
-async def _temporary_folder() -> AsyncIterator[Workspace]:
-    """Yield a new workspace, and remove it in a thread: an agent's many files may take seconds."""
     folders = ExitStack()
-    home = folders.enter_context(workspace())
     try:
-        yield home
+        home = folders.enter_context(workspace())
+        place = await asyncio.to_thread(
+            AgentWorkspace, exchanges.task, sandbox, home, skills_folder
+        )
+        await asyncio.to_thread(place.set_up)
+        run = exchanges.run(version, await work(place))
+        if not exchanges.task.chooses:
+            run = await asyncio.to_thread(place.record, run, exchanges.redact)
+    except (OSError, SandboxError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        stopped = NotStartedError(f"{name}: cannot run the agent: {reason}", billable=False)
+        stopped.paid = exchanges.paid()
+        raise stopped from None
+    except (BudgetError, ProviderError) as error:
+        error.paid = exchanges.paid()
+        raise
     finally:
+        # In a thread: to remove an agent's many files may take seconds.
         await asyncio.to_thread(folders.close)
+    return exchanges.completion(run)
 
 
 class AgentWorkspace:
@@ -264,12 +257,8 @@ def _check_setup(command: str, outcome: Outcome) -> None:
     """Raise ProviderError if a command of a setup failed."""
     if outcome.succeeded:
         return
-    how = f"exit status {outcome.returncode}"
-    if outcome.ended != "exited":
-        took = f"the setup took more than {_SETUP.wall_s:g} s"
-        how = took if outcome.ended == "timeout" else outcome.ended
     output = " ".join(outcome.output.split())[-_MAX_SHOWN:]
-    raise _setup_error(f"{cut(command, 80)!r} failed ({how}): {output}".removesuffix(": "))
+    raise _setup_error(f"{cut(command, 80)!r} failed ({outcome.how}): {output}".removesuffix(": "))
 
 
 def _setup_error(what: str) -> ProviderError:
@@ -304,20 +293,18 @@ def read_left(folder: Path) -> Left:
         repository = _read_files(folder, names[True], [])
     except TooMuchLeft:
         left_out.append(".git (too large)")
-    if len(left_out) > _MAX_LEFT_OUT:
-        left_out[_MAX_LEFT_OUT:] = [f"{len(left_out) - _MAX_LEFT_OUT:,} more"]
-    return Left(files=files, repository=repository, left_out=tuple(left_out))
+    return Left(files=files, repository=repository, left_out=tuple(left_out[:_MAX_LEFT_OUT]))
 
 
 def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
-    """Read files, a folder's own before those of its subfolders, and note what is left out.
+    """Read files, and note what is left out.
 
     Raises:
         TooMuchLeft: There are more than `MAX_FILES` or more than `MAX_BYTES`.
     """
     files: dict[str, WorkspaceFile] = {}
     bytes_left = MAX_BYTES
-    for name in sorted(filter(None, names), key=_depth_first):
+    for name in sorted(filter(None, names)):
         if not is_safe_name(name):
             left_out.append(f"{cut(name, 100)} (its name)")
             continue
@@ -333,8 +320,3 @@ def _read_files(folder: Path, names: list[str], left_out: list[str]) -> Files:
         if bytes_left < 0:
             raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
     return files
-
-
-def _depth_first(name: str) -> tuple[tuple[int, str], ...]:
-    *folders, last = name.split("/")
-    return (*((1, folder) for folder in folders), (0, last))

@@ -294,15 +294,12 @@ class RunsCommand(Check):
                 for name in ("objects", "refs"):
                     (shell.folder / ".git" / name).mkdir(exist_ok=True)
             outcome = shell.bash(self.command)
-        ended = f"exit status {outcome.returncode}"
-        if outcome.ended != "exited":
-            ended = f"ended by a limit of {'time' if outcome.ended == 'timeout' else outcome.ended}"
         last = outcome.output.rstrip().rpartition("\n")[2]
         if outcome.ended == "exited" and outcome.returncode == self.exit_code:
-            yield passed(self.name, f" {quoted(self.command)}: {ended}")
+            yield passed(self.name, f" {quoted(self.command)}: {outcome.how}")
         else:
             lacks = ", without .git, which is too large" * bool(left.git and not left.repository)
-            what = f" {quoted(self.command)}: {ended}, not {self.exit_code}{lacks}: {last}"
+            what = f" {quoted(self.command)}: {outcome.how}, not {self.exit_code}{lacks}: {last}"
             yield failed(
                 self.name, what.removesuffix(": "), detail=outcome.output[-_MAX_DETAIL:].strip()
             )

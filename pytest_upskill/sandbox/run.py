@@ -29,7 +29,7 @@ from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.limits import Level, Limits, limit_command
 from pytest_upskill.sandbox.workspace import Workspace, remove_leftovers, workspace
 
-Ended = Literal["exited", "timeout", "output", "files", "stopped"]
+Ended = Literal["exited", "time", "output", "files", "stopped"]
 
 _DEFAULT_LIMITS = Limits()
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
@@ -64,6 +64,13 @@ class Outcome:
     def succeeded(self) -> bool:
         """Whether it ended by itself with exit status 0."""
         return self.ended == "exited" and self.returncode == 0
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words for whoever wrote or called it."""
+        if self.ended == "exited":
+            return f"exit status {self.returncode}"
+        return "stopped" if self.ended == "stopped" else f"stopped at a limit of {self.ended}"
 
 
 class Sandbox:
@@ -256,7 +263,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
             if readable and not chunk:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(min(left_s, _PAUSE_S))
-    return "timeout", bytes(output)
+    return "time", bytes(output)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

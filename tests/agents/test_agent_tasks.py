@@ -124,7 +124,7 @@ def test_all_commands_of_a_setup_together_have_its_time(
         expected={"contains": "Done"},
     )
 
-    assert "setup: 'sleep 1.4' failed (the setup took more than 2 s)" in said
+    assert "setup: 'sleep 1.4' failed (stopped at a limit of time)" in said
 
 
 @pytest.mark.needs("git")

@@ -114,7 +114,7 @@ def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone() -> None:
         (call("write_file", path="a/b.txt", content="x" * 300_000), "Written."),
         (call("bash", command="cd data; ls; exit 3"), "in.txt\n\n[exit status 3]"),
         (call("bash", command="cd && ls -a .agents/skills"), "sums\n"),
-        (call("bash", command="seq 8000"), " characters left out ..."),
+        (call("bash", command="seq 8000"), " bytes left out ..."),
         (call("bash"), "'command' is missing or is not a text: write the call again."),
         (call("bash", command="\0"), "null character"),
         (call("bash", command="x" * 200_000), "is longer than 100 KiB"),

@@ -67,7 +67,7 @@ def limit_reached(outcome: Outcome, limits: Limits) -> str | None:
             return None
         case "stopped":
             raise CannotCompile("the session ended before the check was decided")
-        case "timeout":
+        case "time":
             return f"it takes more than {limits.wall_s:g} s"
         case "output":
             return f"it prints more than {limits.output_bytes >> 10} KiB"
