@@ -211,10 +211,7 @@ class Proxy:
         Raises:
             RefusedBody: It is no JSON, or a part of it is not allowed.
         """
-        try:
-            agent_body = _json_object(content)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise RefusedBody(f"no JSON: {type(error).__name__}") from None
+        agent_body = _json_object(content)
         name, max_tokens = self.request.model.name, self.request.max_tokens
         body = filter_request(self.upstream.wire, agent_body, model=name, max_tokens=max_tokens)
         names = left_out_of(self.upstream.wire, agent_body, body)
@@ -222,7 +219,7 @@ class Proxy:
         # Agents offer tools, except in a side question, such as one for a title.
         in_conversation = bool(body.get("tools"))
         content = json.dumps(body).encode("ascii")
-        prompt_tokens = max_prompt_tokens(self.upstream.wire, body, len(content))
+        prompt_tokens = max_prompt_tokens(self.upstream.wire, content)
         if in_conversation:
             self.exchanges.note_request([*sent_to_model(body)])
         return _Sent(content, prompt_tokens, in_conversation)
@@ -261,13 +258,16 @@ def _json_object(content: bytes) -> dict[str, Any]:
     """Return the body of a request.
 
     Raises:
-        ValueError, TypeError, RecursionError: It is no JSON object.
+        RefusedBody: It is no JSON object, or a huge one.
     """
     if content.count(b"[") + content.count(b"{") > _MAX_BRACKETS:
-        raise ValueError(f"more than {_MAX_BRACKETS:,} lists and objects")
-    body = json.loads(content)
+        raise RefusedBody(f"more than {_MAX_BRACKETS:,} lists and objects")
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise RefusedBody(f"no JSON: {type(error).__name__}") from None
     if not isinstance(body, dict):
-        raise TypeError("not an object")
+        raise RefusedBody("no JSON object")
     return body
 
 
@@ -320,8 +320,6 @@ class AgentRequest:
         """Send the head of the response, whose body follows in chunks."""
         self._has_response = True
         headers = [("content-type", content_type), ("connection", "close")]
-        if self.method != "HEAD":
-            headers.append(("transfer-encoding", "chunked"))
         await self._write(h11.Response(status_code=status, headers=headers))
 
     async def send(self, data: bytes) -> None:

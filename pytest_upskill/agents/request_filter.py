@@ -15,9 +15,6 @@ from pytest_upskill.models.streams import AgentFormat
 
 _Body = Mapping[str, Any]
 
-_MIN_THINKING_TOKENS = 1024
-"""Smallest ``budget_tokens`` that the API accepts."""
-
 
 class RefusedBody(ValueError):  # noqa: N818  a request of an agent, not an error of this program
     """A request that cannot be passed on; the message names the part that is not allowed."""
@@ -94,6 +91,8 @@ _INSTRUCTIONS = ("system", "instructions", "systemInstruction")
 """Fields that hold a text, or parts like those of a conversation."""
 _PARTS_FIELDS = frozenset({"content", "output", "summary"})
 """Fields of a part that may hold parts."""
+_INSIDE = frozenset({"base64", "text", "content"})
+"""Types of a source that is in the request itself."""
 _SHORT_CACHE = {"type": "ephemeral"}
 _NO_DOCUMENT = {
     "type": "text",
@@ -108,8 +107,8 @@ _MAX_IMAGE_TOKENS: Mapping[AgentFormat, int] = {
 }
 """Upper bound of the tokens of an image of any size, by rules that the vendors publish: 4,784 at
 Anthropic; at OpenAI 48,169, which gpt-4o-mini counts for eight tiles; at Google 16 tiles of 258."""
-_IMAGES = ("image", "input_image")
-_IMAGE_FIELDS = ("image_url", "inlineData")
+_IMAGES = (b'"type": "image"', b'"image_url": ', b'"inlineData": ')
+"""What the JSON of every image contains, and no text, whose quotes have backslashes."""
 
 
 def filter_request(
@@ -147,8 +146,10 @@ def filter_request(
         ]
     else:
         allowed.pop("tool_choice", None)
-    if "thinking" in allowed:
-        _fit_thinking(allowed)
+    thinking = allowed.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    if isinstance(budget, int) and budget >= allowed[rules.limit_field]:
+        del allowed["thinking"]  # the API would refuse the request
     if wire == "responses":
         allowed |= {"store": False, "include": ["reasoning.encrypted_content"]}
     return allowed
@@ -217,29 +218,20 @@ def _allowed_part(part: Any) -> dict[str, Any]:
     return {**part, "functionResponse": _with_allowed_parts(response)} if response else dict(part)
 
 
-def max_prompt_tokens(wire: AgentFormat, body: _Body, size: int) -> int:
+def max_prompt_tokens(wire: AgentFormat, content: bytes) -> int:
     """Return an upper bound on the tokens of a request: its bytes, and more for each image.
 
     Args:
         wire: Its format.
-        body: The request as `filter_request` returns it.
-        size: Its bytes: a text has no more tokens.
+        content: The JSON of the request that `filter_request` returns.
 
     Raises:
         RefusedBody: It has more images than any vendor accepts.
     """
-    fields = (body.get(name) for name in (_RULES[wire].conversation_field, *_INSTRUCTIONS))
-    images, pending = 0, [*fields]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, list):
-            pending += part
-        elif isinstance(part, Mapping):
-            images += part.get("type") in _IMAGES or not part.keys().isdisjoint(_IMAGE_FIELDS)
-            pending += part.values()
+    images = sum(map(content.count, _IMAGES))
     if images > _MAX_IMAGES:
         raise RefusedBody(f"more than {_MAX_IMAGES} images")
-    return size + images * _MAX_IMAGE_TOKENS[wire]
+    return len(content) + images * _MAX_IMAGE_TOKENS[wire]
 
 
 def _rebuilt(value: Any, rules: _Rules) -> Any:
@@ -274,48 +266,23 @@ def _allowed_kind(part: Mapping[str, Any], rules: _Rules) -> str:
     """Return the type of a part of a conversation.
 
     Raises:
-        RefusedBody: The part is not allowed.
+        RefusedBody: The part is not allowed, or its content is not in the request.
     """
-    field = rules.conversation_field
     kind = str(part.get("type", "part"))
+    where = f"{rules.conversation_field}: {kind[:60]}"
     if "type" in part and kind not in rules.part_types:
-        raise RefusedBody(f"{field}: {kind[:60]} is not allowed")
+        raise RefusedBody(f"{where} is not allowed")
     # Servers may infer the type from the fields.
     if "source" in part and kind not in {"image", "document"}:
-        raise RefusedBody(f"{field}: {kind[:60]} with a source is not allowed")
-    for source in _sources(part):
-        if not source.startswith("data:"):
-            raise RefusedBody(f"{field}: {kind} that is not in the request itself")
+        raise RefusedBody(f"{where} with a source is not allowed")
+    source = part.get("source", {"type": "text"})
+    is_inside = isinstance(source, Mapping) and str(source.get("type")) in _INSIDE
+    urls = (part[name] for name in ("image_url", "file_url") if part.get(name) is not None)
+    if part.get("file_id") or not is_inside or any(not str(u).startswith("data:") for u in urls):
+        raise RefusedBody(f"{where} that is not in the request itself")
     return kind
 
 
 def _with_short_cache(value: dict[str, Any]) -> dict[str, Any]:
     """Return a part or a tool with a cache of the usual lifetime, as a longer one costs more."""
     return {**value, "cache_control": _SHORT_CACHE} if value.get("cache_control") else value
-
-
-def _sources(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the URLs and ids from which the host would fetch the content of a part."""
-    source = part.get("source")
-    if isinstance(source, Mapping) and source.get("type") not in {"base64", "text", "content"}:
-        yield str(source.get("url") or source.get("type"))
-    elif not isinstance(source, Mapping | None):
-        yield "source"
-    for name in ("image_url", "file_url"):
-        if part.get(name) is not None:
-            yield str(part[name])
-    if part.get("file_id"):
-        yield "file_id"
-
-
-def _fit_thinking(body: dict[str, Any]) -> None:
-    """Keep the tokens for thinking below the output limit, as the API requires."""
-    thinking = body["thinking"]
-    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
-    if not isinstance(budget, int) or budget < body["max_tokens"]:
-        return
-    half = body["max_tokens"] // 2
-    if half >= _MIN_THINKING_TOKENS:
-        body["thinking"] = {**thinking, "budget_tokens": half}
-    else:
-        del body["thinking"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from http import HTTPStatus
@@ -109,19 +110,18 @@ class Upstream:
         Raises:
             ProviderError: The reply is an error, or malformed.
         """
-
-        def read(body: Mapping[str, Any]) -> Completion:
-            if body.get("error"):
-                raise ErrorReply(body)
-            return _READERS[self.wire](body)
-
         try:
             body = self.redact(reader.body())
-            return call.completion({"model": body.get("modelVersion"), **body}, read)
+            return call.completion({"model": body.get("modelVersion"), **body}, self._read)
         except ProviderError as error:
             # The agent has the beginning of the reply.
             error.retryable = False
             raise
+
+    def _read(self, body: Mapping[str, Any]) -> Completion:
+        if body.get("error"):
+            raise ErrorReply(body)
+        return _READERS[self.wire](body)
 
     def redact(self, value: Any) -> Any:
         """Return a JSON value without the keys that the host may have sent back."""
@@ -143,32 +143,25 @@ class Upstream:
         try:
             with self.retries.activity.doing(ASKING):
                 response = await self._http.send(built, stream=True)
-        except httpx2.TransportError as error:
+            async with aclosing(response):
+                if response.status_code == HTTPStatus.OK:
+                    return self._completion(call, await receive(response))
+                error_body = _json_or_text(await response.aread())
+        except httpx2.HTTPError as error:
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            reason = self.endpoint.redact(str(error) or type(error).__name__)
             raise ProviderError(
-                f"{label}: no reply from {self.endpoint.host} ({self._describe_error(error)})",
+                f"{label}: no complete reply from {self.endpoint.host} ({reason})",
                 retryable=unsent,
                 billable=not unsent,
             ) from None
-        try:
-            if response.status_code == HTTPStatus.OK:
-                return self._completion(call, await receive(response))
-            error_body = await _error_body(response)
-        except httpx2.HTTPError as error:
-            reason = f"the reply of {self.endpoint.host} broke off ({self._describe_error(error)})"
-            raise ProviderError(f"{label}: {reason}") from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            defect = f"malformed reply ({type(error).__name__})"
-            raise ProviderError(f"{label}: {defect}", status=HTTPStatus.OK) from None
-        finally:
-            await response.aclose()
+            defect = f"{label}: malformed reply ({type(error).__name__})"
+            raise ProviderError(defect, status=HTTPStatus.OK) from None
         reply_headers = {name.lower(): value for name, value in response.headers.items()}
         raise call.http_error(
             response.status_code, self.redact(error_body), self.redact(reply_headers)
         )
-
-    def _describe_error(self, error: httpx2.HTTPError) -> str:
-        return self.endpoint.redact(str(error) or type(error).__name__)
 
     def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers for the host: the key, and the agent's version and allowed betas."""
@@ -197,9 +190,7 @@ def _base_url(url: str, wire: AgentFormat) -> str:
     return f"{url.removesuffix('/v1')}/v1" if wire == "messages" else url
 
 
-async def _error_body(response: httpx2.Response) -> object:
-    """Return the body of an error, as JSON if it is JSON."""
-    data = await response.aread()
+def _json_or_text(data: bytes) -> object:
     try:
         return json.loads(data)
     except ValueError:

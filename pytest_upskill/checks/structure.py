@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from typing import Any, ClassVar, Literal, NoReturn
 
 import yaml
@@ -113,16 +114,17 @@ def equals(found: Any, expected: Any) -> bool:
 def _shown(value: Any) -> str:
     """Return a value as short text for a message, with its type if that could be ambiguous."""
     match value:
-        case str():
-            return f"the text {_json(value)}"
         case bool() | None:
             return json.dumps(value)
-        case int() | float():
-            return f"the number {_json(value)}"
-        case datetime() | date() | time():
+        case date() | time():
             return f"the date or time {value.isoformat()}"
-        case _:
-            return _json(value)
+    kind = "the text " if isinstance(value, str) else ""
+    kind = "the number " if isinstance(value, int | float) else kind
+    # Aliases in YAML may make a value huge, or infinite.
+    short = reprlib.Repr()
+    short.maxlevel = 4
+    short.maxstring = short.maxother = _MAX_SHOWN
+    return kind + cut(short.repr(value), _MAX_SHOWN)
 
 
 def _item(value: Any, index: int, where: str) -> Any:
@@ -141,29 +143,6 @@ def _entry(value: Any, key: str, where: str, as_key: Callable[[str], Any]) -> An
             return value[candidate]
     keys = ", ".join(map(str, list(value)[:_MAX_ITEMS])) + ", …" * (len(value) > _MAX_ITEMS)
     raise NowhereError(f"no {key!r} in {where}, which has {keys or 'no keys'}")
-
-
-def _json(value: Any) -> str:
-    text = json.dumps(_outline(value, 4), default=str, ensure_ascii=False)
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
-
-
-def _outline(value: Any, depth: int) -> Any:
-    """Copy a limited part of a value: aliases in YAML may make it huge, or infinite."""
-    match value:
-        case str():
-            return value[:_MAX_SHOWN]
-        case dict() if depth:
-            entries = list(value.items())[:_MAX_ITEMS]
-            return {str(key)[:_MAX_SHOWN]: _outline(item, depth - 1) for key, item in entries}
-        case list() if depth:
-            return [_outline(item, depth - 1) for item in value[:_MAX_ITEMS]]
-        case dict() | list():
-            return "…"
-        case int():
-            return value if abs(value) < 10**_MAX_SHOWN else "a huge number"
-        case _:
-            return value
 
 
 # The data: a fenced block of the answer, or all of it.
@@ -223,7 +202,7 @@ def as_yaml_key(word: str) -> Any:
     return word if isinstance(key, dict | list | set) else key
 
 
-_LINE = re.compile(r" ?\(?at line (\d+)(?:, column \d+)?\)?")
+_LINE = re.compile(r"[: ]*\(?(?:at )?line (\d+)(?:,? column \d+)?(?: \(char \d+)?\)?")
 
 
 def read_documents(kind: Kind, text: str) -> list[tuple[Any, str]]:
@@ -274,19 +253,12 @@ def _load(kind: Kind, block: Block) -> list[Any]:
                 return [tomllib.loads(block.code)]
             case "yaml":
                 return load_yaml(block.code)
-    except RecursionError:
-        raise ValueError(_invalid_message(kind, block.line, "nested too deeply")) from None
-    except json.JSONDecodeError as error:
-        raise ValueError(_invalid_message(kind, block.line + error.lineno - 1, error.msg)) from None
-    except ValueError as error:
-        what = str(error)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         line_in_block = _LINE.search(what)
         line = block.line + int(line_in_block[1]) - 1 if line_in_block else block.line
-        raise ValueError(_invalid_message(kind, line, _LINE.sub("", what))) from None
-
-
-def _invalid_message(kind: Kind, line: int, what: str) -> str:
-    return f"invalid {kind.upper()} in line {line} of the answer: {what}"
+        where = f"invalid {kind.upper()} in line {line} of the answer"
+        raise ValueError(f"{where}: {_LINE.sub('', what)}") from None
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -318,9 +290,7 @@ class ValueAtPath(TextCheck):
             is_equal, what = call_untrusted(f"{self.name} {self.path}", _compare, self, text)
         except ValueError as error:
             return failed(self.name, f" {self.path}: {error}")
-        if is_equal:
-            return passed(self.name, f" {self.path}: {what}")
-        return failed(self.name, f" {self.path}: {what}")
+        return (passed if is_equal else failed)(self.name, f" {self.path}: {what}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

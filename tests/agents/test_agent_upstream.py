@@ -107,7 +107,7 @@ def test_a_refusal_that_no_retry_can_fix_is_an_error_without_the_key(loopback: L
 def test_a_request_that_may_be_billed_is_not_sent_again(loopback: Loopback, silence: Reply) -> None:
     loopback.replies.append(silence)
 
-    with pytest.raises(ProviderError, match="no reply from 127") as caught:
+    with pytest.raises(ProviderError, match="no complete reply from 127") as caught:
         send(loopback, timeout=0.3)
 
     assert caught.value.billable

@@ -20,6 +20,7 @@ import pytest
 
 from pytest_upskill.agents.programs import ClaudeCode, GeminiCli
 from pytest_upskill.agents.proxy import Proxy, _json_object
+from pytest_upskill.agents.request_filter import RefusedBody
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import Budget, BudgetError, Reservation, Settle
@@ -197,7 +198,7 @@ def test_no_request_stops_the_event_loop(tmp_path: Path) -> None:
 
 
 def test_a_request_of_millions_of_lists_is_not_read() -> None:
-    with pytest.raises(ValueError, match="more than 1,000,000 lists and objects"):
+    with pytest.raises(RefusedBody, match="more than 1,000,000 lists and objects"):
         _json_object(b"[" + b"[]," * 1_000_000 + b"[]]")
 
 

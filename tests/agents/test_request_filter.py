@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -171,9 +172,16 @@ def test_an_image_counts_as_many_tokens_as_its_vendor_may_charge(
 
     body = rebuilt(wire, **{ITEMS[wire]: [message, {"role": "user", "content": [call]}]})
 
-    assert max_prompt_tokens(wire, body, 1_000) == 1_000 + 3 * most
+    content = json.dumps(body).encode()
+    assert max_prompt_tokens(wire, content) == len(content) + 3 * most
     with pytest.raises(RefusedBody, match="more than 100 images"):
-        max_prompt_tokens(wire, {ITEMS[wire]: [image(wire)] * 101}, 1_000)
+        max_prompt_tokens(wire, json.dumps([image(wire)] * 101).encode())
+
+
+def test_a_text_about_an_image_is_none() -> None:
+    content = json.dumps({"text": json.dumps(image("messages"))}).encode()
+
+    assert max_prompt_tokens("messages", content) == len(content)
 
 
 @pytest.mark.parametrize("place", ["message", "result"])
@@ -239,7 +247,8 @@ def test_a_request_of_gemini_has_one_answer_of_limited_length_and_no_files_of_th
     first, image, document = body["contents"][0]["parts"]
     assert (first, image) == ({"text": "Why?"}, inline("image/png"))
     assert document.keys() == {"text"}
-    assert max_prompt_tokens("generateContent", body, 1000) == 6000
+    content = json.dumps(body).encode()
+    assert max_prompt_tokens("generateContent", content) == len(content) + 5_000
     stored = {"fileData": {"fileUri": "https://example.org/a"}}
     returned = {"functionResponse": {"name": "read", "response": {}, "parts": [stored]}}
     nested = {"functionResponse": {"name": "read", "parts": stored}}

@@ -55,12 +55,12 @@ def test_a_value_is_found_at_its_path(path: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("general.backends", ["cpu"], 'is ["cuda"], not ["cpu"]'),
-        ("kernel.'relu.fast'.capability", 9.0, 'is the text "9.0", not the number 9.0'),
+        ("general.backends", ["cpu"], "is ['cuda'], not ['cpu']"),
+        ("kernel.'relu.fast'.capability", 9.0, "is the text '9.0', not the number 9.0"),
         ("general.cuda.minver", 1, "no 'cuda' in general, which has name, backends"),
         ("generale", 1, "no 'generale' in the top level, which has general, kernel"),
-        ("general.name.x", 1, 'general.name is the text "relu", not a table'),
-        ("general[0]", 1, 'general is {"name": "relu", "backends": ["cuda"]}, not a list'),
+        ("general.name.x", 1, "general.name is the text 'relu', not a table"),
+        ("general[0]", 1, "general is {'backends': ['cuda'], 'name': 'relu'}, not a list"),
         ("general.backends[3]", 1, "no [3] in general.backends, which has 1 item"),
     ],
 )
