@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from pytest_upskill import stats
 from pytest_upskill.figures.baseline import (
@@ -17,7 +16,7 @@ from pytest_upskill.figures.baseline import (
 )
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import points
-from pytest_upskill.project.messages import counted, listed
+from pytest_upskill.project.messages import listed
 from pytest_upskill.trials.result import TrialResult
 
 _NAMED = 5
@@ -37,34 +36,14 @@ class ComparedCase:
     """Counts if they were all against it."""
 
     @property
-    def passes(self) -> int:
-        """Passes with the current skill."""
-        return self.counts.passes_with
+    def was(self) -> str:
+        """Passes of the runs with the old skill, ``4/5``."""
+        return f"{self.counts.passes_without}/{self.counts.runs_without}"
 
     @property
-    def runs(self) -> int:
-        """Valid runs with the current skill."""
-        return self.counts.runs_with
-
-    @property
-    def old_passes(self) -> int:
-        """Passes with the old skill."""
-        return self.counts.passes_without
-
-    @property
-    def old_runs(self) -> int:
-        """Valid runs with the old skill."""
-        return self.counts.runs_without
-
-    @property
-    def change(self) -> Fraction:
-        """Change of the pass rate since the old skill."""
-        return self.counts.difference
-
-    @property
-    def fell_by_runs(self) -> Fraction:
-        """How many passes fewer it has, as of the skill with fewer runs."""
-        return -self.change * min(self.runs, self.old_runs)
+    def now(self) -> str:
+        """Passes of the runs with the current skill, likewise."""
+        return f"{self.counts.passes_with}/{self.counts.runs_with}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +86,9 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        now = _total((case.passes, case.runs) for case in self.measured)
-        old = _total((case.old_passes, case.old_runs) for case in self.measured)
+        counts = [case.counts for case in self.measured]
+        now = _total((case.passes_with, case.runs_with) for case in counts)
+        old = _total((case.passes_without, case.runs_without) for case in counts)
         what = "runs right" if self.chooses else "with the skill"
         return f"{now} {what}, {self.then} {old}, p {_p_text(self.p)}"
 
@@ -119,13 +99,9 @@ class Comparison:
 
     @property
     def worse(self) -> list[ComparedCase]:
-        """Cases that pass less often, the most first; those by one run only if all are such.
-
-        Among many cases some fall by a run each by chance.
-        """
-        fell = [case for case in self.measured if case.change < 0]
-        fell.sort(key=lambda case: case.change)
-        return [case for case in fell if case.fell_by_runs > 1] or fell
+        """Cases that pass less often, the most first."""
+        fell = (case for case in self.measured if case.counts.difference < 0)
+        return sorted(fell, key=lambda case: case.counts.difference)
 
     @property
     def headline(self) -> str:
@@ -166,16 +142,8 @@ class Comparison:
 
     @property
     def worse_lines(self) -> list[str]:
-        """Cases that pass less often, with old and new results, and how many do by one run."""
-        worse = self.worse
-        lines = [
-            f"worse: {case.id}: {case.old_passes}/{case.old_runs} -> {case.passes}/{case.runs}"
-            for case in worse
-        ]
-        fell = sum(case.change < 0 for case in self.measured)
-        if others := fell - len(worse):
-            lines.append(f"worse by one run, which may be chance: {counted(others, 'more case')}")
-        return lines
+        """Cases that pass less often, with old and new results."""
+        return [f"worse: {case.id}: {case.was} -> {case.now}" for case in self.worse]
 
 
 def adjust(comparisons: Sequence[Comparison]) -> Iterator[Comparison]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -15,7 +14,6 @@ from pytest_upskill.figures.comparison import ComparedCase, Comparison, compare
 from pytest_upskill.figures.lift import CellVerdict, Lift
 from pytest_upskill.figures.triggers import Triggers
 from pytest_upskill.figures.wording import bounds, estimate, percent, points, rate_text
-from pytest_upskill.trials.result import TrialResult
 
 NOT_MEASURED = 75
 """Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
@@ -143,23 +141,6 @@ class Gate:
     def past(self) -> Mapping[str, ComparedCase]:
         """The compared cases by id."""
         return {each.id: each for each in self.comparison.measured} if self.comparison else {}
-
-    @cached_property
-    def regressed_cases(self) -> AbstractSet[str]:
-        """The cases that a regression is about; empty without one."""
-        return (
-            {each.id for each in self.comparison.worse}
-            if self.comparison and self.regressed
-            else set()
-        )
-
-    def failed(self, trial: TrialResult) -> str:
-        """Return that a trial failed, and whether its case did before; empty if it passed."""
-        if not trial.failed:
-            return ""
-        past = self.past.get(trial.case)
-        was_good = past is None or past.old_passes >= trial.required_passes(past.old_runs)
-        return "failed" if was_good else "failed, as before"
 
 
 def decide_gates(

@@ -235,14 +235,12 @@ class CaseLine:
     """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
     was: str
     """Passes of runs in the baseline or at the git ref, ``4/5``; empty if not compared."""
-    failed: str
-    """That the case failed with the skill, and whether it did before; empty if it passed."""
+    failed: bool
+    """Whether the case failed with the skill."""
     status: CaseStatus
     """Result of the case."""
     than: str
     """Than what the case is better or worse: a git ref or ``without``; empty if it is clear."""
-    by: str
-    """`` by one run`` if the difference to the ref may be chance, else empty."""
     change: float
     """Change of the pass rate that the status is about: since the ref, else by the skill."""
 
@@ -259,17 +257,16 @@ def case_lines(gate: Gate) -> list[CaseLine]:
 def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLine:
     with_, without = (_tally(arms.get(arm)) for arm in _PAIR)
     difference, past = observed_lift([CaseCounts(*with_, *without)]), gate.past.get(case)
-    change, base, by = difference.estimate if difference else 0.0, "", ""
+    change, base = difference.estimate if difference else 0.0, ""
     if gate.comparison and past and "old_skill" in arms:
         base = "without"
-        if past.change:
-            change, base = float(past.change), gate.comparison.base
-            by = " by one run" if 1 < past.runs <= 1 / abs(past.change) else ""
+        if past.counts.difference:
+            change, base = float(past.counts.difference), gate.comparison.base
     rates = {trial.passes / len(trial.runs) for trial in arms.values() if trial.runs}
     if past:
-        rates.add(past.old_passes / past.old_runs)
+        rates.add(past.counts.passes_without / past.counts.runs_without)
     status: CaseStatus = "same"
-    if case in gate.regressed_cases:
+    if gate.regressed and past and past.counts.difference < 0:
         status = "regressed"
     elif difference is None:
         status = "incomplete"
@@ -281,11 +278,10 @@ def _case_line(gate: Gate, case: str, arms: Mapping[Arm, TrialResult]) -> CaseLi
         case=case,
         arms=arms,
         difference=difference,
-        was=f"{past.old_passes}/{past.old_runs}" if past else "",
-        failed=gate.failed(arms["with_skill"]) if "with_skill" in arms else "",
+        was=past.was if past else "",
+        failed="with_skill" in arms and arms["with_skill"].failed,
         status=status,
         than=base if status in {"better", "worse"} else "",
-        by=by if status in {"better", "worse"} else "",
         change=change,
     )
 

@@ -57,7 +57,8 @@ def _lift_rows(gates: Sequence[Gate], width: int, *, cases: bool) -> Iterator[Ro
         if cases:
             for case in case_lines(gate):
                 passed, difference, *means = case_columns(case).values()
-                yield (f"    {case.case}", passed, difference, case.failed, *means), None
+                failed = "failed" if case.failed else ""
+                yield (f"    {case.case}", passed, difference, failed, *means), None
             for name in cell.cases_not_run:
                 yield (f"    {name}", "skipped", "", "", "", ""), None
 

@@ -151,7 +151,7 @@ def _cases(gate: Gate, most: int) -> str:
     rows = [
         (
             _cell(case.case),
-            f"**{case.failed}**, {_status(case)}" if case.failed else _status(case),
+            f"**failed**, {_status(case)}" if case.failed else _status(case),
             *map(phrases.arrows, case_columns(case).values()),
         )
         for case in case_lines(gate)
@@ -163,7 +163,7 @@ def _cases(gate: Gate, most: int) -> str:
 
 
 def _status(case: CaseLine) -> str:
-    return f"{case.status}{case.by} than {_cell(case.than)}" if case.than else case.status
+    return f"{case.status} than {_cell(case.than)}" if case.than else case.status
 
 
 def _footer(report: Report) -> str:

@@ -136,8 +136,7 @@ def failed_case_lines(report: Report) -> Iterator[str]:
     """Yield why each failed case or query failed, and what to do."""
     for gate, trial in report.failed_cases:
         why, *_ = failure(trial).splitlines()
-        before = gate.failed(trial).removeprefix("failed")
-        yield f"{gate.cell.title}::{trial.case} on {gate.cell.model}{before}: {why}"
+        yield f"{gate.cell.title}::{trial.case} on {gate.cell.model}: {why}"
     if report.failed_cases:
         yield CASE_NEXT_STEP
 
