@@ -110,55 +110,41 @@ def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
 
 
 class Heartbeat:
-    """Plugin that prints progress from a thread, never at the same time as pytest prints."""
+    """Plugin that prints progress from a thread, never at the same time as pytest prints.
 
-    def __init__(self) -> None:
-        self.progress: Progress | None = None
-        """What to print from the first test on; before that pytest-xdist prints."""
-        self._thread: threading.Thread | None = None
+    The thread starts with the first test: before that pytest-xdist prints.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._print_lock = threading.RLock()
         self._ended = threading.Event()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, optionalhook=True)
     def _print(self) -> Generator[None, object, object]:
         """Clear the line while a name, a result, the percentage, or a worker's crash is printed."""
-        with self._cleared():
-            return (yield)
-
-    pytest_runtest_logreport = pytest_runtest_logfinish = pytest_testnodedown = _print
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
-        """Start the thread at the first test."""
-        if self.progress is not None and self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(self.progress,), daemon=True)
-            self._thread.start()
-        with self._cleared():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """End the thread after the last test, also after -x or Ctrl-C."""
-        try:
-            return (yield)
-        finally:
-            self._ended.set()
-            with self._cleared():
-                pass
-
-    @contextmanager
-    def _cleared(self) -> Iterator[None]:
         with self._print_lock:
-            if self.progress is not None:
-                self.progress.clear()
-            yield
+            if self._thread.ident is None:
+                self._thread.start()
+            self._progress.clear()
+            return (yield)
 
-    def _run(self, progress: Progress) -> None:
+    pytest_runtest_logstart = pytest_runtest_logreport = _print
+    pytest_runtest_logfinish = pytest_testnodedown = _print
+
+    def stop(self) -> None:
+        """Print nothing more."""
+        with self._print_lock:
+            self._ended.set()
+            self._progress.clear()
+
+    def _run(self) -> None:
         while not self._ended.wait(REFRESH_S):
             with self._print_lock:
                 # The run may have ended while this thread waited for the lock.
                 if not self._ended.is_set():
-                    progress.update()
+                    self._progress.update()
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+import re
+from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -11,18 +12,13 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
-from pytest_upskill.cases.discovery import skill_and_name_meant
+from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
+from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.project.files import project_folder
-from pytest_upskill.project.git import (
-    GitError,
-    deleted_files,
-    is_changed,
-    merge_base,
-)
+from pytest_upskill.project.git import GitError, deleted_files, is_changed, merge_base
 from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.case_files import arguments_of, discovery_of, path_from, shown
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
-from pytest_upskill.session.lookalikes import lookalikes
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
@@ -35,6 +31,17 @@ _SENT = (
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 """Patterns of skills, relative to an argument, that pytest does not visit by itself."""
+
+_NAMES_OF_CASES = re.compile(
+    r"case|eval|meta|trigger|routing|activation|behaviou?r|prompt|quer(y|ies)|scenario|benchmark|"
+    r"test",
+    re.IGNORECASE,
+)
+"""What the name of a file, or of one of the two folders above, may have in common with cases."""
+_MOST_READ = 1000
+"""How many files are searched for cases that nobody has asked for."""
+_MOST_PATTERNS = 3
+"""How many patterns the setting has that is offered."""
 
 
 class Selection:
@@ -150,7 +157,7 @@ class Selection:
 
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
-        self._hints += lookalikes(self._unread, self._config)
+        self._hints += _lookalikes(self._unread, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -220,8 +227,6 @@ class Selection:
         if self.since is not None:
             with suppress(GitError):  # the cases of other skills would have been refused
                 deleted = deleted_files(merge_base(self._project, self.since), self._project)
-        for name in self._deleted_cases(deleted, folders):
-            yield safe_line(f"the cases in {name} were deleted since {self.since}")
         if folders:
             have = "has" if len(folders) == 1 else "have"
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
@@ -262,17 +267,6 @@ class Selection:
                     folders.append(folder)
         return folders
 
-    def _deleted_cases(self, deleted: Iterable[Path], folders: Iterable[Path]) -> Iterator[str]:
-        """Yield the deleted case files of skills that have none any more."""
-        skills = {folder.resolve() for folder in folders}
-        for file in deleted:
-            if not skills.isdisjoint(file.parents):
-                # Imported here: slow, and few sessions get here.
-                from pytest_upskill.cases.adapters.registry import is_certain
-
-                if file.name == CASE_FILE or is_certain(file):
-                    yield shown(file, self._config)
-
     def _unvisited_folders(self) -> list[str]:
         """Return the hidden folders with unvisited skills, below the arguments of pytest."""
         visited = {Path(folder).resolve() for folder in self._visited}
@@ -289,6 +283,36 @@ class Selection:
 
 def _no_cases(skill: str) -> str:
     return f"no cases: pytest-upskill init {skill} writes a first {CASE_FILE}"
+
+
+def _lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]:
+    """Yield lines about files that look like cases, and how to read them.
+
+    Args:
+        unread: Files from which no cases are read.
+        config: The session's; no setting can name what is outside its rootdir.
+    """
+    root = config.rootpath
+    inside = {file: file.relative_to(root) for file in unread if file.is_relative_to(root)}
+    named = [each for each in inside if _NAMES_OF_CASES.search("/".join(inside[each].parts[-3:]))]
+    found = [file for file in named[:_MOST_READ] if has_shape_of_cases(file)]
+    discovery = CaseDiscovery(root=root, patterns=("*",))  # as if a setting named them
+    of_skills = [file for file in found if any(discovery.skills_of(file))]
+    of_none = [file for file in found if file not in of_skills]
+    for files, what, cure, skill in (
+        (of_skills, "but are not read", "to read them, set", ""),
+        (of_none, "but of no known skill", "add 'skill', or set", "=FOLDER_OF_SKILL"),
+    ):
+        if files:
+            names = listed([shown(file, config) for file in files])
+            patterns = list(dict.fromkeys(f"{_pattern(file)}{skill}" for file in files))
+            setting = f"upskill_case_files = {' '.join(patterns[:_MOST_PATTERNS])}"
+            yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
+
+
+def _pattern(file: Path) -> str:
+    """Return a name, or the ending that it probably shares with others, as in ``*.cases.yaml``."""
+    return f"*{''.join(file.suffixes)}" if file.suffixes[1:] else file.name
 
 
 def collector_of(file: Path, parent: pytest.Collector) -> pytest.Collector:

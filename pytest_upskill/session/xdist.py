@@ -64,8 +64,7 @@ class Controller(Fetching):
         self._handover.open_marker.touch()
         self._keys: dict[str, str] = {}
         """Keys of the trials by node id; outside the rootdir, several may share one."""
-        self._heartbeat = Heartbeat()
-        config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
+        self._heartbeat: Heartbeat | None = None
         config.add_cleanup(self._handover.remove)
 
     @pytest.hookimpl(optionalhook=True)
@@ -86,13 +85,17 @@ class Controller(Fetching):
             begin_line(reporter)  # pytest-xdist's line about its workers has no end
             for line in lines_before_the_run(self._config, collected.needs, self._forecast):
                 reporter.write_line(line)
-        service, self._heartbeat.progress = self.start()
+        service, progress = self.start()
+        self._heartbeat = Heartbeat(progress)
+        self._config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
         for key in collected.trials:
             service.result(key).add_done_callback(partial(self._write_answers, key))
 
     def stop(self) -> None:
         """Stop fetching, and the workers' waiting."""
         self._handover.mark_closed()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         super().stop()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:

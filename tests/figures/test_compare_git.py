@@ -387,22 +387,6 @@ def test_cases_outside_the_folder_of_their_skill_are_compared_too(
     )
 
 
-def test_a_case_file_that_was_deleted_since_is_named(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
-    folder = write_skill()
-    write_skill(name="other")
-    commit_all(pytester.path)
-    git(pytester.path, "switch", "--quiet", "--create", "branch")
-    (folder / "skill_meta.json").unlink()
-
-    result = run_once(*OFFLINE, COMPARE, "--upskill-md=out.md")
-
-    said = "the cases in skills/billing/skill_meta.json were deleted since main"
-    result.stdout.fnmatch_lines([f"upskill: {said}"])
-    assert said in Path("out.md").read_text("utf-8")
-
-
 def test_a_case_about_another_skill_is_not_changed(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
