@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from statistics import fmean
 
 from pytest_upskill.figures.arm import agent_figures
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.presentation import AGENT, Figure, Scalar, Unit, figures, figures_in
+from pytest_upskill.figures.presentation import AGENT, Figure, Scalar, figures, figures_in
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -33,10 +33,10 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.runs.refused", str(sum(run.refused for run in runs))),
         ("upskill.passed", str(result.passes)),
         ("upskill.checks", _checks(runs)),
-        ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
-        ("upskill.tokens.out", _mean(runs, lambda run: run.completion.output_tokens, ".0f")),
-        ("upskill.cost_usd", _mean(runs, lambda run: run.completion.cost_usd, ".6f")),
-        ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s, ".3f")),
+        ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens)),
+        ("upskill.tokens.out", _mean(runs, lambda run: run.completion.output_tokens)),
+        ("upskill.cost_usd", _mean(runs, lambda run: run.completion.cost_usd)),
+        ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s)),
         ("upskill.attempts", str(sum(run.completion.attempts for run in runs))),
         ("upskill.replayed", str(sum(run.completion.replayed for run in runs))),
         *([("upskill.agent", result.agent), *figure_properties(done)] if result.agent else []),
@@ -59,29 +59,18 @@ def gate_properties(gate: Gate) -> Properties:
 def figure_properties(listed: Iterable[Figure]) -> Properties:
     """Return figures, their intervals too, but none that is unknown; rates are fractions."""
     return [
-        (f"upskill.{name}", _exact(value, figure.unit))
+        (f"upskill.{name}", _exact(value))
         for figure in listed
         for name, value in figure.scalars.items()
         if value is not None
     ]
 
 
-def _exact(value: Scalar, unit: Unit) -> str:
-    if isinstance(value, str):
-        return safe_line(value)
-    return str(value).lower() if isinstance(value, bool) else format(value, _FORMS.get(unit, ""))
-
-
-_FORMS: Mapping[Unit, str] = {
-    "mean": ".2f",
-    "share": ".4f",
-    "points": ".4f",
-    "tokens": ".1f",
-    "dollars": ".6f",
-    "seconds": ".3f",
-    "ratio": ".4f",
-    "probability": ".4g",
-}
+def _exact(value: Scalar) -> str:
+    """Return a value with up to six decimals, and no exponent, which not every reader knows."""
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
+    return str(value).lower() if isinstance(value, bool) else safe_line(str(value))
 
 
 def _checks(runs: tuple[RunResult, ...]) -> str:
@@ -91,7 +80,7 @@ def _checks(runs: tuple[RunResult, ...]) -> str:
     return f"{held:g}/{fmean([len(run.checks) for run in runs]):g}"
 
 
-def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None], form: str) -> str:
+def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None]) -> str:
     """Return the mean over the runs, or n/a if a value is unknown."""
     values = [value for run in runs if (value := of(run)) is not None]
-    return format(fmean(values), form) if values and len(values) == len(runs) else "n/a"
+    return _exact(fmean(values)) if values and len(values) == len(runs) else "n/a"

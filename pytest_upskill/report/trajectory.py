@@ -19,25 +19,18 @@ _FIRST_LINES, _LAST_LINES = 4, 10
 """Lines of a result on a page."""
 _SHOWN_FILES = 20
 _FILE_NAME = re.compile(r"[\w*?()\[\]@+~-]*[./][^\s:,'\"]*\w")
-_CHANGES_GIT = re.compile(
-    r"\bgit [^;&|]*?\b(?:add|branch|checkout|commit|init|merge|reset|switch)\b"
-)
 _BY_PROGRAMS = re.compile(r"(?:^|/)(\.venv|venv|node_modules|__pycache__|\.cache|\.\w+_cache)(?=/)")
 """Folders whose files no model writes itself."""
 
 
 def turn_of(check: CheckResult, run: AgentRun) -> int:
-    """Return the number of the last turn that names the file of a check; else the last turn.
-
-    For a check of git, it is the last turn that changed the repository.
-    """
+    """Return the number of the last turn that names the file of a check; else the last turn."""
     file = _FILE_NAME.search(check.message)
     # Of a name with wildcards, the longest part without one.
     parts = re.split(r"[*?]", file[0].rpartition("/")[2]) if file else [""]
     name = re.compile(re.escape(max(parts, key=len)) or "(?!)")
-    of_check = _CHANGES_GIT if check.name.partition(" ")[0] == "git" else name
     turns = [*enumerate(run.turns, 1)]
-    naming = [n for n, turn in turns if any(of_check.search(call.input) for call in turn.calls)]
+    naming = [n for n, turn in turns if any(name.search(call.input) for call in turn.calls)]
     return naming[-1] if naming else len(run.turns)
 
 

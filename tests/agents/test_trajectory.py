@@ -8,10 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.calls import ToolUse
-from pytest_upskill.models import AgentRun, AgentTurn
-from pytest_upskill.report.trajectory import turn_of
 from tests.agents.scripted_agent import LOAD, call, following
 from tests.agents.test_loop_session import sums  # noqa: F401  a fixture
 from tests.conftest import Run
@@ -86,13 +82,3 @@ def test_a_record_keeps_results_in_bounds_and_without_keys() -> None:
     assert result.endswith("[exit status 2]")
     assert len(result.encode()) < 2048
     assert not any(KEY in text for text in (*texts, Path("o.json").read_text("utf-8")))
-
-
-@pytest.mark.parametrize("name", ["git", "git message"])
-def test_a_check_of_git_belongs_to_the_turn_that_changed_the_repository_last(name: str) -> None:
-    commands = ("touch a", "git commit -qam 'Add a'", "git log -1", "cat a")
-    calls = [ToolUse(name="bash", input=json.dumps({"command": each})) for each in commands]
-    turns = tuple(AgentTurn(text="", calls=(each,)) for each in calls)
-    check = CheckResult(name=name, passed=False, message=f"{name} clean true: uncommitted: 'a'")
-
-    assert turn_of(check, AgentRun(version="1", turns=turns)) == 2

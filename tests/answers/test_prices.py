@@ -141,7 +141,7 @@ def test_cached_tokens_are_counted_once_and_priced_as_cached(
         monkeypatch.setenv(f"{vendor}_BASE_URL", url)
         monkeypatch.setenv(f"{vendor}_API_KEY", "a-key")
     pytester.makeini("[pytest]\nupskill_prices = own = 5/25 cached 0.5\n")
-    dollars = {"haiku": "0.000090", "gpt-6-luna": "0.000085", "own": "0.004250"}
+    dollars = {"haiku": "0.00009", "gpt-6-luna": "0.000085", "own": "0.00425"}
     anthropic = {"input_tokens": 100, "cache_read_input_tokens": 3000, "output_tokens": 50}
     anthropic["cache_creation_input_tokens"] = 200
     openai = {"prompt_tokens": 3300, "completion_tokens": 50}

@@ -162,10 +162,9 @@ def scope(report: Report) -> str:
     often = "once" if runs == "1" else f"{runs} runs of each"
     if not report.lifts:
         return f"Measured on {what}, {often}: intervals show how other queries like these would do."
-    copies = " (1 counts where all answers are alike)" if any(x.copied for x in cells) else ""
     return (
-        f"Measured on {what}, {often} in each arm{copies}: intervals show how the same cases would "
-        "vary if run again, not how other prompts would do."
+        f"Measured on {what}, {often} in each arm: intervals show how the same cases would vary if "
+        "run again, not how other prompts would do."
     )
 
 
