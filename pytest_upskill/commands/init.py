@@ -62,13 +62,8 @@ def _init(folder: Path) -> list[Path]:
         raise problems_error(folder, problems)
     for each in found:
         count = counted(len(each.cases), "case")
-        is_in_folder = each.case_file.absolute().is_relative_to(folder.absolute())
-        place = folder if is_in_folder else each.case_file
-        ways = measured_by(each.cases) or "none can be measured"
-        is_free = "by code" in ways
-        run = f"run {_trial_run(place)}" if is_free else f"{PROGRAM} list says what they need"
-        say(f"{each.case_file}: exists, with {count} ({ways}): {run}")
-        if each.case_file.name != CASE_FILE and "by a judge" in ways:
+        say(f"{each.case_file}: exists, with {count}: {PROGRAM} list says what they need")
+        if each.case_file.name != CASE_FILE and "by a judge" in measured_by(each.cases):
             say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
     if found:
         return []

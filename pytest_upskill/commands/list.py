@@ -8,7 +8,6 @@ import shlex
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
 from pathlib import Path
 
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
@@ -24,13 +23,10 @@ from pytest_upskill.commands.command import (
     own_cases,
     say,
 )
-from pytest_upskill.project.messages import counted, safe_line
+from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 _LEAST_WIDTH = 40
-
-_MOST_FILES = 3
-"""How many case files in a folder have a line of their own; more have one line together."""
 
 
 def add(parser: Parser) -> None:
@@ -75,11 +71,7 @@ def _describe(folder: Path, discovery: CaseDiscovery) -> tuple[str, str, list[st
     except SkillError as error:
         return folder.name, "", str(error).splitlines()
     with_cases, problems = own_cases(folder, discovery=discovery)
-    lines = list(problems)
-    for _, in_folder in groupby(with_cases, key=lambda each: each.case_file.parent):
-        skills = list(in_folder)
-        groups = [skills] if len(skills) > _MOST_FILES else [[each] for each in skills]
-        lines += chain.from_iterable(map(_case_lines, groups))
+    lines = [*problems, *_case_lines(with_cases)]
     if not lines:
         meant = [(file.name, skill_and_name_meant(file)[1]) for file in sorted(folder.iterdir())]
         lines = [f"{name} is not read: rename it to {right}" for name, right in meant if right]
@@ -89,16 +81,13 @@ def _describe(folder: Path, discovery: CaseDiscovery) -> tuple[str, str, list[st
 
 
 def _case_lines(skills: Sequence[Skill]) -> Iterator[str]:
-    """Yield how the cases in a folder can be measured, and what they need."""
-    file = skills[0].case_file
-    place = file if len(skills) == 1 else file.parent
-    shown = os.path.relpath(place, skills[0].folder)
-    if shown.startswith(".."):
-        shown = os.path.relpath(place)
+    """Yield how the cases of a skill can be measured, and what they need."""
     cases = [case for skill in skills for case in skill.cases]
+    if not cases:
+        return
+    files = listed([os.path.relpath(skill.case_file, skill.folder) for skill in skills])
     ways = measured_by(cases)
-    files = "" if len(skills) == 1 else f" ({len(skills)} files)"
-    yield f"{counted(len(cases), 'case')} in {shown}{files}{f': {ways}' if ways else ''}"
+    yield f"{counted(len(cases), 'case')} in {files}{f': {ways}' if ways else ''}"
     reasons = (
         why_skipped(case, chooses=not case.is_answered, has_judge=False, is_agent=False)
         for case in cases

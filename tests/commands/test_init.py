@@ -72,7 +72,7 @@ def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(
     runs, cure = capsys.readouterr().out.splitlines()
     file = skill / "evals.json"
     needs = "pytest-upskill list says what they need"
-    assert runs == f"{file}: exists, with 1 case (1 by a judge): {needs}"
+    assert runs == f"{file}: exists, with 1 case: {needs}"
     assert not (skill / "skill_meta.json").exists()
     added = json.loads(f"{{{cure.partition(': ')[2]}}}".replace("TEXT", "0x5A"))
     file.write_text(json.dumps([evals[0] | added]), "utf-8")
@@ -143,8 +143,8 @@ def test_a_folder_of_skills_gets_a_first_case_file_for_each_skill_without_cases(
     assert code == 4
     assert said.out.splitlines() == [
         (
-            f"{other / 'skill_meta.json'}: exists, with 2 cases (1 by code, 1 by trigger): "
-            f"run pytest --upskill-models offline {other}"
+            f"{other / 'skill_meta.json'}: exists, with 2 cases: pytest-upskill list says what "
+            "they need"
         ),
         f"written: {skill / 'skill_meta.json'}",
         "Rewrite the questions and checks, then run at no cost:",
