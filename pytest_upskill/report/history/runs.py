@@ -17,7 +17,6 @@ from pytest_upskill.figures.presentation import Scalar, columns_of, scalars
 from pytest_upskill.figures.wording import money
 from pytest_upskill.project.files import read_state, write_file
 from pytest_upskill.project.git import Revision
-from pytest_upskill.project.messages import listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError, read_report
 from pytest_upskill.stats import CaseCounts, regression_test, significant
@@ -26,6 +25,9 @@ _WORSE = 0.05
 """Significance at which a run counts as worse than the one before."""
 
 _DIGITS = 4
+"""Significant digits of a figure."""
+_DIGEST = 8
+"""Characters of a digest."""
 
 Kind = Literal["lift", "choice"]
 
@@ -34,9 +36,17 @@ Kind = Literal["lift", "choice"]
 class KeptCell:
     """What a run measured of a skill on a model; heads and names are those of its kind."""
 
+    skill: str
     path: str
+    """Path of the case file from the project's folder."""
     model: str
+    resolved: str
+    """Full name of the model."""
+    served: str
+    """Model ids that the API returned, separated by commas."""
     kind: Kind
+    cases: str
+    """Digest of the cases' prompts and checks."""
     complete: bool
     """Whether all trials ran."""
     columns: tuple[str, ...]
@@ -45,21 +55,13 @@ class KeptCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRun:
-    """The file of a run: figures without answers, each name and each case once."""
+    """The file of a run: figures without answers, and each of their names once."""
 
     kept: Literal[1] = 1
     date: datetime
     """End of the run, in UTC."""
     command: str
     revision: Revision | None
-    skills: dict[str, str]
-    """Names by the path of the case file from the project's folder."""
-    cases: dict[str, dict[str, str]]
-    """Digests of prompt and checks of each case, by ``kind path``."""
-    resolved: dict[str, str]
-    """Full names of models by label."""
-    served: dict[str, tuple[str, ...]]
-    """Model ids that the API returned, by label."""
     heads: dict[str, tuple[str, ...]]
     """Columns of a table, by kind."""
     names: dict[str, tuple[str, ...]]
@@ -105,34 +107,9 @@ class Point:
         return f"{self.revision.commit[:7]}{'*' if self.revision.dirty else ''}"
 
     @property
-    def skill(self) -> str:
-        """Name of the skill."""
-        return self.run.skills[self.cell.path]
-
-    @property
-    def resolved(self) -> str:
-        """Full name of the model."""
-        return self.run.resolved[self.cell.model]
-
-    @property
-    def served(self) -> tuple[str, ...]:
-        """Model ids that the API returned."""
-        return self.run.served[self.cell.model]
-
-    @property
     def chooses(self) -> bool:
         """Whether it is about how often the skill is chosen, not about its lift."""
         return self.cell.kind == "choice"
-
-    @property
-    def verdict(self) -> str:
-        """The verdict of the gate; "" where the model chooses."""
-        return str(self.figures.get("verdict", ""))
-
-    @property
-    def cases(self) -> Mapping[str, str]:
-        """Digests of prompt and checks, four digits each, by the case's id."""
-        return self.run.cases[f"{self.cell.kind} {self.cell.path}"]
 
     @property
     def lift(self) -> float | None:
@@ -168,7 +145,7 @@ class Series:
     @property
     def skill(self) -> str:
         """Name of the skill."""
-        return self.last.skill
+        return self.last.cell.skill
 
     @property
     def model(self) -> str:
@@ -269,13 +246,11 @@ def difference(old: Point, new: Point) -> str | None:
     They can if the cases, their checks and the model that answered are the same, so that only the
     skill and chance can make a difference.
     """
-    before, now = old.cases, new.cases
-    changed = [case for case in {**before, **now} if before.get(case) != now.get(case)]
-    parts = [f"cases changed: {listed(changed)}"] if changed else []
+    parts = ["cases changed"] if old.cell.cases != new.cell.cases else []
     was, corrected = (each.number("lift.corrected") is not None for each in (old, new))
     if was is not corrected:
         parts.append("lift corrected by labels" if corrected else "lift no longer corrected")
-    then, model = (f"{each.resolved} ({', '.join(each.served)})" for each in (old, new))
+    then, model = (f"{each.cell.resolved} ({each.cell.served})" for each in (old, new))
     if then != model:
         parts.append(f"model changed: {then} to {model}")
     return "; ".join(parts) or None
@@ -285,9 +260,9 @@ def _series(points: Iterable[Point]) -> Iterator[Series]:
     grouped: dict[tuple[str, str, str, str], list[Point]] = {}
     paths: dict[str, set[str]] = {}
     for point in sorted(points, key=lambda point: (point.date, point.file)):
-        key = (point.skill, point.cell.path, point.cell.model, point.cell.kind)
-        grouped.setdefault(key, []).append(point)
-        paths.setdefault(point.skill, set()).add(point.cell.path)
+        cell = point.cell
+        grouped.setdefault((cell.skill, cell.path, cell.model, cell.kind), []).append(point)
+        paths.setdefault(cell.skill, set()).add(cell.path)
     # The lift of a skill comes before its choice.
     for (skill, path, *_), of_kind in sorted(
         grouped.items(), key=lambda item: (*item[0][:3], item[0][3] != "lift")
@@ -311,7 +286,7 @@ def log_run(report: Report, folder: Path) -> Path:
     """
     text = _RUN.dump_json(kept_run(report)) + b"\n"
     date = report.sessions[-1].date
-    digest = hashlib.sha256(text).hexdigest()[:8]
+    digest = hashlib.sha256(text).hexdigest()[:_DIGEST]
     file = folder / f"{date:%Y%m%dT%H%M%SZ}-{digest}.json"
     write_file(file, text, mode=0o644)
     return file
@@ -326,23 +301,10 @@ def kept_run(report: Report) -> KeptRun:
     for gate in gates:
         known = {name: None for name, value in scalars(gate).items() if value is not None}
         names.setdefault(_kind(gate), {}).update(known)
-    cases: dict[str, dict[str, str]] = {}
-    served: dict[str, set[str]] = {}
-    for gate in gates:
-        served.setdefault(gate.cell.model, set()).update(gate.cell.served)
-        digests = {
-            trial.case: trial.prompt_digest[:4] + trial.grader_digest[:4]
-            for trial in gate.cell.current_trials
-        }
-        cases.setdefault(f"{_kind(gate)} {_path(gate)}", {}).update(digests)
     return KeptRun(
         date=session.date,
         command=str(session.options.get("command", "pytest")),
         revision=session.revision,
-        skills={_path(gate): gate.cell.skill for gate in gates},
-        cases=cases,
-        resolved={gate.cell.model: gate.cell.resolved for gate in gates},
-        served={model: tuple(sorted(ids)) for model, ids in served.items()},
         heads={_kind(gate): tuple(columns_of(gate)) for gate in gates},
         names={kind: tuple(of_kind) for kind, of_kind in names.items()},
         cells=tuple(_kept_cell(gate, names[_kind(gate)]) for gate in gates),
@@ -350,15 +312,23 @@ def kept_run(report: Report) -> KeptRun:
 
 
 def _kept_cell(gate: Gate, names: Iterable[str]) -> KeptCell:
+    cell = gate.cell
+    cases = sorted(
+        (each.case, each.prompt_digest, each.grader_digest) for each in cell.current_trials
+    )
     values = (
         float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
         for value in map(scalars(gate).get, names)
     )
     return KeptCell(
-        path=_path(gate),
-        model=gate.cell.model,
+        skill=cell.skill,
+        path=cell.case_file or cell.path,
+        model=cell.model,
+        resolved=cell.resolved,
+        served=", ".join(cell.served),
         kind=_kind(gate),
-        complete=len(gate.cell.trials) == gate.cell.planned,
+        cases=hashlib.sha256(repr(cases).encode()).hexdigest()[:_DIGEST],
+        complete=len(cell.trials) == cell.planned,
         columns=tuple(columns_of(gate).values()),
         values=tuple(values),
     )
@@ -366,8 +336,3 @@ def _kept_cell(gate: Gate, names: Iterable[str]) -> KeptCell:
 
 def _kind(gate: Gate) -> Kind:
     return "choice" if gate.cell.chooses else "lift"
-
-
-def _path(gate: Gate) -> str:
-    """Return the path of the case file from the project's folder."""
-    return gate.cell.case_file or gate.cell.path
