@@ -55,15 +55,10 @@ def listed(names: Sequence[str], most: int | None = 3) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that was probably meant, None if none is close."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'contains'?)"``, to follow a word; empty if none is close."""
     # Imported here, because few sessions have a misspelled word.
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1)), None)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean 'contains'?)"``, to follow a word; empty if none is close."""
-    close = closest(word, known)
-    return f" (did you mean {close!r}?)" if close else ""
+    close = get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

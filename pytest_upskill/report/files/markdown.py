@@ -124,11 +124,11 @@ def _triggers(gates: Sequence[Gate], most: int) -> Iterator[str]:
             (_cell(each.cell.name), *columns_of(each).values(), _outcome(each)) for each in gates
         ]
         yield _table(("skill on model", *columns_of(gates[0]), "gate"), rows, most)
-    for matrix in phrases.confusion_matrices(gates):
-        rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in matrix.rows]
+    for model, taken, matrix in phrases.confusion_matrices(gates):
+        rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in matrix.items()]
         yield _folded(
-            f"right skill (rows) and chosen skill (columns), in runs of {matrix.model}",
-            _table(("", *map(_cell, matrix.taken)), rows, most),
+            f"right skill (rows) and chosen skill (columns), in runs of {model}",
+            _table(("", *map(_cell, taken)), rows, most),
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from pytest_upskill.figures.gate import Gate, ShownVerdict
@@ -233,26 +232,17 @@ def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfusionMatrix:
-    """Which skill one model chose for each wanted skill."""
+def confusion_matrices(
+    gates: Sequence[Gate],
+) -> Iterator[tuple[str, list[str], dict[str, list[int]]]]:
+    """Yield each model for which a query went wrong, with its confusion matrix.
 
-    model: str
-    taken: tuple[str, ...]
-    """Columns."""
-    rows: tuple[tuple[str, tuple[int, ...]], ...]
-    """What was wanted, and how many runs took each column."""
-
-
-def confusion_matrices(gates: Sequence[Gate]) -> Iterator[ConfusionMatrix]:
-    """Yield the confusion matrix of each model in whose cells a query went wrong."""
+    That is the skills that it took, and for each skill that was wanted, how many runs took which.
+    """
     for model in dict.fromkeys(gate.cell.model for gate in gates):
         choices = [gate.cell.triggers for gate in gates if gate.cell.model == model]
         if any(each.choices(only_wrong=True) for each in choices):
             counts = sum((each.choices(only_wrong=False) for each in choices), Counter())
-            taken = tuple(sorted({pair[1] for pair in counts}))
-            rows = tuple(
-                (wanted, tuple(counts[wanted, name] for name in taken))
-                for wanted in sorted({pair[0] for pair in counts})
-            )
-            yield ConfusionMatrix(model=model, taken=taken, rows=rows)
+            taken = sorted({took for _, took in counts})
+            wanted = sorted({right for right, _ in counts})
+            yield model, taken, {right: [counts[right, took] for took in taken] for right in wanted}
