@@ -64,20 +64,26 @@ def ignore_in_git(folder: Path, text: str = "*\n") -> None:
         write_file(file, text.encode())
 
 
-def project_folder(start: Path) -> Path:
+def project_folder(start: Path, *others: Path) -> Path:
     """Return the folder that contains ``.upskill``, or in which it will be created.
 
     Args:
         start: An absolute path in the project, such as pytest's rootdir.
+        others: Where to start if ``start`` is in no git repository and one of them is.
 
     Returns:
         The nearest folder from ``start`` upwards that contains ``.upskill``, within the git
         repository; else the root of the repository; else ``start``.
     """
+    start = next(filter(_is_in_repository, (start, *others)), start)
     for folder in (start, *start.parents):
         if (folder / STATE).is_dir() or (folder / ".git").exists():
             return folder
     return start
+
+
+def _is_in_repository(path: Path) -> bool:
+    return any((folder / ".git").exists() for folder in (path, *path.parents))
 
 
 def open_regular(path: Path) -> BufferedReader:

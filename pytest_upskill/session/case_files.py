@@ -48,9 +48,17 @@ def path_from(root: Path, path: Path) -> str:
         return path.as_posix()
 
 
+def project_of(config: pytest.Config) -> Path:
+    """Return the project's folder.
+
+    The rootdir can be above the git repository: an existing file after an option makes it so.
+    """
+    return project_folder(config.rootpath, *arguments_of(config))
+
+
 def catalogue_file(config: pytest.Config) -> Path:
     """Return the path of the catalogue file, which may not exist."""
-    return path_of(config, "catalogue") or project_folder(config.rootpath) / STATE / CATALOGUE
+    return path_of(config, "catalogue") or project_of(config) / STATE / CATALOGUE
 
 
 def catalogues_of(config: pytest.Config) -> Catalogues:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.project.messages import safe, safe_line
 from pytest_upskill.report.junit import gate_properties
+from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.needs import skip_reasons
@@ -95,7 +95,7 @@ class Records:
         """Return a cell with its trials."""
         cell = replace(
             records[0].cell,
-            case_file=posixpath.normpath(posixpath.join(settings.rootdir, key.path)),
+            case_file=path_from(settings.project, settings.rootdir / key.path),
             skipped=tuple(sorted(case for cell, case in self.skipped if cell == key)),
             trials=tuple(record.result for record in records),
             at_k=settings.at_k,

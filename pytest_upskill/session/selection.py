@@ -14,10 +14,15 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
-from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.git import GitError, deleted_files, is_changed, merge_base
 from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
-from pytest_upskill.session.case_files import arguments_of, discovery_of, path_from, shown
+from pytest_upskill.session.case_files import (
+    arguments_of,
+    discovery_of,
+    path_from,
+    project_of,
+    shown,
+)
 from pytest_upskill.session.items import SkillCases, SkillFile, TrialItem, UnsafeFile
 from pytest_upskill.session.messages import QUIETEST, write
 from pytest_upskill.session.settings import SETTINGS
@@ -59,7 +64,7 @@ class Selection:
         self._changed_since = settings.changed_since if settings else None
         self.since = settings.ref or settings.changed_since if settings else None
         """The git ref with which a pull request is compared; None if there is none."""
-        self._project = project_folder(config.rootpath)
+        self._project = project_of(config)
         self._unchanged: set[str] = set()
         """Folders of the skills that were deselected as unchanged."""
         self._folders: dict[str, str] = {}

@@ -17,10 +17,11 @@ from pytest_upskill.answers.recordings import Mode
 from pytest_upskill.cases.source.document import explained
 from pytest_upskill.figures.gate import FailOn, Thresholds
 from pytest_upskill.models import Model
-from pytest_upskill.project.files import RUNS, leads_out, project_folder
+from pytest_upskill.project.files import RUNS, leads_out
 from pytest_upskill.project.git import GitError, merge_base
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import Level
+from pytest_upskill.session.case_files import project_of
 from pytest_upskill.session.chosen_models import models_and_judge, own_prices
 from pytest_upskill.session.options import option_of, path_of, value_of
 
@@ -50,8 +51,8 @@ class Settings(BaseModel, frozen=True, allow_inf_nan=False):
     """The user's own prices, by label of the model."""
     project: Path
     """Folder that contains ``.upskill``, whichever folder below it pytest is started in."""
-    rootdir: str
-    """Pytest's rootdir, which node ids are relative to, relative to the project's folder."""
+    rootdir: Path
+    """Pytest's rootdir, which node ids are relative to."""
     compare: str | None
     """What cells are compared with: ``baseline`` or a git ref; None for no comparison."""
     changed_since: str | None
@@ -116,14 +117,14 @@ def read_settings(config: pytest.Config) -> Settings:
     Raises:
         pytest.UsageError: The values of options are invalid; the message has a line for each.
     """
-    project = project_folder(config.rootpath)
+    project = project_of(config)
     models, judge = models_and_judge(config)
     values: dict[str, Any] = {
         "models": models,
         "judge": judge,
         "prices": own_prices(config),
         "project": project,
-        "rootdir": config.rootpath.relative_to(project).as_posix(),
+        "rootdir": config.rootpath,
         "compare": _ref(config, "compare", project),
         "changed_since": _ref(config, "changed_since", project),
         "cache_dir": _cache_dir(config, project),

@@ -55,3 +55,24 @@ def test_a_baseline_belongs_to_the_case_file_from_whichever_rootdir_it_is_writte
     assert [file for file in Path().rglob("offline.json") if file.is_file()] == [place]
     for result in (written, compared):
         result.assert_outcomes(passed=3)
+
+
+def test_a_project_is_the_repository_of_the_skills_where_the_rootdir_is_above_it(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As if an existing file after an option had made the folder above the rootdir.
+    write_skill()
+    repository = pytester.mkdir("repository")
+    (repository / ".git").mkdir()
+    (pytester.path / "skills").rename(repository / "skills")
+
+    written = run_once(OFFLINE, "--rootdir=.", "repository/skills", "--upskill-baseline-update")
+    monkeypatch.chdir(repository)
+    compared = run_once(OFFLINE, "skills", "--upskill-compare=baseline")
+
+    assert not (pytester.path / ".upskill").exists()
+    for result in (written, compared):
+        result.assert_outcomes(passed=3)
