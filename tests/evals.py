@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.to_cases import FileCases, Owner, read_cases
+from pytest_upskill.cases.adapters.to_cases import FileCases, read_cases
 from pytest_upskill.cases.skill import Case, plain_name
+from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import Judge
@@ -24,9 +26,22 @@ def no_files(name: str) -> Sequence[WorkspaceFile]:
     raise AssertionError(name)
 
 
-def skill(name: str, read_files: Callable[[str], Sequence[WorkspaceFile]] = no_files) -> Owner:
+class InMemory(SkillFolder):
+    """A skill without a folder on disk."""
+
+    def __init__(self, name: str, read_files: Callable[[str], Sequence[WorkspaceFile]]) -> None:
+        text = SkillText(name=name, text="", body_at=0, warnings=())
+        super().__init__(Path(name), text, Path(name, "evals.json"))
+        self._files_of = read_files
+
+    def read_files(self, name: str, max_bytes: int = 0) -> tuple[WorkspaceFile, ...]:
+        del max_bytes
+        return tuple(self._files_of(name))
+
+
+def skill(name: str, read_files: Callable[[str], Sequence[WorkspaceFile]] = no_files) -> InMemory:
     """Make a skill of one name."""
-    return Owner(folder=Path(name), names={name}, read_files=read_files)
+    return InMemory(name, read_files)
 
 
 def given(case: Case) -> dict[str, str]:
@@ -41,7 +56,7 @@ def read(
     document: Any,
     *,
     suffix: str = ".json",
-    owner: Owner | None = CSV,
+    owner: SkillFolder | None = CSV,
     names: Collection[str] = ("csv", "tsv"),
 ) -> FileCases:
     """Read a document of the skill ``csv``; ``tsv`` is beside it, and skills of these names."""

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
 from pytest_upskill.cases.adapters import registry, to_cases
 from pytest_upskill.cases.adapters.registry import Reading, compared_files
-from pytest_upskill.cases.adapters.to_cases import Owner
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.skill import Case, GateRule, Skill
 from pytest_upskill.cases.skill_folder import SkillFolder
@@ -186,7 +185,7 @@ class _Loader:
         assert reading is not None
         file = to_cases.read_cases(
             reading,
-            owner=None if self._own is None else self._owner(self._own),
+            owner=None if self._own is None else self._skill_in(self._own),
             find=self._find,
             names=lambda: self._discovery.names(self._path),
         )
@@ -194,10 +193,9 @@ class _Loader:
             reason = file.cases[0].skip if file.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
-        pairs = zip(file.owners, file.cases, strict=True)
         is_placed = reading.adapter in registry.adapters_at(self._path)
         return _CaseFile(
-            cases=[(self._skill_in(owner.folder), case) for owner, case in pairs],
+            cases=[*zip(file.owners, file.cases, strict=True)],
             warnings=file.warnings,
             read_as="" if is_placed else reading.adapter.tool,
         )
@@ -218,13 +216,9 @@ class _Loader:
             raise registry.unfit()
         return reading
 
-    def _find(self, name: str) -> Owner | None:
+    def _find(self, name: str) -> SkillFolder | None:
         folder = self._discovery.find_skill(name, self._path)
-        return None if folder is None else self._owner(folder)
-
-    def _owner(self, folder: Path) -> Owner:
-        skill = self._skill_in(folder)
-        return Owner(folder=folder, names=skill.names, read_files=skill.read_files)
+        return None if folder is None else self._skill_in(folder)
 
     def _read_skill(self, folder: Path) -> SkillFolder:
         return SkillFolder(

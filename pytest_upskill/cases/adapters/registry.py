@@ -31,7 +31,6 @@ ADAPTERS: tuple[Adapter, ...] = (
     waza.ADAPTER,
     vally.ADAPTER,
     plugin_eval.ADAPTER,
-    other_tools.SKILL_UP,
     other_tools.TESSL,
     other_tools.CALIPER,
     evals_json.PROMPTS_CSV,

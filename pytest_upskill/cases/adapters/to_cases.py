@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
 from pytest_upskill.cases.adapters.choice import (
@@ -20,6 +20,7 @@ from pytest_upskill.cases.adapters.choice import (
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
 from pytest_upskill.cases.adapters.registry import Reading, compared_files, is_answer
 from pytest_upskill.cases.skill import MARK_KEY, Case, Trigger, plain_name, with_marks
+from pytest_upskill.cases.skill_folder import SkillFolder
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import Unreadable
@@ -44,18 +45,7 @@ _CASE_INPUT = re.compile(r"(?<![\w.-])(?:evals|files|fixtures)/[\w./-]*\w")
 _PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """A skill that cases belong to."""
-
-    folder: Path
-    names: Collection[str]
-    """Its own name and the name of its folder."""
-    read_files: Callable[[str], Sequence[WorkspaceFile]]
-    """Reads an input file or the files of a folder; raises Unreadable."""
-
-
-FindOwner = Callable[[str], Owner | None]
+FindSkill = Callable[[str], SkillFolder | None]
 """Returns the skill with a given name, None if there is none."""
 
 
@@ -64,7 +54,7 @@ class FileCases:
     """The cases of a case file."""
 
     cases: Sequence[Case]
-    owners: Sequence[Owner]
+    owners: Sequence[SkillFolder]
     """The skill of each case; empty if no skill is found for any case."""
     warnings: Sequence[Problem]
     """Parts that were not read but could matter."""
@@ -73,8 +63,8 @@ class FileCases:
 def read_cases(
     reading: Reading,
     *,
-    owner: Owner | None,
-    find: FindOwner,
+    owner: SkillFolder | None,
+    find: FindSkill,
     names: Callable[[], Iterable[str]] = tuple,
 ) -> FileCases:
     """Make the cases of a case file.
@@ -120,11 +110,11 @@ class _Maker:
     """Maker of the cases of one file; its fields are the arguments of `read_cases`."""
 
     reading: Reading
-    owner: Owner | None
-    find: FindOwner
+    owner: SkillFolder | None
+    find: FindSkill
     names: Callable[[], Iterable[str]]
 
-    def case(self, each: Entry) -> tuple[Case, Owner | None, list[Problem]]:
+    def case(self, each: Entry) -> tuple[Case, SkillFolder | None, list[Problem]]:
         """Return a case without its id, its skill, and the mistakes in it."""
         document = self.reading.document
         line, column = document.place(each.path)
@@ -155,7 +145,7 @@ class _Maker:
             if hint:
                 yield document.problem(path, f"unknown key{hint}", key=True)
 
-    def _owner_of(self, draft: Draft) -> tuple[Owner | None, str]:
+    def _owner_of(self, draft: Draft) -> tuple[SkillFolder | None, str]:
         """Return the skill of a case, and why the case cannot run with it, "" if it can."""
         if (count := len(draft.skills)) > 1:
             return self.owner, f"skill: it needs {count} skills at once, but each skill runs alone"
@@ -176,7 +166,9 @@ class _Maker:
         hint = misspelled(plain, self.names()) if len(plain) >= _LONG_NAME else ""
         return f"no skill near this file is called {name!r}{hint}"
 
-    def _measured(self, case: Case, each: Entry, owner: Owner | None, why_no_owner: str) -> Case:
+    def _measured(
+        self, case: Case, each: Entry, owner: SkillFolder | None, why_no_owner: str
+    ) -> Case:
         """Return a case with what its adapter read.
 
         Raises:
@@ -227,7 +219,7 @@ class _Maker:
         return replace(case, max_turns=draft.max_turns) if case.agent_key else case
 
     def _trigger(
-        self, draft: Draft, stated: ExpectedChoice, owner: Owner | None, *, has_checks: bool
+        self, draft: Draft, stated: ExpectedChoice, owner: SkillFolder | None, *, has_checks: bool
     ) -> tuple[Trigger | None, str]:
         """Return which skill should be chosen, and why that cannot be measured, "" if it can.
 
@@ -271,7 +263,7 @@ class _Maker:
             kept += [] if is_all else [check]
         return kept, stated
 
-    def _named_files(self, prompt: str, owner: Owner | None) -> tuple[WorkspaceFile, ...]:
+    def _named_files(self, prompt: str, owner: SkillFolder | None) -> tuple[WorkspaceFile, ...]:
         """Return the files among the cases that only the question names, if none has an answer."""
         named = dict.fromkeys(_CASE_INPUT.findall(prompt)) if owner else ()
         answers = compared_files(self.reading.document) if named else ()
@@ -310,7 +302,7 @@ def _is_met(prompt: str, check: AnyCheck) -> bool:
     return isinstance(inner, TextCheck) and inner.is_negative
 
 
-def _prompt(draft: Draft, owner: Owner | None) -> str:
+def _prompt(draft: Draft, owner: SkillFolder | None) -> str:
     """Return the prompt, from its file if the case names one."""
     if owner and _PROMPT_FILE.fullmatch(draft.prompt):
         with suppress(Unreadable, OSError):
@@ -321,7 +313,7 @@ def _prompt(draft: Draft, owner: Owner | None) -> str:
 
 
 def _read(
-    key: str, given: Iterable[WorkspaceFile | Copied], owner: Owner | None
+    key: str, given: Iterable[WorkspaceFile | Copied], owner: SkillFolder | None
 ) -> tuple[tuple[WorkspaceFile, ...], list[str]]:
     """Return files of a case by name, and why the case is skipped if some cannot be read."""
     files: dict[str, WorkspaceFile] = {}
