@@ -99,8 +99,6 @@ class OfCalls(Check):
 class ToolCalled(OfCalls):
     """A check of how often a tool was called."""
 
-    meant_by = "tool_used tools_used expected_tools command_ran max_tool_calls"
-
     name: ClassVar[str] = "tool_called"
     calls: tuple[CallOf, ...]
     """The one that is counted."""
@@ -122,8 +120,6 @@ class ToolCalled(OfCalls):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOrder(OfCalls):
     """A check that tools were first called in an order."""
-
-    meant_by = "tool_sequence expected_tool_sequence"
 
     name: ClassVar[str] = "tool_order"
     calls: tuple[CallOf, ...]

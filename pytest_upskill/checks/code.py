@@ -44,7 +44,6 @@ class Compile(Check):
     """A check that the answer's code in a language compiles."""
 
     name: ClassVar[str] = "compile"
-    meant_by = "build builds compiles"
     for_teacher = "a language: c, cpp, cuda or python"
 
     language: str
@@ -85,7 +84,6 @@ class Run(Check):
     """A check that the answer's code passes the case's test code; both run in a sandbox."""
 
     name: ClassVar[str] = "run"
-    meant_by = "test code_test exec execute"
     for_teacher = (
         '{"language": "python", "code": "assert f(1) == 2"}, with names that the answer\'s code '
         "defines"

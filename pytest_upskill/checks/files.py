@@ -183,8 +183,6 @@ class OfWorkspace(Check):
 class FileExists(OfWorkspace):
     """A check that the workspace has a file with a name that matches a pattern."""
 
-    meant_by = "files_exist output_files expected_files artifacts"
-
     name: ClassVar[str] = "file_exists"
     file: str
     """A relative path, in which ``*`` and ``?`` are wildcards."""
@@ -227,7 +225,6 @@ class Git(OfWorkspace):
     """A check of one fact; exactly one of the fields is set."""
 
     name: ClassVar[str] = "git"
-    meant_by = "git_state repository commit"
 
     branch: str = ""
     """The current branch; ``*`` and ``?`` are wildcards."""
@@ -268,7 +265,6 @@ class RunsCommand(Check):
     """A check that a shell command ends as expected in the workspace, with its repository."""
 
     name: ClassVar[str] = "command"
-    meant_by = "commands shell exec_command program cmd"
 
     command: str
     exit_code: int = 0

@@ -77,7 +77,6 @@ class Judge(Check):
     """A check that a statement is true of the answer; undecided without a judge model."""
 
     name: ClassVar[str] = "judge"
-    meant_by = "rubric criteria statement statements llm llm_rubric"
 
     statement: str
     number: int = field(default=0, compare=False, repr=False)

@@ -36,8 +36,6 @@ class CheckResult:
 class Check:
     """A kind of check, and what it says of its key in ``expected``."""
 
-    meant_by: ClassVar[str] = ""
-    """Unknown keys for which an error offers this one, separated by blanks."""
     for_teacher: ClassVar[str] = ""
     """What its value is, in a teacher's prompt; "" for keys that no teacher writes."""
 

@@ -298,7 +298,6 @@ class JsonSchema(TextCheck):
     """A check that the answer's JSON, a block or the whole answer, is valid under a schema."""
 
     name: ClassVar[str] = "json_schema"
-    meant_by = "schema jsonschema"
     for_teacher = "a schema"
 
     schema: Mapping[str, Any]

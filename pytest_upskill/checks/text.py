@@ -40,7 +40,6 @@ class Contains(OfText):
     """A check that the answer contains a text, ignoring case."""
 
     name: ClassVar[str] = "contains"
-    meant_by = "contain contains_all includes must_contain must_include has"
     for_teacher = "a string, or a list of strings that must all occur; case does not matter"
     is_fast = True
 
@@ -56,7 +55,6 @@ class NotContains(OfText):
     """A check that the answer does not contain a text, ignoring case."""
 
     name: ClassVar[str] = "not_contains"
-    meant_by = "excludes must_not_contain must_not_include does_not_contain"
     for_teacher = "a string, or a list of strings that must not occur; case does not matter"
     is_negative = True
     is_fast = True
@@ -76,7 +74,6 @@ class ContainsAny(TextCheck):
     """A check that the answer contains at least one of several texts, ignoring case."""
 
     name: ClassVar[str] = "contains_any"
-    meant_by = "any any_of one_of includes_any"
     for_teacher = "a list of strings of which one must occur; case does not matter"
     is_fast = True
 
@@ -114,7 +111,6 @@ class Regex(OfPattern):
     """A check that a pattern of Python's ``re``, with inline flags, is found in the answer."""
 
     name: ClassVar[str] = "regex"
-    meant_by = "pattern patterns match matches regexp required_regex"
     for_teacher = "a pattern in Python's syntax that must be found, or a list of them"
 
     def check(self, text: str) -> CheckResult:
@@ -138,7 +134,6 @@ class NotRegex(OfPattern):
     """A check that a pattern of Python's ``re``, with inline flags, is not in the answer."""
 
     name: ClassVar[str] = "not_regex"
-    meant_by = "not_matches not_match forbidden_regex"
     for_teacher = "a pattern in Python's syntax that must not be found, or a list of them"
     is_negative = True
 

@@ -116,9 +116,6 @@ def test_a_document_that_is_no_case_file_is_refused(document: Any, problem: str)
         (case(git=3), "[0].git: must be true or the path of a git bundle, got 3"),
         (case(expected={"must_contain": "a"}),
          "[0].expected.must_contain: unknown key (did you mean 'contains'?)"),
-        (case(expected={"schema": {}}),
-         "[0].expected.schema: unknown key (did you mean 'json_schema'?)"),
-        (case(threshold=0.5), "[0].threshold: unknown key (did you mean 'min_pass_rate'?)"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_case_is_reported_in_one_line(entry: Any, problem: str) -> None:
@@ -145,12 +142,6 @@ UNUSABLE_ID = (
 )
 def test_an_id_that_cannot_be_a_name_in_pytest_is_refused(name: Any, what: str) -> None:
     assert unplaced([case(id=name)]) == [f"[0].id: {what}"]
-
-
-def test_a_case_that_stands_twice_names_both_lines() -> None:
-    text = json.dumps({"tests": [case(), case()]}, indent=1)
-
-    assert problems(text) == ["f:9:3: tests[1]: repeats the case in line 3: remove it"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ class MinWords(TextCheck):
     """A check that the answer has enough words."""
 
     name: ClassVar[str] = "min_words"
-    meant_by = "word_count least_words"
     for_teacher = "the least number of words"
 
     count: int
@@ -49,7 +48,7 @@ def read(key):
 ((case,), _) = read("min_words")
 print(*(check.check(text).passed for check in case.checks for text in ("one", "one two")))
 try:
-    read("least_words")
+    read("mn_words")
 except BadFile as error:
     print(error.problems[0].what)
 print('"min_words" (the least number of words)' in KEYS)

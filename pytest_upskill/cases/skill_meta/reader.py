@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, with_marks
 from pytest_upskill.cases.skill_folder import SkillFolder
-from pytest_upskill.cases.skill_meta.expected import Entry, Expected, keys_of
+from pytest_upskill.cases.skill_meta.expected import Entry
 from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile, SetupEntry
 from pytest_upskill.cases.skill_meta.values import Around, suggestion
 from pytest_upskill.cases.source.case_ids import case_ids
@@ -105,17 +105,14 @@ def _unclaimed_keys(
 
 
 def _repeated(document: Document, raw: Mapping[JsonPath, Mapping[str, Any]]) -> Iterator[Problem]:
-    """Find ids that are given twice, and cases that are repeated as a whole."""
+    """Find ids that are given twice."""
     first: dict[str, JsonPath] = {}
     for path, entry in raw.items():
         name = entry.get("id")
-        other = first.setdefault(name if isinstance(name, str) and name else repr(entry), path)
-        line = document.place(other)[0]
-        if other != path and name:
+        if isinstance(name, str) and name and (other := first.setdefault(name, path)) != path:
+            line = document.place(other)[0]
             what = f"{name!r} is also the id of the case in line {line}: choose another"
             yield document.problem((*path, "id"), what)
-        elif other != path:
-            yield document.problem(path, f"repeats the case in line {line}: remove it")
 
 
 def _repeated_queries(document: Document, cases: Mapping[JsonPath, Case]) -> Iterator[Problem]:
@@ -185,32 +182,18 @@ _KNOWN = {key: _keys_of(model) for key, model in _models_by_key(CaseFile)}
 _HOMES = {"": "beside 'cases'", "cases": "in a case"}
 """Where the keys of an object belong, if not simply into the key that holds it."""
 
-_SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    synonym: tuple(keys.split())
-    for keys, synonyms in (
-        ("should_trigger", "trigger triggers should_activate should_fire expected_activation"),
-        ("expected_skill", "skill expect_skill expected_skills target_skill"),
-        ("min_recall", "recall"),
-        ("max_false_triggers", "false_triggers max_false_trigger_rate"),
-        ("input", "prompt question query task instruction message user_input user_message"),
-        ("expected", "assert assertions checks expect expectations expected_output"),
-        ("id", "name slug title case_id"),
-        ("reference", "reference_answer gold golden ideal expected_answer"),
-        ("tags", "labels keywords markers"),
-        ("cases", "evals evaluations scenarios test_cases"),
-        ("min_pass_rate min_mean_pass_rate", "pass_rate threshold pass_threshold"),
-        ("min_mean_pass_rate", "min_pass_rate"),
-        ("min_lift", "lift"),
-        *((key, mark.kind.meant_by) for key, (_, mark) in keys_of(Expected).items()),
-        ("language", "lang"),
-        ("code", "script source tests"),
-        ("files context", "file fixtures attachments"),
-        ("workspace", "sandbox working_directory cwd"),
-        ("context", "files"),
-    )
-    for synonym in synonyms.split()
+_SYNONYMS = {
+    "assertions": "expected",
+    "evals": "cases",
+    "file": "files",
+    "min_pass_rate": "min_mean_pass_rate",
+    "must_contain": "contains",
+    "name": "id",
+    "prompt": "input",
+    "question": "input",
+    "skill": "expected_skill",
 }
-"""Names in other formats, each with the keys here that it may mean, the likeliest first."""
+"""Names in other formats, each with the key here that it means."""
 
 
 def suggest_key(path: JsonPath) -> str:
@@ -220,9 +203,8 @@ def suggest_key(path: JsonPath) -> str:
     # Below "file" come names of files, each with an object of checks.
     holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
     known = _KNOWN[holder]
-    for key in _SYNONYMS.get(word.lower().replace("-", "_"), ()):
-        if key in known:
-            return suggestion(key, known)
+    if (meant := _SYNONYMS.get(word)) in known:
+        return suggestion(meant, known)
     home = next((home for home, keys in _KNOWN.items() if word in keys), holder)
     if home == holder:
         return suggestion(word, known)

@@ -34,11 +34,9 @@ _CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
 
 _TRAILING_COMMA = "a comma before the closing bracket: remove it"
 _HINTS = {
-    r"\0": "a NUL character: save the file as UTF-8",
     r"//|/\*|#": 'JSON has no comments: remove it, or write "$comment": "..." in the object',
     r",\s*[}\]]": _TRAILING_COMMA,
     r"'": "JSON strings need double quotes",
-    r"(?:True|False|None)\b": "JSON writes true, false and null",
     r"\s*\Z": "the document ends too early: a closing bracket is missing",
 }
 """Cures, by a pattern of the text at the error."""

@@ -32,16 +32,11 @@ _MERGE = "tag:yaml.org,2002:merge"
 _TOO_MANY = Problem(what=f"contains over {MAX_VALUES:,} values: split it")
 
 _HINTS = {
-    "block sequence entries are not allowed": "begin the list in a line of its own",
     "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
-    "did not find expected '-'": "indent it as the lines before",
-    "did not find expected key": "indent it as the lines before",
-    "exceeded maximum nesting depth": "flatten it",
     "found a tab character": "indent with spaces",
-    "found another document": "make them one list",
-    "found undefined alias": "quote the value: it begins with '*'",
+    "found character that cannot start any token": "quote the value, and indent with spaces",
     "found unexpected end of stream": "close the quote",
-    "found unknown escape character": "write the backslash twice, or single quotes",
+    "found undefined alias": "quote the value: it begins with '*'",
     "mapping values are not allowed": "quote the value: it contains ': '",
 }
 """Fixes, by the start of libyaml's message."""
@@ -78,7 +73,7 @@ def _compose(text: str) -> yaml.Node | None:
             _check_depth(text)
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise BadFile([_syntax_problem(error, text)]) from None
+        raise BadFile([_syntax_problem(error)]) from None
     except yaml.reader.ReaderError as error:
         what = f"not YAML: control character U+{error.character:04X}: remove it"
         raise BadFile([Problem.in_text(text, text.find(chr(error.character)), what)]) from None
@@ -97,20 +92,14 @@ def _problem(mark: Any, what: str) -> Problem:
     return Problem(line=mark.line + 1, column=mark.column + 1, what=what)
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
-    """Translate a syntax error of libyaml into a problem with a fix."""
-    problem, begin = (error.problem or "").removeprefix("but "), error.context_mark
-    mark = error.problem_mark or begin
-    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), "")
-    if begin and problem.endswith("end of stream"):
-        mark = begin  # the quote that was never closed
-    elif begin and problem.startswith("did not find expected ','"):
-        hint = f"it begins in line {begin.line + 1}"
-    elif mark and "cannot start any token" in problem:
-        character = text[mark.index : mark.index + 1]
-        tab = character == "\t"
-        hint = "indent with spaces" if tab else f"quote the value: it has {character!r}"
-    return _problem(mark, f"not YAML: {problem}{f' ({hint})' if hint else ''}")
+def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
+    """Translate a syntax error of libyaml into a problem with a fix, if one is known."""
+    problem = (error.problem or "").removeprefix("but ")
+    hint = next((f" ({hint})" for start, hint in _HINTS.items() if problem.startswith(start)), "")
+    is_unclosed = problem.endswith("end of stream") and error.context_mark
+    return _problem(
+        error.context_mark if is_unclosed else error.problem_mark, f"not YAML: {problem}{hint}"
+    )
 
 
 class _Reader(yaml.constructor.SafeConstructor):
