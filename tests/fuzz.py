@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.to_cases import read_cases as read_file
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.cases.to_cases import read_cases as read_file
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks, choose_units
 from pytest_upskill.checks.files import WorkspaceFile

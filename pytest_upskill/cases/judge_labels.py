@@ -16,23 +16,10 @@ from typing import Annotated, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pytest_upskill import KEY_FILE, LABELS_FILE
-from pytest_upskill.cases.source.document import (
-    MESSAGES,
-    BadFile,
-    Document,
-    Problem,
-    translated,
-)
+from pytest_upskill.cases.source.document import BadFile, Document, Problem, translated
 from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.source.formats import read_json
 from pytest_upskill.project.files import MAX_STATE_BYTES, write_file
-
-_MESSAGES = {
-    **MESSAGES,
-    "bool_type": "must be true, false or null, got {got}",
-    "missing": "missing: restore it from git",
-}
-
 
 LabelArm = Literal["with", "without"]
 ARMS: tuple[LabelArm, ...] = get_args(LabelArm)
@@ -149,10 +136,7 @@ def _read(kind: type[T], path: Path) -> tuple[Document, T]:
     try:
         return document, TypeAdapter(kind).validate_python(document.value)
     except ValidationError as error:
-        unknown = ": remove it"
-        raise BadFile(
-            translated(document, error, meant=lambda _: unknown, messages=_MESSAGES)
-        ) from None
+        raise BadFile(translated(document, error)) from None
 
 
 def labels_beside(case_file: Path) -> LabelsFile | None:

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import Document, JsonPath
-from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.source.formats import read_json
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file, write_file
 from pytest_upskill.project.git import GitError, is_dirty
 from pytest_upskill.project.messages import safe_line

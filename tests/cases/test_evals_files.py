@@ -86,7 +86,7 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
     ("name", "reason"),
     [
         ("none.csv", "files: 'none.csv' does not exist in the skill's folder"),
-        ("evls", "files: 'evls' does not exist in the skill's folder (did you mean 'evals'?)"),
+        ("evls", "files: 'evls' does not exist in the skill's folder"),
         ("loop", "files: 'loop' does not exist in the skill's folder"),
         ("big.txt", "files: 'big.txt' cannot be read: larger than 1 MiB"),
         ("half", "files: 'half' contains over 1 MiB or 2,000 files: remove what it needs least"),

@@ -50,7 +50,7 @@ def labelled(write_skill: WriteSkill, **changes: Any) -> tuple[Case, ...]:
     ("broken", "message"),
     [
         ({"answers": [{"id": "one"}]}, 'answers[0].id: must be a whole number, got "one"'),
-        ({"statements": {}}, "statements: unknown key: remove it"),
+        ({"statements": {}}, "statements: unknown key"),
         ({"key": {}}, "does not fit judge_key.json or 'cases': restore both"),
         ({"key": {"1": KEY["1"] | {"arm": "both"}}}, "1.arm: "),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.cases.source.document import MAX_DEPTH, BadFile
-from pytest_upskill.cases.source.json import parse_json_lines, read_json
+from pytest_upskill.cases.source.formats import parse_json_lines, read_json
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 JSON = st.recursive(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.skill_meta import json_schema
 from pytest_upskill.cases.skill_meta.json_schema import generate_schema

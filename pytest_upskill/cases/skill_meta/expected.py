@@ -11,21 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pytest_upskill.cases.skill_meta.values import (
-    FileName,
-    FileNames,
-    HeaderName,
-    Language,
-    Pattern,
-    Patterns,
-    Runnable,
-    Schema,
-    Text,
-    Texts,
-    Values,
-    WorkspaceName,
-    wrong_value,
-)
+from pytest_upskill.cases.skill_meta import values
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled, ToolOrder
 from pytest_upskill.checks.code import AtMost, Compile, Figure, Instruction, Run
@@ -59,13 +45,13 @@ class Makes:
 
 def one_each(kind: type[Any]) -> Makes:
     """Mark a key whose value is a list, each item of which is a check."""
-    return Makes(kind, lambda values: map(kind, values))
+    return Makes(kind, lambda given: map(kind, given))
 
 
 def _at_paths(name: Literal["json", "toml", "yaml"]) -> Makes:
     return Makes(
         ValueAtPath,
-        lambda values: [ValueAtPath(name=name, path=path, value=v) for path, v in values.items()],
+        lambda given: [ValueAtPath(name=name, path=path, value=v) for path, v in given.items()],
     )
 
 
@@ -98,36 +84,38 @@ def check_expected(value: object) -> object:
     if value in (None, {}):
         raise ValueError("nothing to check: add a check such as 'contains'")
     if isinstance(value, str):
-        raise wrong_value(value, 'an object such as {"contains": "a text"}')
+        raise values.wrong_value(value, 'an object such as {"contains": "a text"}')
     return value
 
 
 class TextChecks(Entry):
     """Checks of a text; every one must hold."""
 
-    contains: Annotated[Texts, one_each(Contains)] = Field(default_factory=list)
+    contains: Annotated[values.Texts, one_each(Contains)] = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Annotated[Texts, one_each(NotContains)] = Field(default_factory=list)
+    not_contains: Annotated[values.Texts, one_each(NotContains)] = Field(default_factory=list)
     """Strings that must not be in the answer; case does not matter."""
     contains_any: Annotated[
-        list[Text],
+        list[values.Text],
         Field(min_length=1),
         Makes(ContainsAny, lambda texts: [ContainsAny(texts=tuple(texts))]),
     ] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Annotated[Patterns, one_each(Regex)] = Field(default_factory=list)
+    regex: Annotated[values.Patterns, one_each(Regex)] = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Annotated[Patterns, one_each(NotRegex)] = Field(default_factory=list)
+    not_regex: Annotated[values.Patterns, one_each(NotRegex)] = Field(default_factory=list)
     """Python regular expressions that must not be found in the answer."""
     json_schema: Annotated[
-        Schema, Makes(JsonSchema, lambda schema: [JsonSchema(schema=schema)])
+        values.Schema, Makes(JsonSchema, lambda schema: [JsonSchema(schema=schema)])
     ] = Field(default_factory=dict)
     """JSON Schema (2020-12) of the answer's JSON block, or its path relative to this file."""
-    toml: Annotated[Values, _at_paths("toml")] = Field(default_factory=dict)
+    toml: Annotated[values.Values, _at_paths("toml")] = Field(default_factory=dict)
     """Values that the answer's TOML must have: path, such as `general.backends`, to value."""
-    yaml: Annotated[Values, _at_paths("yaml")] = Field(default_factory=dict)
+    yaml: Annotated[values.Values, _at_paths("yaml")] = Field(default_factory=dict)
     """Values that the answer's YAML must have: path, such as `jobs.test.steps[0]`, to value."""
-    json_: Annotated[Values, _at_paths("json"), Field(alias="json")] = Field(default_factory=dict)
+    json_: Annotated[values.Values, _at_paths("json"), Field(alias="json")] = Field(
+        default_factory=dict
+    )
     """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
 
 
@@ -136,7 +124,7 @@ def _as_compile_entry(value: object) -> object:
         return {"language": value}
     if isinstance(value, dict):
         return value
-    raise wrong_value(value, "a language or an object")
+    raise values.wrong_value(value, "a language or an object")
 
 
 _PROCESS = ("triggered", "read_file", "ran_script")
@@ -146,15 +134,15 @@ _PROCESS = ("triggered", "read_file", "ran_script")
 class CompileEntry(Entry):
     """How the answer's code is built."""
 
-    language: Language
+    language: values.Language
     """`c`, `cpp`, `cuda` or `python`."""
     arch: str | None = None
     """CUDA architecture such as `sm_90`, which is the default."""
     flags: list[str] = Field(default_factory=list)
     """Extra compiler flags, such as `-std=c++20`."""
-    files: dict[FileName, str] = Field(default_factory=dict)
+    files: dict[values.FileName, str] = Field(default_factory=dict)
     """Headers that the answer's code may include: relative name to text."""
-    requires: list[HeaderName] = Field(default_factory=list)
+    requires: list[values.HeaderName] = Field(default_factory=list)
     """Headers of libraries without which the case is skipped, such as `torch/extension.h`."""
     host: bool = False
     """Whether the host's half of CUDA code must build too; it takes twice the time."""
@@ -164,9 +152,9 @@ class CompileEntry(Entry):
     """Maximum bytes of register spills, stores and loads together, of any function."""
     max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
     """Maximum bytes of static shared memory of any kernel."""
-    ptx_contains: Texts = Field(default_factory=list)
+    ptx_contains: values.Texts = Field(default_factory=list)
     """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
-    file: FileNames = Field(default_factory=list)
+    file: values.FileNames = Field(default_factory=list)
     """Files of an agent's workspace to build instead of the answer's code."""
 
     @model_validator(mode="after")
@@ -198,11 +186,11 @@ class CompileEntry(Entry):
 class RunEntry(Entry):
     """How the answer's code is tested."""
 
-    language: Runnable
+    language: values.Runnable
     """`python`."""
-    code: Text
+    code: values.Text
     """Test code, which fails by raising; it can use the names that the answer defines."""
-    file: FileNames = Field(default_factory=list)
+    file: values.FileNames = Field(default_factory=list)
     """Files of an agent's workspace to test, on a copy of it, instead of the answer's code."""
 
     @model_validator(mode="after")
@@ -224,7 +212,7 @@ class RunEntry(Entry):
 class CommandEntry(TextChecks):
     """A command in a copy of an agent's workspace, and checks of its output."""
 
-    run: Text
+    run: values.Text
     """The command, in a shell in the sandbox, for at most 60 s."""
     exit_code: Annotated[int, Field(ge=0, le=255)] = 0
     """The exit status that it must have."""
@@ -238,22 +226,22 @@ class CommandEntry(TextChecks):
 class GitEntry(Entry):
     """The state of the git repository in an agent's workspace."""
 
-    branch: Text | None = None
+    branch: values.Text | None = None
     """The current branch; `*` and `?` are wildcards."""
     clean: bool | None = None
     """Whether nothing is uncommitted or untracked."""
     message: Annotated[TextChecks | None, BeforeValidator(check_expected)] = None
     """Checks of the message of the last commit."""
-    staged: FileNames = Field(default_factory=list)
+    staged: values.FileNames = Field(default_factory=list)
     """Files whose changes are staged; `*` and `?` are wildcards."""
 
 
 class CallEntry(Entry):
     """Which calls of tools are meant."""
 
-    name: Texts = Field(default_factory=lambda: ["*"])
+    name: values.Texts = Field(default_factory=lambda: ["*"])
     """Names of tools; `*` and `?` are wildcards, and `bash` is any agent's shell."""
-    pattern: Pattern = ""
+    pattern: values.Pattern = ""
     """Python regular expression that one of the arguments must contain."""
 
     @property
@@ -306,7 +294,7 @@ def _of_files(files: Mapping[str, TextChecks]) -> list[InFile]:
 def _as_commands(value: object) -> object:
     listed = value if isinstance(value, list) else [value]
     if not listed or not all(isinstance(each, (str, dict)) for each in listed):
-        raise wrong_value(value, "a command, an object with it, or a list of them")
+        raise values.wrong_value(value, "a command, an object with it, or a list of them")
     return [{"run": each} if isinstance(each, str) else each for each in listed]
 
 
@@ -339,16 +327,16 @@ class Expected(TextChecks):
     """Language in which the answer's code must build, or an object with it and options."""
     run: Annotated[RunEntry, Makes(Run, lambda entry: [entry.check()]), Field(default=None)]
     """Test code that the answer's code must pass; both run in a sandbox."""
-    judge: Annotated[Texts, one_each(Judge)] = Field(default_factory=list)
+    judge: Annotated[values.Texts, one_each(Judge)] = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
-    file_exists: Annotated[FileNames, one_each(FileExists)] = Field(default_factory=list)
+    file_exists: Annotated[values.FileNames, one_each(FileExists)] = Field(default_factory=list)
     """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
     file_contains: Annotated[
-        dict[WorkspaceName, Texts], Field(min_length=1), Makes(Check, _contained)
+        dict[values.WorkspaceName, values.Texts], Field(min_length=1), Makes(Check, _contained)
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the strings that must all be in it."""
     file: Annotated[
-        dict[WorkspaceName, Annotated[TextChecks, BeforeValidator(check_expected)]],
+        dict[values.WorkspaceName, Annotated[TextChecks, BeforeValidator(check_expected)]],
         Field(min_length=1),
         Makes(Check, _of_files),
     ] = Field(default_factory=dict)
@@ -358,7 +346,7 @@ class Expected(TextChecks):
         Field(min_length=1),
         BeforeValidator(
             _as_commands,
-            json_schema_input_type=Text | CommandEntry | list[Text | CommandEntry],
+            json_schema_input_type=values.Text | CommandEntry | list[values.Text | CommandEntry],
         ),
         Makes(RunsCommand, lambda entries: [entry.check() for entry in entries]),
     ] = Field(default_factory=list)
@@ -369,14 +357,18 @@ class Expected(TextChecks):
         list[Annotated[CallCountEntry, BeforeValidator(_as_name)]],
         BeforeValidator(
             lambda value: value if isinstance(value, list) else [value],
-            json_schema_input_type=Text | CallCountEntry | list[Text | CallCountEntry],
+            json_schema_input_type=values.Text
+            | CallCountEntry
+            | list[values.Text | CallCountEntry],
         ),
         Makes(ToolCalled, lambda entries: [entry.check for entry in entries]),
     ] = Field(default_factory=list)
     """Tools that an agent should call, by name, or with arguments or how often."""
     tool_order: Annotated[
         list[
-            Annotated[CallEntry, BeforeValidator(_as_name, json_schema_input_type=Text | CallEntry)]
+            Annotated[
+                CallEntry, BeforeValidator(_as_name, json_schema_input_type=values.Text | CallEntry)
+            ]
         ],
         Field(min_length=2),
         Makes(ToolOrder, lambda calls: [ToolOrder(calls=tuple(entry.call for entry in calls))]),
@@ -387,9 +379,9 @@ class Expected(TextChecks):
         Makes(Check, lambda true: [ProcessCheck(name="triggered")] if true else []),
     ] = None
     """Whether the agent chose the skill; reported, never part of a pass rate."""
-    read_file: Annotated[FileNames, _process("read_file")] = Field(default_factory=list)
+    read_file: Annotated[values.FileNames, _process("read_file")] = Field(default_factory=list)
     """Files of the skill that the agent should read; reported, never part of a pass rate."""
-    ran_script: Annotated[FileNames, _process("ran_script")] = Field(default_factory=list)
+    ran_script: Annotated[values.FileNames, _process("ran_script")] = Field(default_factory=list)
     """Scripts of the skill that a command should name; reported, never part of a pass rate."""
 
     @model_validator(mode="after")

@@ -9,13 +9,13 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, with_marks
-from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_meta.expected import Entry
 from pytest_upskill.cases.skill_meta.schema import CaseEntry, CaseFile, SetupEntry
 from pytest_upskill.cases.skill_meta.values import Around, suggestion
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem, translated
-from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.source.formats import read_json
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.checks.files import Setup, WorkspaceFile
 

@@ -17,32 +17,23 @@ from pydantic import (
 )
 
 from pytest_upskill.cases.skill import Mark, Trigger, plain_name
+from pytest_upskill.cases.skill_meta import values
 from pytest_upskill.cases.skill_meta.expected import Entry, Expected, check_expected
-from pytest_upskill.cases.skill_meta.values import (
-    Around,
-    Id,
-    InputFiles,
-    Rate,
-    Repository,
-    Text,
-    Texts,
-    WorkspaceFiles,
-)
 
 
 class Context(Entry):
     """What is sent along with the input."""
 
-    files: dict[Text, str] | None = None
+    files: dict[values.Text, str] | None = None
     """Name to text; appended to the prompt, the same with and without the skill."""
 
 
 class SetupEntry(Entry):
     """What is done in an agent's workspace before it starts."""
 
-    files: WorkspaceFiles | None = None
+    files: values.WorkspaceFiles | None = None
     """Further files, as in `workspace`."""
-    commands: Texts = Field(default_factory=list)
+    commands: values.Texts = Field(default_factory=list)
     """Commands of the shell, in the sandbox and without network; each must succeed."""
 
 
@@ -66,7 +57,7 @@ _TRIGGERS = ("should_trigger", "expected_skill")
 
 def _trigger(expected: list[str] | None, info: ValidationInfo) -> Any:
     """Return the trigger of an ``expected_skill``, which must agree with ``should_trigger``."""
-    skill = Around.of(info).skill
+    skill = values.Around.of(info).skill
     own = {plain_name(name) for name in skill.names} if skill else set[str]()
     others = tuple(name for name in expected or () if plain_name(name) not in own)
     should, stated = len(others) < len(expected or ()), info.data.get("should_trigger")
@@ -86,9 +77,9 @@ class CaseEntry(Entry):
 
     comment_: Annotated[str | list[str] | None, Field(alias="$comment")] = None
     """Notes for readers, as text or as a list of lines: JSON has no comments."""
-    id: Id | None = None
+    id: values.Id | None = None
     """Unique name of the case; by default it is derived from the input."""
-    input: Text
+    input: values.Text
     """The user's message."""
     expected: Annotated[
         Expected | None, BeforeValidator(check_expected, json_schema_input_type=Expected)
@@ -96,31 +87,31 @@ class CaseEntry(Entry):
     """The checks of the answer; may be missing where a trigger is stated."""
     should_trigger: Annotated[bool, Field(default=None)]
     """Whether an agent that sees all skills should choose this one for the input."""
-    expected_skill: Annotated[Texts | None, AfterValidator(_trigger)] = None
+    expected_skill: Annotated[values.Texts | None, AfterValidator(_trigger)] = None
     """Name of the skill that an agent should choose, or several that are right; null for none."""
     context: Context | None = None
     """What is sent along with the input."""
-    workspace: WorkspaceFiles | None = None
+    workspace: values.WorkspaceFiles | None = None
     """What an agent finds in its workspace: a folder, relative to this file, or name to text or to
     `{"source": "path"}`, a copy of a file or folder."""
-    files: InputFiles | None = None
+    files: values.InputFiles | None = None
     """Files of the question: paths, or name to text. A model reads them in its prompt; an agent
     finds them in its workspace, binary ones too."""
     setup: SetupEntry | None = None
     """What is done in an agent's workspace before it starts."""
-    git: Repository | None = None
+    git: values.Repository | None = None
     """`true` for a git repository with one commit of the files; a path for that of a git bundle."""
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     """Replies that an agent's model may need for this case; 20 without it."""
-    reference: Text | None = None
+    reference: values.Text | None = None
     """An answer known to be right, for the judge alone, with every answer of every arm."""
     statements: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], Mark] | None = None
     """Statements of `judge` to exclude from every arm: number, from 1, to `agent` or `vacuous`."""
-    min_pass_rate: Rate | None = None
+    min_pass_rate: values.Rate | None = None
     """Share of the runs that must pass; without it, more than half of them."""
-    models: Texts | None = None
+    models: values.Texts | None = None
     """Labels of the models this case is for; by default all."""
-    tags: Texts | None = None
+    tags: values.Texts | None = None
     """Words that select the case, as in `pytest -k slow`."""
     train: bool = False
     """Whether the skill was written or chosen with this case: it runs and guards against
@@ -158,18 +149,18 @@ class Gate(Entry):
 
     min_lift: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Pass rate with the skill minus without it."""
-    min_mean_pass_rate: Rate | None = None
+    min_mean_pass_rate: values.Rate | None = None
     """Mean pass rate of the cases with the skill."""
-    min_recall: Rate | None = None
+    min_recall: values.Rate | None = None
     """Share of the queries that should trigger the skill for which an agent chooses it."""
-    max_false_triggers: Rate | None = None
+    max_false_triggers: values.Rate | None = None
     """Share of the queries that should not trigger the skill for which an agent chooses it."""
 
 
 class Defaults(Entry):
     """Values for every case that does not set its own."""
 
-    min_pass_rate: Rate | None = None
+    min_pass_rate: values.Rate | None = None
     """Share of the runs that must pass; without it, more than half of them."""
 
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
 from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, read_text
-from pytest_upskill.cases.source.json import read_json
+from pytest_upskill.cases.source.formats import read_json
 from pytest_upskill.checks.code import check_file, check_header
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name

@@ -159,7 +159,7 @@ def too_deep(levels: int) -> str:
     return f"nested more than {levels} levels deep: flatten it"
 
 
-MESSAGES: Mapping[str, str] = {
+_MESSAGES: Mapping[str, str] = {
     "bool_type": "must be true or false, got {got}",
     "dict_type": "must be an object, got {got}",
     "extra_forbidden": "unknown key",
@@ -184,10 +184,10 @@ MESSAGES: Mapping[str, str] = {
 """Messages by pydantic's type of error, with the fields of its context."""
 
 
-def explained(error: ErrorDetails, messages: Mapping[str, str] = MESSAGES) -> str:
-    """Return an error of pydantic in the words of `MESSAGES`."""
+def explained(error: ErrorDetails) -> str:
+    """Return an error of pydantic in the words of this program."""
     context = error.get("ctx", {})
-    message = messages.get(error["type"], "{msg}")
+    message = _MESSAGES.get(error["type"], "{msg}")
     what = message.format(got=shown(error["input"]), msg=error["msg"], **context)
     if context.get("le") == 1 and (fraction := float(error["input"]) / 100) <= 1:
         return f"{what}: write {fraction:g} for {100 * fraction:g} %"
@@ -200,7 +200,6 @@ def translated(
     *,
     at: JsonPath = (),
     meant: Callable[[JsonPath], str] = lambda _: "",
-    messages: Mapping[str, str] = MESSAGES,
 ) -> list[Problem]:
     """Translate the errors of pydantic into problems with line and column.
 
@@ -209,7 +208,6 @@ def translated(
         error: The errors.
         at: The path of the value.
         meant: Returns what to add to the message about the unknown key at a path.
-        messages: As `MESSAGES`.
     """
     problems = []
     errors = error.errors(include_url=False)
@@ -223,7 +221,7 @@ def translated(
                 path = (*path, step)
         is_unknown = details["type"] == "extra_forbidden"
         missing = str(details["loc"][-1]) if details["type"] == "missing" else None
-        what = explained(details, messages) + (meant(path) if is_unknown else "")
+        what = explained(details) + (meant(path) if is_unknown else "")
         problems.append(document.problem(path, what, key=is_unknown, missing=missing))
     return problems
 

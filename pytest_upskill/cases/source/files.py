@@ -11,7 +11,6 @@ from pathlib import Path
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.project.files import MAX_TEXT_BYTES, is_inside, open_regular, read_file
-from pytest_upskill.project.messages import did_you_mean
 
 MAX_FILE_BYTES = 128 << 10
 """Maximum size of a file that is sent to a model."""
@@ -78,9 +77,7 @@ def read_inside(root: Path, path: Path, max_bytes: int, *, shown: str) -> bytes:
     """
     stay_inside(path, root, shown=shown)
     if not path.is_file():
-        beside = {each.name for each in path.parent.glob("*")} - {path.name}
-        hint = did_you_mean(path.name, sorted(beside))
-        raise Unreadable(f"{shown!r} does not exist in the skill's folder{hint}")
+        raise Unreadable(f"{shown!r} does not exist in the skill's folder")
     try:
         return read_file(path, max_bytes)
     except OSError as error:

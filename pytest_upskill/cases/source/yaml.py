@@ -33,6 +33,7 @@ _TOO_MANY = Problem(what=f"contains over {MAX_VALUES:,} values: split it")
 
 _HINTS = {
     "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
+    "did not find expected key": "indent it as the lines before",
     "found a tab character": "indent with spaces",
     "found character that cannot start any token": "quote the value, and indent with spaces",
     "found unexpected end of stream": "close the quote",
@@ -110,8 +111,6 @@ class _Reader(yaml.constructor.SafeConstructor):
         self._types = types
         self.offsets: dict[JsonPath, Offsets] = {}
         self.problems: list[tuple[JsonPath, str]] = []
-        self._entries_of: dict[yaml.Node, _Entries] = {}
-        self._merged = 0
 
     def value(self, node: yaml.Node, path: JsonPath = (), key_at: int | None = None) -> Any:
         """Return the value of a node.
@@ -151,15 +150,8 @@ class _Reader(yaml.constructor.SafeConstructor):
         return node.value
 
     def _entries(self, node: yaml.MappingNode, path: JsonPath) -> _Entries:
-        """Return the entries of an object: its own, then those that ``<<`` merges into it."""
-        if node in self._entries_of:
-            return self._entries_of[node]
-        found = self._entries_of[node] = {}
-        merged: list[yaml.MappingNode] = []
+        found: _Entries = {}
         for key_node, part in node.value:
-            if key_node.tag == _MERGE:
-                merged += _to_merge(part)
-                continue
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             if what := _bad_key(key_node):
                 self.problems.append(((*path, key), what))
@@ -168,27 +160,13 @@ class _Reader(yaml.constructor.SafeConstructor):
                 what = f"duplicate key (first in line {line}): remove one"
                 self.problems.append(((*path, key), what))
             found[key] = key_node, part
-        for other in merged:
-            entries = self._entries(other, path)
-            self._merged += len(entries)
-            if self._merged > MAX_VALUES:
-                raise BadFile([_TOO_MANY])
-            for key, entry in entries.items():
-                found.setdefault(key, entry)
         return found
 
 
 def _bad_key(node: yaml.Node) -> str:
     """Return why a node is not a valid key, "" if it is."""
+    if node.tag == _MERGE:
+        return "'<<' is not read: write what it would merge in"
     if isinstance(node, yaml.ScalarNode):
         return unusable(node.value)
     return "a key must be text: quote a value that begins with '{{'"
-
-
-def _to_merge(node: yaml.Node) -> list[yaml.MappingNode]:
-    """Return the objects that a ``<<`` merges in, in descending precedence."""
-    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-    if not all(isinstance(each, yaml.MappingNode) for each in nodes):
-        what = "'<<' must be an object or a list of objects"
-        raise BadFile([_problem(node.start_mark, what)])
-    return list(nodes)
