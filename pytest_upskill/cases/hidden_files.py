@@ -6,7 +6,6 @@ inputs of cases leave them out, because they hold the answers.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -39,8 +38,8 @@ CASE_FILE_PATTERNS = (
 _OF_CASES = frozenset({CASE_FILE, LABELS_FILE, KEY_FILE, "benchmark.json"})
 """Names of files that hold cases, or results of cases, and belong to no skill."""
 
-_HIDDEN_FOLDERS = frozenset({"evals", STATE})
-"""Folders of which every file is hidden, wherever they are."""
+_HIDDEN_FOLDER = re.compile(rf"evals|.+[-_]evals?|{re.escape(STATE)}")
+"""Names of folders of which every file is hidden, wherever they are."""
 
 _HIDDEN_AT_TOP = frozenset({"eval", "evaluations"})
 """The same, but only in the skill's folder itself: deeper, they may be a part of its scripts."""
@@ -52,26 +51,12 @@ _NEVER_SHIPPED = frozenset({".git", "__pycache__", ".DS_Store"})
 def is_hidden_by_place(root: Path, name: str, hidden: HiddenFiles) -> bool:
     """Return whether the name or the place of a file says that it holds answers.
 
-    Texts of files are read only to tell whether a folder above it is a case.
-
     Args:
         root: The folder in which the skill is read: its own, or one with an earlier version of it.
         name: The file's name, relative to ``root``.
         hidden: What is known of the skill's files.
     """
-    names = _names(root, name)
-    return any(_is_hidden_name(each, hidden) or _is_in_folder_of_case(root, each) for each in names)
-
-
-def _is_in_folder_of_case(root: Path, name: str) -> bool:
-    """Return whether a file is beside a case that is a folder, which holds its answers too."""
-    above = (root / folder for folder in PurePosixPath(name).parents if folder.name)
-    return any(
-        has_shape_of_cases(Path(file))
-        for folder in above
-        if folder.is_dir()
-        for file in registry.folder_cases(folder, tuple(os.listdir(folder)))  # noqa: PTH208  names
-    )
+    return any(_is_hidden_name(each, hidden) for each in _names(root, name))
 
 
 def is_named_or_shaped_as_cases(root: Path, name: str, hidden: HiddenFiles) -> bool:
@@ -90,10 +75,10 @@ def may_be_installed(root: Path, name: str, hidden: HiddenFiles) -> bool:
 
 
 def _is_hidden_name(name: str, hidden: HiddenFiles) -> bool:
-    parts = PurePosixPath(name.casefold()).parts
+    folders = PurePosixPath(name.casefold()).parts
     return (
-        not _HIDDEN_FOLDERS.isdisjoint(parts)
-        or not _HIDDEN_AT_TOP.isdisjoint(parts[:1])
+        any(map(_HIDDEN_FOLDER.fullmatch, folders))
+        or not _HIDDEN_AT_TOP.isdisjoint(folders[:1])
         or name in hidden.answers
         or _is_named_as_cases(name, hidden)
     )

@@ -1,24 +1,29 @@
-"""What of a skill reaches a model: its text with the files that it names, or all its files."""
+"""What of a skill's folder reaches a model.
+
+Its text with the files that it names, or all its files, in the arm with the skill; and those that
+cases give, in every arm.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
-from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from functools import cached_property
+from pathlib import Path, PurePath, PurePosixPath
 
 from pytest_upskill.cases.hidden_files import (
+    CASE_FOLDERS,
     entries_with_cases,
     has_shape_of_cases,
     is_hidden_by_place,
+    is_named_or_shaped_as_cases,
     may_be_installed,
     without_entries,
 )
-from pytest_upskill.cases.skill import HiddenFiles, Skill
+from pytest_upskill.cases.skill import Case, HiddenFiles, Skill
 from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import (
@@ -26,17 +31,19 @@ from pytest_upskill.cases.source.files import (
     BinaryError,
     Unreadable,
     read_folder,
+    read_inside,
     read_text_inside,
+    stay_inside,
 )
-from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile
+from pytest_upskill.project.files import is_inside, real_name
 
 # A line with a suffix, which every path has: a search for it first is many times faster.
 _LINE = re.compile(r"^.*\.\w.*$", re.MULTILINE)
 # A path relative to the skill's folder, but not the end of a URL or a word of a sentence.
-_PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
-_LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
-_EXAMPLES = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`|<!--.*?-->")
-"""Code and comments, in which links are examples."""
+_PATH = re.compile(
+    r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>(?:\.\./)*\w[\w.-]*(?:/[\w.-]+)*\.\w+)"
+)
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
 
@@ -91,8 +98,6 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
             leave_out(at, f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB")
             break
         parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
-    for name, at in _missing_links(folder, skill):
-        leave_out(at, f"{name!r} does not exist in the skill's folder", is_hint=True)
     entries = entries_with_cases(skill, folder)
     for entry in entries:
         what = f"{entry['key']!r} reads as cases, and no model may see their answers"
@@ -154,48 +159,175 @@ def _is_expected(error: Unreadable, folder: Path, name: str) -> bool:
 
 def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterator[tuple[str, int]]:
     """Yield the names of existing files, each with the offset of its first mention."""
-    text, start = skill.text, skill.body_at
     found: dict[str, int] = {}
-    for name, at in chain(_mentions(text, start), _links(text, start)):
+    for line in _LINE.finditer(skill.text, skill.body_at):
+        for match in _PATH.finditer(skill.text, *line.span()):
+            found.setdefault(PurePosixPath(match["path"]).as_posix(), match.start())
+    for name, at in found.items():
+        if name.startswith("../") and is_inside(folder / name, folder):
+            continue
         is_other = name.casefold() != "skill.md" and (folder / name).is_file()
         if is_other and not is_hidden_by_place(folder, name, hidden):
-            found[name] = min(at, found.get(name, at))
-    yield from sorted(found.items(), key=lambda each: each[1])
+            yield name, at
 
 
-def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
-    """Yield the links to missing files, each with the offset of its first mention."""
-    missing: dict[str, int] = {}
-    for name, at in _links(skill.text, skill.body_at):
-        if PurePosixPath(name).suffix and not (folder / name).exists():
-            missing.setdefault(name, at)
-    yield from missing.items()
+_OF_SKILL = frozenset({"skill.md", "references", "scripts"})
+"""What belongs to a skill in its folder, in lower case, even if its text does not name it."""
+
+_MOST_ABOVE = 4
+"""How many folders above a case file may be one of cases."""
 
 
-def _links(text: str, start: int) -> Iterator[tuple[str, int]]:
-    """Yield possible links to files, as paths, with the offsets of their targets."""
-    text = text[:start] + _EXAMPLES.sub(lambda example: " " * len(example[0]), text[start:])
-    for match in _LINK.finditer(text, start):
-        kind = match.lastgroup or ""
-        if name := _local(match[kind]):
-            yield name, match.start(kind)
+class SkillFolder:
+    """A skill's folder, as the cases of one file see it.
+
+    Cases can name files in it and beside them, but not the skill's own, which would give the skill
+    to the arm without it, and not files with answers.
+
+    Args:
+        folder: The folder.
+        text: Its ``SKILL.md``.
+        case_file: The case file.
+        patterns: Patterns of case files that the project lists.
+        compared: Names of files with which cases compare answers, relative to the case file or to
+            ``folder``; other texts are ignored.
+
+    Attributes:
+        left_out: Names of the skill's own files that cases name.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        text: SkillText,
+        case_file: Path,
+        *,
+        patterns: tuple[str, ...] = (),
+        compared: Iterable[str] = (),
+    ) -> None:
+        self.folder = folder
+        self.text = text
+        self.names = {text.name, folder.name}
+        self.beside = case_file.parent
+        self.left_out: set[str] = set()
+        self._read: set[str] = set()
+        self._homes = [folder, *_folder_of_cases(case_file, folder)]
+        answers = self._in_folder([case_file.name, *compared])
+        self._hidden = HiddenFiles(folder=folder, patterns=patterns, answers=answers)
+
+    @cached_property
+    def bundle(self) -> Bundle:
+        """What its text puts into the context."""
+        return read_bundle(self.folder, self.text, self._hidden)
+
+    @property
+    def hidden_files(self) -> HiddenFiles:
+        """Which of its files no model may see, as far as the cases have been read."""
+        return replace(self._hidden, inputs=frozenset(self._read))
+
+    def read_files(self, name: str, max_bytes: int = MAX_BYTES) -> tuple[WorkspaceFile, ...]:
+        """Read the file or all files of the folder that a case names, sorted by name.
+
+        Args:
+            name: A path relative to the skill's folder. If it does not exist there, it is tried
+                relative to the folder of the case file, then to the folders above both.
+            max_bytes: Maximum size of all files together.
+
+        Raises:
+            Unreadable: A file is missing, a case file or outside the folders of skill and cases,
+                or there are too many files, or they are too large.
+        """
+        path = self._find(name)
+        home = self._home_of(path) or self.folder
+        stay_inside(path, home, shown=name)
+        if path.is_dir():
+            above = PurePosixPath(name)
+
+            def is_kept_back(inner: str) -> bool:
+                stay_inside(path / inner, home, shown=str(above / inner))
+                return self._is_kept_back(path / inner, str(above / inner))
+
+            found = read_folder(path, shown=name, is_excluded=is_kept_back, max_bytes=max_bytes)
+            self._read.update(real_name(path / file.name, self.folder) for file in found)
+            return tuple(replace(file, name=str(above / file.name)) for file in found)
+        if self._is_kept_back(path, name):
+            if name in self.left_out:
+                return ()
+            raise Unreadable(f"{name!r} is a case file, and no model may see its answers")
+        self._read.add(real_name(path, self.folder))
+        return (WorkspaceFile.of(name, read_inside(home, path, max_bytes, shown=name)),)
+
+    def without_copies(self, case: Case) -> Case:
+        """Return a case without the files that are copies of the ``SKILL.md``."""
+        text = self.text.text.split()
+        copies = {each for each in (*case.files, *case.workspace) if each.text.split() == text}
+        self.left_out.update(copy.name for copy in copies)
+        return replace(
+            case,
+            files=tuple(file for file in case.files if file not in copies),
+            workspace=tuple(file for file in case.workspace if file not in copies),
+        )
+
+    def _in_folder(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those of some files that are in the folder, relative to it, but not its own."""
+        above = (self.beside, self.folder)
+        paths = (os.path.join(each, name) for name in names for each in above)  # noqa: PTH118  may be no path
+        found = {real_name(Path(path), self.folder) for path in paths if os.path.isfile(path)}  # noqa: PTH113
+        return frozenset(
+            name for name in found if PurePath(name.casefold()).parts[0] not in {"..", *_OF_SKILL}
+        )
+
+    @cached_property
+    def _own(self) -> frozenset[Path]:
+        """The skill's own files and folders."""
+        in_folder = os.listdir(self.folder) if self.folder.is_dir() else []  # noqa: PTH208  names
+        own = [name for name in in_folder if name.casefold() in _OF_SKILL]
+        return frozenset(_real(self.folder / name) for name in (*own, *self.bundle.names))
+
+    def _find(self, name: str) -> Path:
+        """Return the path that a name means; it may not exist.
+
+        Raises:
+            Unreadable: It exists only in a folder above that has other things too.
+        """
+        if name == ".":
+            return self.beside
+        if (self.folder / name).exists():
+            return self.folder / name
+        above = (self.beside, *self.beside.parents, *self.folder.parents)
+        found = [folder for folder in above if (folder / name).exists()]
+        for folder in found:
+            if self._home_of(folder / name):
+                return folder / name
+        is_above = not {*self.beside.parents[:_MOST_ABOVE]}.isdisjoint(found)
+        if is_above and ".." not in PurePosixPath(name).parts:
+            what = (
+                "is outside both the skill's folder and the cases' folder: copy it into the latter"
+            )
+            raise Unreadable(f"{name!r} {what}")
+        return self.folder / name
+
+    def _home_of(self, path: Path) -> Path | None:
+        return next((home for home in self._homes if is_inside(path, home)), None)
+
+    def _is_kept_back(self, path: Path, shown: str) -> bool:
+        """Return whether a file holds cases or is the skill's own, which is remembered."""
+        real = _real(path)
+        if not self._own.isdisjoint((real, *real.parents)):
+            self.left_out.add(shown)
+            return True
+        return is_named_or_shaped_as_cases(
+            self.folder, os.path.relpath(path, self.folder), self._hidden
+        )
 
 
-def _local(link: str) -> str | None:
-    """Return the target of a link as a relative path, None if it is not one."""
-    try:
-        url = urlsplit(link)
-    except ValueError:
-        return None
-    if url.scheme or url.netloc or not url.path or url.path.startswith("/"):
-        return None
-    return PurePosixPath(unquote(url.path)).as_posix()
+def _folder_of_cases(case_file: Path, skill: Path) -> list[Path]:
+    """Return the folder of the cases and their input files, none if the skill is inside it."""
+    above = [each for each in case_file.parents[:_MOST_ABOVE] if each.name in CASE_FOLDERS]
+    topmost = above[-1] if above else case_file.parent
+    return [] if skill.is_relative_to(topmost) else [topmost]
 
 
-def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
-    """Yield possible paths of files, each with the offset of its first mention."""
-    found: dict[str, int] = {}
-    for line in _LINE.finditer(text, start):
-        for match in _PATH.finditer(text, *line.span()):
-            found.setdefault(PurePosixPath(match["path"]).as_posix(), match.start())
-    return iter(found.items())
+def _real(path: Path) -> Path:
+    """Return a path without links, in lower case: some file systems ignore case."""
+    return Path(os.path.realpath(path).casefold())

@@ -145,38 +145,6 @@ def test_a_link_to_another_skill_is_no_mistake(folder: Path) -> None:
     assert bundled(folder, body) == Bundle(text=FRONT + body, warnings=())
 
 
-@pytest.mark.parametrize("link", ["[a](references/my%20file.md)", "[a](<references/my file.md>)"])
-def test_a_link_to_a_name_with_a_space_is_followed(folder: Path, link: str) -> None:
-    (folder / "references" / "my file.md").write_text("Mine.\n", "utf-8")
-
-    assert names(folder, f"See {link}.\n") == ["references/my file.md"]
-
-
-def test_a_link_to_a_missing_file_is_a_warning(folder: Path) -> None:
-    body = "Go.\n\nSee [a](refrences/api.md), [b](references/api.md) and [c](<no such.md#x>).\n"
-
-    bundle = bundled(folder, body)
-
-    assert [(each.line, each.what) for each in bundle.warnings] == [
-        (7, "left out of the context: 'refrences/api.md' does not exist in the skill's folder"),
-        (7, "left out of the context: 'no such.md' does not exist in the skill's folder"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "```markdown\n[a](no/such.md)\n```\n",
-        "Write `[a](no/such.md)`.\n",
-        "```markdown\n[a](../../such.md)\n```\n<!-- [b](../b.md)\n-->\n",
-        "[a](https://example.com/b.md), [b](#part), [c](/etc/d.md), [d](mailto:x@y.md), [e](docs/)",
-        "[a](//[/b.md)",
-    ],
-)
-def test_an_example_or_a_link_elsewhere_is_no_missing_file(folder: Path, body: str) -> None:
-    assert bundled(folder, body).warnings == ()
-
-
 def test_a_text_in_another_encoding_is_a_warning(folder: Path) -> None:
     (folder / "references" / "old.md").write_bytes(b"caf\xe9\n")
 

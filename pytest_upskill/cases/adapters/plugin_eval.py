@@ -31,8 +31,7 @@ def _regex(grader: make.Given) -> make.Checks:
     if isinstance(target, dict):
         return make.in_file(target.get("path"), found)
     if target != "last_message":
-        what = f"its target is {target!r}, not the answer or a file"
-        raise left_out(what, is_limit=match in _ABSENT)
+        raise left_out(f"its target is {target!r}, not the answer or a file")
     return found
 
 
@@ -131,7 +130,7 @@ def _find(value: Any) -> list[Entry]:
 ADAPTER = Adapter(
     tool="claude plugin eval",
     about="https://code.claude.com/docs/en/plugin-evals, Claude Code 2.1.330",
-    places=("{*evals,*eval}/**/prompt*.md", "{*evals,*eval}/**/case*.yaml"),
+    places=("{evals,*-evals,*_evals,*-eval,*_eval}/**/{prompt*.md,case*.yaml}",),
     find=_find,
     keys={
         "name": keys.NAME,

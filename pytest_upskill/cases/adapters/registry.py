@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -109,15 +108,7 @@ class Reading:
 
     def unread(self) -> Iterator[Problem]:
         """Yield a hint for each unknown key that looks like an expectation, once per key."""
-        paths = {each.path[:1] for each in self.entries}
-        value = self.document.value
-        at_top = value.items() if isinstance(value, dict) and () not in paths else ()
-        first: dict[str | int, JsonPath] = {
-            key: (key,)
-            for key, part in at_top
-            if part and isinstance(part, dict | list) and (key,) not in paths
-            if "trigger" in key or _EXPECTATION.search(key)
-        }
+        first: dict[str | int, JsonPath] = {}
         for path in self._unread():
             first.setdefault(path[-1], path)
         for path in sorted(first.values(), key=lambda path: self.document.offsets[path].key):
@@ -150,16 +141,6 @@ def is_folder_of_cases(path: PurePath) -> bool:
     """Return whether the folder of a file is one that a tool has for its case files."""
     places = (place for adapter in ADAPTERS for place in adapter.places if "/" in place)
     return is_at(path.as_posix(), *places)
-
-
-@lru_cache
-def folder_cases(folder: PurePath, names: tuple[str, ...]) -> Sequence[PurePath]:
-    """Return those of the files in a folder that are in the place of a case that is a folder.
-
-    A skill with many files asks about the same folder for each of them.
-    """
-    places = [place for adapter in ADAPTERS if adapter.is_folder for place in adapter.places]
-    return [path for name in names if is_at((path := folder / name).as_posix(), *places)]
 
 
 def read(
