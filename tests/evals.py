@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cases.adapters import registry
-from pytest_upskill.cases.adapters.to_cases import FileCases, read_cases
 from pytest_upskill.cases.skill import Case, plain_name
-from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.source.document import BadFile
+from pytest_upskill.cases.to_cases import FileCases, read_cases
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 

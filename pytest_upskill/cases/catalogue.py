@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -127,16 +128,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-_FORMAT = 1
-
-
 class CatalogueError(Exception):
     """A catalogue file cannot be used; the message has its name and the cure."""
 
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
-    format: int
+    format: Literal[1]
     skills: list[ListedSkill]
 
 
@@ -144,7 +142,7 @@ def read_catalogue(file: Path) -> Catalogue:
     """Read a catalogue file.
 
     Raises:
-        CatalogueError: The file cannot be read, is not a catalogue, or has a newer format.
+        CatalogueError: The file cannot be read, or is not a catalogue.
     """
     cure = "restore it from git, or write it again with --upskill-catalogue-update"
     try:
@@ -153,11 +151,6 @@ def read_catalogue(file: Path) -> Catalogue:
         raise CatalogueError(f"{file}: cannot be read: {error.strerror}: {cure}") from None
     except ValidationError:
         raise CatalogueError(f"{file}: not a catalogue: {cure}") from None
-    if found.format > _FORMAT:
-        raise CatalogueError(
-            f"{file}: format {found.format} is newer than this pytest-upskill reads ({_FORMAT}): "
-            "pip install -U pytest-upskill"
-        )
     return Catalogue.of(found.skills)
 
 
@@ -170,7 +163,7 @@ def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
     lines = ",\n".join(
         "  " + json.dumps(asdict(skill), ensure_ascii=False) for skill in catalogue.skills
     )
-    text = f'{{\n "format": {_FORMAT},\n "skills": [\n{lines}\n ]\n}}\n'.encode()
+    text = f'{{\n "format": 1,\n "skills": [\n{lines}\n ]\n}}\n'.encode()
     with suppress(FileNotFoundError):
         if read_state(file) == text:
             return False

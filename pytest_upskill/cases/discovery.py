@@ -66,13 +66,12 @@ class CaseDiscovery:
         self.root = root
         self.patterns = patterns
         self._owners = owners
-        self._case_files_below: dict[Path, Mapping[Path, set[Path]]] = {}
-        """The case files in and below a folder, by the folder of the skill that they are for."""
-        self._skills_below: dict[Path, Mapping[Path, str]] = {}
         self.owning_skill = cache(self._owning_skill)
         """Returns the folder of the skill that a case file belongs to, None if there is none."""
         self.reading = lru_cache(_MOST_READINGS)(self._reading)
         """Returns a case file as an adapter reads it; None if none fits. It raises BadFile."""
+        self.skills_below = cache(_skills_below)
+        self._case_files_in = cache(self._case_files_below)
 
     def is_case_file(self, path: Path) -> bool:
         """Return whether a file holds cases of a skill.
@@ -181,17 +180,16 @@ class CaseDiscovery:
                 names = reading.skills if reading else ()
                 yield from filter(None, (self.find_skill(name, case_file) for name in names))
 
-    def _case_files_in(self, top: Path) -> Mapping[Path, set[Path]]:
+    def _case_files_below(self, top: Path) -> Mapping[Path, set[Path]]:
         """Return the case files in and below a folder, by the folder of their skill."""
-        if top not in self._case_files_below:
-            files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
-            if (top / "SKILL.md").exists():
-                files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
-            self._case_files_below[top] = found = defaultdict(set)
-            for file in filter(self.is_case_file, files):
-                for skill in self.skills_of(file):
-                    found[skill].add(file)
-        return self._case_files_below[top]
+        files = {file for pattern in CASE_FILE_PATTERNS for file in top.glob(pattern)}
+        if (top / "SKILL.md").exists():
+            files |= set(filter(registry.is_folder_of_cases, top.rglob("*.*")))
+        found: dict[Path, set[Path]] = defaultdict(set)
+        for file in filter(self.is_case_file, files):
+            for skill in self.skills_of(file):
+                found[skill].add(file)
+        return found
 
     def find_skill(self, name: str, near: Path) -> Path | None:
         """Return the folder of the skill with a given name near a file, None if there is none.
@@ -227,16 +225,14 @@ class CaseDiscovery:
             return above[: above.index(self.root) + 1]
         return above[:_MOST_WITHOUT_GIT]
 
-    def skills_below(self, top: Path) -> Mapping[Path, str]:
-        """Return the folders of the skills below a folder, with their titles as plain names."""
-        if top not in self._skills_below:
-            folders: set[Path] = set()
-            for home in _HOMES:
-                with suppress(OSError):
-                    folders.update(file.parent for file in top.glob(f"{home}/*/SKILL.md"))
-            titles = {folder: plain_name(title_of(folder)) for folder in sorted(folders)}
-            self._skills_below[top] = titles
-        return self._skills_below[top]
+
+def _skills_below(top: Path) -> Mapping[Path, str]:
+    """Return the folders of the skills below a folder, with their titles as plain names."""
+    folders: set[Path] = set()
+    for home in _HOMES:
+        with suppress(OSError):
+            folders.update(file.parent for file in top.glob(f"{home}/*/SKILL.md"))
+    return {folder: plain_name(title_of(folder)) for folder in sorted(folders)}
 
 
 def title_of(folder: Path) -> str:

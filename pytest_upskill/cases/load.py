@@ -7,25 +7,26 @@ that its cases belong to.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
 from os.path import lexists
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
-from pytest_upskill.cases.adapters import registry, to_cases
+from pytest_upskill.cases import to_cases
+from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.adapters.registry import Reading, compared_files
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.cases.skill import Case, GateRule, Skill
-from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.skill_meta import reader as skill_meta
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import read_text
+from pytest_upskill.cases.to_cases import FileCases
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.messages import listed
@@ -74,16 +75,6 @@ def load_skills(
     return _Loader(case_file, PurePath(shown or case_file), extensions, discovery).skills()
 
 
-class _CaseFile(NamedTuple):
-    """The content of a case file."""
-
-    cases: Sequence[tuple[SkillFolder, Case]] = ()
-    """The cases, each with the skill that it belongs to."""
-    gate: GateRule = GateRule()
-    warnings: Sequence[Problem] = ()
-    read_as: str = ""
-
-
 class _Loader:
     """Reader of one case file, which collects its problems and those of its skills."""
 
@@ -106,7 +97,7 @@ class _Loader:
         """Read everything; raise SkillError if there is any problem, or no usable skill."""
         if self._own is not None:
             self._text_of(self._own)
-        file = _CaseFile()
+        file = FileCases()
         with _collected(self._problems, str(self._shown)):
             file = self._read_case_file()
         labels = self._path.parent / LABELS_FILE
@@ -117,7 +108,7 @@ class _Loader:
             with _collected(self._problems, str(self._shown.parent / LABELS_FILE)):
                 load_labels(labels.parent)
         groups: dict[SkillFolder, list[Case]] = {}
-        for skill, case in file.cases:
+        for skill, case in zip(file.owners, file.cases, strict=True):
             groups.setdefault(skill, []).append(skill.without_copies(case))
         if not groups and self._own is not None and not self._problems:
             groups[self._skill_in(self._own)] = []
@@ -162,24 +153,22 @@ class _Loader:
             hints=hints,
         )
 
-    def _read_case_file(self) -> _CaseFile:
+    def _read_case_file(self) -> FileCases:
         if self._path.name == "SKILL.md":
-            return _CaseFile()
-        is_own = self._path.name == CASE_FILE
-        file = self._read_skill_meta() if is_own else self._read_evals_file()
+            return FileCases()
+        if self._path.name == CASE_FILE:  # which is in the folder of its skill
+            text = self._read(self._path)
+            skill = self._skill_in(self._path.parent)
+            cases, gate = skill_meta.read_cases(text, skill=skill, extensions=self._extensions)
+            file = FileCases(cases=cases, owners=[skill] * len(cases), gate=gate)
+        else:
+            file = self._read_evals_file()
         if len(file.cases) > MAX_CASES:
             what = f"has {len(file.cases):,} cases; a file may have {MAX_CASES:,}: split it"
             raise BadFile([Problem(what=what)])
         return file
 
-    def _read_skill_meta(self) -> _CaseFile:
-        """Read the cases of a ``skill_meta.json``, which is in the folder of its skill."""
-        text = self._read(self._path)
-        skill = self._skill_in(self._path.parent)
-        cases, gate = skill_meta.read_cases(text, skill=skill, extensions=self._extensions)
-        return _CaseFile(cases=[(skill, case) for case in cases], gate=gate)
-
-    def _read_evals_file(self) -> _CaseFile:
+    def _read_evals_file(self) -> FileCases:
         """Read the cases of an evals file, which may name their skills."""
         reading = self._reading
         assert reading is not None
@@ -194,11 +183,7 @@ class _Loader:
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
         is_placed = reading.adapter in registry.adapters_at(self._path)
-        return _CaseFile(
-            cases=[*zip(file.owners, file.cases, strict=True)],
-            warnings=file.warnings,
-            read_as="" if is_placed else reading.adapter.tool,
-        )
+        return file if is_placed else replace(file, read_as=reading.adapter.tool)
 
     @cached_property
     def _reading(self) -> Reading | None:
@@ -237,8 +222,8 @@ class _Loader:
             with _collected(problems, self._display_name(folder)):
                 return read_skill_text(self._read(file), folder=folder.name)
         else:
-            cure = _cure_of_missing(folder)
-            problems.append(f"{self._shown.parent}: no SKILL.md beside {self._path.name}{cure}")
+            what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
+            problems.append(f"{self._shown.parent}: {what}")
         self._broken[folder] = problems
         return SkillText(name=folder.name, text="", body_at=0, warnings=())
 
@@ -261,16 +246,6 @@ def _left_out(skills: Iterable[SkillFolder]) -> Iterator[Problem]:
     if names := sorted({name for skill in skills for name in skill.left_out}):
         what = "left out of every arm, as the arm without the skill would get it"
         yield Problem(what=f"{what}: {listed(names, _SHOWN)}")
-
-
-def _cure_of_missing(folder: Path) -> str:
-    """Return where the ``SKILL.md`` of a folder may be instead, to follow that it is missing."""
-    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
-    if misnamed := [name for name in names - {"SKILL.md"} if name.lower() == "skill.md"]:
-        return f": rename {misnamed[0]} to SKILL.md"
-    if (folder.parent / "SKILL.md").exists():
-        return f": move it up into {folder.parent.name}, which has one"
-    return " (a skill is a folder with a SKILL.md)"
 
 
 @contextmanager

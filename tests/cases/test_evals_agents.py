@@ -75,7 +75,6 @@ def test_a_setup_that_is_not_understood_skips_the_case() -> None:
     ("assertion", "names"),
     [
         ({"type": "file_exists", "path": "a.csv"}, ["file_exists"]),
-        ({"text": "Writes it", "check": {"file_exists": "a.csv"}}, ["file_exists"]),
         ({"type": "file-produced", "value": "a.csv"}, ["file_exists"]),
         ({"type": "file_contains", "path": "a.csv", "value": ["x", "y"]}, ["file", "file"]),
         ({"type": "regex", "pattern": "x+", "file": "a.csv"}, ["file"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
@@ -62,22 +61,9 @@ class Flaw(Exception):  # noqa: N818  of a file, not an error of the code
         self.note = Note(what, weight)
 
 
-_OF_LIMITS = re.compile(
-    r"(?:^|[^a-z])(?:max|budgets?|latency|costs?|tokens?|duration|timeout|limits?|not?)(?:[^a-z]|$)"
-)
-"""Words in types of checks that say what must not be."""
-
-
-def left_out(why: str, *, kind: str = "", is_limit: bool = False) -> Flaw:
-    """Return that nothing here can decide a check.
-
-    Args:
-        why: The reason.
-        kind: The type of the check, which may say that it is a limit.
-        is_limit: Whether it says what must not be, whatever its type.
-    """
-    is_limit = is_limit or _OF_LIMITS.search(kind.casefold()) is not None
-    return Flaw(why, Weight.LIMIT if is_limit else Weight.LEFT_OUT)
+def left_out(why: str) -> Flaw:
+    """Return that nothing here can decide a check."""
+    return Flaw(why, Weight.LEFT_OUT)
 
 
 class Copied(NamedTuple):

@@ -85,12 +85,12 @@ def graders(
         if kind not in known:
             if hint := misspelled(kind, known):
                 raise Flaw(f"unknown type {shown(kind)}{hint}")
-            raise left_out(f"{kind}: {UNDECIDED}", kind=kind, is_limit=kind != given)
+            raise left_out(f"{kind}: {UNDECIDED}")
         if (read := known[kind]) is None:
             return NOTHING
         grader = {"negate": kind != given, **an_object(value.get("config")), **value, "type": kind}
         if why := unless(grader):
-            raise left_out(f"{kind}: {why}", is_limit=bool(grader["negate"]))
+            raise left_out(f"{kind}: {why}")
         draft = Reader("", read).read(grader) if callable(read) else read_keys(read, grader)
         notes = (replace(note, what=f"{kind}: {note.what}", path=()) for note in draft.notes)
         return replace(draft, notes=tuple(notes))
@@ -124,7 +124,7 @@ def patterns(
     value: object, *, flags: str = "", negate: bool = False, any_of: bool = False
 ) -> Sequence[TextCheck]:
     """Make checks that patterns are all found, that one is, or that none is."""
-    found = [python_pattern(text, flags, is_limit=negate) for text in texts_in(value)]
+    found = [python_pattern(text, flags) for text in texts_in(value)]
     if any_of and not negate:
         found = ["|".join(_LEADING_FLAGS.sub(r"(?\1:\2)", each) for each in found)]
     return [NotRegex(pattern=each) if negate else Regex(pattern=each) for each in found]
@@ -133,13 +133,12 @@ def patterns(
 _LEADING_FLAGS = re.compile(r"^(?:\(\?([a-z]+)\))?(.*)", re.DOTALL)
 
 
-def python_pattern(pattern: str, flags: str = "", *, is_limit: bool = False) -> str:
+def python_pattern(pattern: str, flags: str = "") -> str:
     """Return a pattern of Python, JavaScript or Go as one of Python.
 
     Args:
         pattern: The pattern.
         flags: The flags of JavaScript.
-        is_limit: Whether nothing may match it.
     """
     found = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", pattern)
     found = re.sub(r"(?<!\\)\\z", r"\\Z", found)
@@ -149,8 +148,7 @@ def python_pattern(pattern: str, flags: str = "", *, is_limit: bool = False) -> 
         own, rest = (given[1], found[given.end() :]) if given else ("", found)
         found = f"(?{''.join(dict.fromkeys(kept + own))}){rest}"
     if problem := pattern_problem(found):
-        what = f"pattern {found[:40]!r} is not a Python regular expression: {problem}"
-        raise left_out(what, is_limit=is_limit)
+        raise left_out(f"pattern {found[:40]!r} is not a Python regular expression: {problem}")
     return found
 
 

@@ -28,7 +28,7 @@ def _contains(grader: make.Given) -> make.Checks:
     kind, value, negate = grader["type"], grader.get("value"), grader["negate"]
     which = kind.partition("-")[2]
     if negate and which == "all":
-        raise left_out("one missing text is enough, which no check here can say", is_limit=True)
+        raise left_out("one missing text is enough, which no check here can say")
     if which and isinstance(value, str):
         value = [text.strip() for text in value.split(",")]
     is_any, ignore_case = which == "any", kind.startswith("i")
@@ -48,13 +48,13 @@ def _matches(grader: make.Given) -> Part:
 
 def _is_json(grader: make.Given) -> make.Checks:
     if grader["negate"]:
-        raise left_out("no check here can say that there is none", is_limit=True)
+        raise left_out("no check here can say that there is none")
     return [JsonSchema(schema=_object(grader.get("value")))]
 
 
 def _judged(prefix: str, grader: make.Given) -> make.Checks:
     if grader["negate"]:
-        raise left_out("a judge is not asked for the opposite", is_limit=True)
+        raise left_out("a judge is not asked for the opposite")
     return make.judged(grader.get("value"), prefix=prefix)
 
 

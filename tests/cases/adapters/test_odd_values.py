@@ -12,9 +12,9 @@ import pytest
 
 from pytest_upskill.cases.adapters.adapter import Adapter
 from pytest_upskill.cases.adapters.registry import ADAPTERS, read_document
-from pytest_upskill.cases.adapters.to_cases import read_cases
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.formats import PARSERS
+from pytest_upskill.cases.to_cases import read_cases
 from tests.cases.adapters.examples import example_of, suffix_of
 from tests.evals import skill
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
+from pytest_upskill.cases.adapters.adapter import Entry
 from pytest_upskill.cases.adapters.choice import (
     NO_SKILL,
     ExpectedChoice,
@@ -19,8 +19,8 @@ from pytest_upskill.cases.adapters.choice import (
 )
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
 from pytest_upskill.cases.adapters.registry import Reading, compared_files, is_answer
-from pytest_upskill.cases.skill import MARK_KEY, Case, Trigger, plain_name, with_marks
-from pytest_upskill.cases.skill_folder import SkillFolder
+from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, Trigger, plain_name, with_marks
+from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import Unreadable
@@ -53,11 +53,14 @@ FindSkill = Callable[[str], SkillFolder | None]
 class FileCases:
     """The cases of a case file."""
 
-    cases: Sequence[Case]
-    owners: Sequence[SkillFolder]
+    cases: Sequence[Case] = ()
+    owners: Sequence[SkillFolder] = ()
     """The skill of each case; empty if no skill is found for any case."""
-    warnings: Sequence[Problem]
+    warnings: Sequence[Problem] = ()
     """Parts that were not read but could matter."""
+    gate: GateRule = field(default_factory=GateRule)
+    read_as: str = ""
+    """The tool whose format the file has; "" where the file's place says so."""
 
 
 def read_cases(
@@ -129,21 +132,9 @@ class _Maker:
                 path = marks if marks in document.offsets else each.path
                 mistakes = [document.problem(path, str(error))]
             else:
-                lacks_key = measured.skip in (_NOTHING_TO_CHECK, _NO_PROMPT)
-                mistakes = [*self._misspelled_keys(each)] if lacks_key else []
-                if not mistakes:
-                    return measured, owner, []
+                return measured, owner, []
         why = "; ".join(f"{problem.where}: {problem.what}" for problem in mistakes)
         return replace(case, skip=f"cannot be read: {why}"), owner, mistakes
-
-    def _misspelled_keys(self, each: Entry) -> Iterator[Problem]:
-        """Yield a problem for each key of a case that can hardly be another than a known one."""
-        document, names = self.reading.document, known(self.reading.adapter.keys)
-        for key in each.value:
-            path, word = (*each.path, key), spelled(key)
-            hint = misspelled(word, names) if word not in names and path in document.offsets else ""
-            if hint:
-                yield document.problem(path, f"unknown key{hint}", key=True)
 
     def _owner_of(self, draft: Draft) -> tuple[SkillFolder | None, str]:
         """Return the skill of a case, and why the case cannot run with it, "" if it can."""
