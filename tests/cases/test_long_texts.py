@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.compile.nvcc import read_figures
+from pytest_upskill.checks.compile.c_family import read_figures
 from pytest_upskill.models import ProviderError
 from pytest_upskill.models.openai import Dialect
 from pytest_upskill.teacher.engine import Refused

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks.code import AtMost, Compile, Instruction
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.compile.nvcc import (
+from pytest_upskill.checks.compile.c_family import (
     check_instruction,
     read_figures,
     without_comments,

@@ -23,7 +23,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr("pytest_upskill.checks.compile.nvcc.SYSTEM_NVCC", tmp_path / "nvcc")
+    monkeypatch.setattr("pytest_upskill.checks.compile.c_family.SYSTEM_NVCC", tmp_path / "nvcc")
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     return tmp_path / "bin"
 
@@ -73,12 +73,14 @@ def test_nvcc_is_found_wherever_it_is_installed(
     if place == "PATH":
         monkeypatch.setenv("PATH", f"{bare}:{home / 'bin'}")
     elif place == "system":
-        monkeypatch.setattr("pytest_upskill.checks.compile.nvcc.SYSTEM_NVCC", home / "bin" / "nvcc")
+        monkeypatch.setattr(
+            "pytest_upskill.checks.compile.c_family.SYSTEM_NVCC", home / "bin" / "nvcc"
+        )
     elif place == "wheel":
         (tmp_path / "nvidia" / "__init__.py").touch()
         monkeypatch.undo()
         monkeypatch.setenv("PATH", str(bare))
-        monkeypatch.setattr("pytest_upskill.checks.compile.nvcc.SYSTEM_NVCC", tmp_path / "none")
+        monkeypatch.setattr("pytest_upskill.checks.compile.c_family.SYSTEM_NVCC", tmp_path / "none")
         monkeypatch.syspath_prepend(str(tmp_path))
     else:
         monkeypatch.setenv(place, str(home))

@@ -15,8 +15,7 @@ from pytest_upskill.checks.blocks import (
     relative_path,
 )
 from pytest_upskill.checks.code import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
-from pytest_upskill.checks.compile.gnu import Gnu
-from pytest_upskill.checks.compile.nvcc import Cuda
+from pytest_upskill.checks.compile.c_family import Cuda, Gnu
 from pytest_upskill.checks.compile.python import Python, PythonRunner
 from pytest_upskill.checks.compile.toolchain import Built, Language, Sources
 from pytest_upskill.checks.extensions import describe_exception
