@@ -34,8 +34,7 @@ from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import Request, RunLimits, parse_model
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import AGENTS
-from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox, workspace
 
 _ADAPTERS: Sequence[tuple[Callable[[], Cli], str]] = (
     (ClaudeCode, "claude-code:haiku"),

@@ -14,8 +14,7 @@ from suites import KERNEL
 from workbench import Bench, Row
 
 from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.sandbox.run import Sandbox, SandboxError
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox, SandboxError, workspace
 
 CPP = """\
 #include <algorithm>

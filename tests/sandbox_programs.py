@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.limits import Level, Limits
-from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError, workspace
 
 
 def _working_levels() -> Iterator[Level]:

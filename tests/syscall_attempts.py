@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import get_args
 
 from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox, workspace
 
 BEYOND_ITS_FOLDER = {
     "stop another process": "os.kill({process}, 18)",

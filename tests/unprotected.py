@@ -127,7 +127,7 @@ COMPILING = (
     Removal("test_a_bomb_fails_in_bounded_time_and_space", (Edit("checks/compile/compilers.py", "[:MAX_CHARACTERS]", ""),)),
     Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", '[] if self.level == "off"', "[] if True"),)),
     Removal("test_a_file_name_never_leaves_the_workspace", (Edit("checks/blocks.py", "return match[1] if match else None", "return text.strip()"),), LIMITED),
-    Removal("test_a_file_is_never_written_twice_or_through_a_link", (Edit("sandbox/workspace.py", 'target.open("xb")', 'target.open("wb")'),)),
+    Removal("test_a_file_is_never_written_twice_or_through_a_link", (Edit("sandbox/run.py", 'target.open("xb")', 'target.open("wb")'),)),
     Removal("test_a_printed_kernel_is_no_kernel", (Edit("checks/compile/c_family.py", "        if not names:", "        if not names and 'entry function' not in printed:"),)),
     Removal("test_printed_figures_do_not_count", (Edit("checks/compile/c_family.py", "max(found[target][figure], value)", "value"),)),
     Removal("test_a_second_figure_cannot_hide_a_higher_one", (Edit("checks/compile/c_family.py", "max(found[target][figure], value)", "value"),)),

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 from pytest_upskill.agents.exchanges import Exchanges, capped
-from pytest_upskill.agents.skill_use import SKILL_FILE
+from pytest_upskill.agents.skill_use import SKILL_FILE, text_of
 from pytest_upskill.agents.workspace import AgentWorkspace, run_agent
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
@@ -93,12 +93,11 @@ def catalogue(task: AgentTask, run: int) -> str:
     entries = {
         skill.name: {
             "name": skill.name,
-            "description": read_skill_text(file.text, folder=skill.name).description,
+            "description": read_skill_text(text, folder=skill.name).description,
             "location": f"{SKILLS}/{skill.folder}/{SKILL_FILE}",
         }
         for skill in task.installed
-        for file in skill.files
-        if file.name == SKILL_FILE
+        if (text := text_of(skill.files))
     }
     listed = [entries[name] for name in sorted(entries, key=lambda name: sort_key(run, name))]
     return available_skills(listed) if listed else ""
@@ -239,11 +238,11 @@ class Toolbox:
 
     def _load_skill(self, call: ToolCall) -> ToolResult:
         name = call.arguments["name"]
-        body = next((file for file in self._task.skill if file.name == "SKILL.md"), None)
-        if name != self._task.skill_name or body is None:
+        body = text_of(self._task.skill)
+        if name != self._task.skill_name or not body:
             text = f"There is no skill {name!r}."
             return ToolResult(call_id=call.id, text=text, failed=True)
-        text = f"{body.text}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}"
+        text = f"{body}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}"
         return ToolResult(call_id=call.id, text=text)
 
     def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:

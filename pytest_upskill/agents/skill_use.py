@@ -34,7 +34,7 @@ def is_offered(task: AgentTask, texts: Iterable[str]) -> bool:
 
     Agents shorten descriptions, so the name next to its beginning, or to its file, is enough.
     """
-    description = read_skill_text(_text_of(task.skill), folder=task.skill_name).description
+    description = read_skill_text(text_of(task.skill), folder=task.skill_name).description
     start = " ".join(description.split())[:_DESCRIPTION_START_CHARS]
     name = task.skill_name
     return any(
@@ -103,7 +103,7 @@ class SkillUse:
 def _distinctive_pieces(task: AgentTask) -> dict[tuple[str, str], Sequence[str]]:
     """Return the pieces of each file of each skill that occur in no other file that it may read."""
     skills = {skill.name: _pieces_by_file(skill) for skill in task.installed}
-    front = _normal("\n".join(_front_of(_text_of(skill.files)) for skill in task.installed))
+    front = _normal("\n".join(_front_of(text_of(skill.files)) for skill in task.installed))
     workspace = {p for file in task.workspace if not file.binary for p in _pieces(file.text)}
     in_skills = Counter(p for files in skills.values() for p in {*chain(*files.values())})
     in_files = Counter(chain(*(chain(*files.values()) for files in skills.values())))
@@ -151,7 +151,8 @@ def _normal(text: str) -> str:
     return _LAYOUT.sub(" ", text).strip()
 
 
-def _text_of(files: Iterable[WorkspaceFile]) -> str:
+def text_of(files: Iterable[WorkspaceFile]) -> str:
+    """Return the text of a skill's `SKILL_FILE`, "" if it has none."""
     return next((file.text for file in files if file.name == SKILL_FILE), "")
 
 

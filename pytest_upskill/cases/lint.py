@@ -11,8 +11,7 @@ from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill, plain_name
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
-from pytest_upskill.checks.result import TextCheck
-from pytest_upskill.checks.text import Contains, NotContains
+from pytest_upskill.checks.text import Contains, NotContains, TextCheck
 
 
 def findings(skill: Skill) -> list[Problem]:

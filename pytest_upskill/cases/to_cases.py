@@ -24,12 +24,11 @@ from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import Unreadable
-from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks import AnyCheck, CheckError
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import CheckError, TextCheck
-from pytest_upskill.checks.text import Contains, ContainsAny, Regex
+from pytest_upskill.checks.text import Contains, ContainsAny, Regex, TextCheck
 from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"

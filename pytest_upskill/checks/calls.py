@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from pytest_upskill.checks.result import Check, CheckResult, failed, passed, quoted
-from pytest_upskill.checks.text import Regex
+from pytest_upskill.checks.text import Check, CheckResult, Regex, failed, passed, quoted
 from pytest_upskill.project.messages import counted
 
 _SHELLS = frozenset(

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pytest_upskill.checks.blocks import canonical, relative_path
+from pytest_upskill.checks.cpu_limit import CheckError
 from pytest_upskill.checks.files import RunsCommand
-from pytest_upskill.checks.result import Check, CheckError
+from pytest_upskill.checks.text import Check
 
 
 class CannotCompile(CheckError):  # noqa: N818 - not an error of the answer or the case
@@ -147,17 +148,10 @@ def check_flags(language: str, flags: Iterable[str]) -> str | None:
 
 
 def check_file(name: str) -> str | None:
-    """Return what is wrong with the name of a header from a case, None if nothing is."""
+    """Return what is wrong with the name of a header, None if nothing is."""
     if relative_path(name) == name:
         return None
-    return f"bad file name {name!r}: write a relative path of letters, digits and . _ + - only"
-
-
-def check_header(name: str) -> str | None:
-    """Return what is wrong with the name of a library's header, None if nothing is."""
-    if relative_path(name) == name:
-        return None
-    return f"bad header {name!r}: write it as in 'torch/extension.h', without brackets"
+    return f"bad header {name!r}: write a path as in 'torch/extension.h', without brackets"
 
 
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef

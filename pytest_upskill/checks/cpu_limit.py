@@ -18,8 +18,6 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple, cast
 
-from pytest_upskill.checks.result import CheckError
-
 if TYPE_CHECKING:
     import subprocess
 
@@ -28,6 +26,11 @@ _SECONDS = 1.0
 
 _REPEAT_S = 0.1
 """Interval in which the signal is repeated after the limit."""
+
+
+class CheckError(Exception):
+    """A check that could not be decided; its run counts as missing, not as passed or failed."""
+
 
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")

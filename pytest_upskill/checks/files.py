@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pytest_upskill.checks.result import (
+from pytest_upskill.checks.text import (
     Check,
     CheckResult,
     TextCheck,
@@ -279,8 +279,8 @@ class RunsCommand(Check):
             SandboxError: The sandbox cannot start it.
         """
         # Imported late: most cases run nothing.
+        from pytest_upskill.sandbox.run import workspace
         from pytest_upskill.sandbox.shell import WORK, Shell
-        from pytest_upskill.sandbox.workspace import workspace
 
         files = {f"{WORK}/{file.name}": file.content for file in left.all_files}
         with workspace() as home:

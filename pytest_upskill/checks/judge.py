@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.text import Check
 
 INSTRUCTIONS = """\
 You check statements about an answer that somebody else wrote. You do not answer the question \

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Literal, NoReturn
 import yaml
 
 from pytest_upskill.checks.blocks import Block, blocks, choose_units
-from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.result import CheckError, CheckResult, TextCheck, cut, failed, passed
+from pytest_upskill.checks.cpu_limit import CheckError, call_untrusted
+from pytest_upskill.checks.text import CheckResult, TextCheck, cut, failed, passed
 from pytest_upskill.project.messages import counted
 
 Step = str | int

@@ -17,7 +17,7 @@ from pytest_upskill.checks.code import Sandboxed
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import Left, OfWorkspace, ProcessCheck, WorkspaceFile, is_of_git
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import MAX_MESSAGE, TextCheck, cut, failed, passed
+from pytest_upskill.checks.text import MAX_MESSAGE, TextCheck, cut, failed, passed
 from pytest_upskill.models import AgentRun, Completion
 from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest

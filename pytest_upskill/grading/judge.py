@@ -26,7 +26,7 @@ from pytest_upskill.checks.judge import (
     UNUSABLE,
     Judge,
 )
-from pytest_upskill.checks.result import quoted
+from pytest_upskill.checks.text import quoted
 from pytest_upskill.models import Completion, Model, Request
 
 MAX_TOKENS = 4096

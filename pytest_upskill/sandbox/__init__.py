@@ -1,12 +1,12 @@
 """Run untrusted programs in a sandbox.
 
-`run.py` is the entry: `Sandbox` finds a level that works, starts a program, watches and stops it.
+`run.py` is the entry: `workspace` makes and removes the folder of a program, `Sandbox` finds a
+level that works, starts the program, watches and stops it.
 What a program may do is set in these modules:
 
 - files, network and user: `confinement.py` for bubblewrap, `launcher.py` for Landlock
 - system calls: `seccomp.py`
 - time, memory, processes and output: `limits.py`; the size of its folder: `disk_usage.py`
 
-`launcher.py` applies them in the new process, before the program starts. `workspace.py` makes and
-removes its folder.
+`launcher.py` applies them in the new process, before the program starts.
 """

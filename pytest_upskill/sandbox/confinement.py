@@ -19,7 +19,6 @@ from pathlib import Path
 from pytest_upskill.sandbox.disk_usage import entries_below
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.seccomp import MACHINES, build_allowlist
-from pytest_upskill.sandbox.workspace import Workspace
 
 PYTHON = Path(sys.executable).resolve()
 """Not the link in a virtual environment, whose folder a sandbox may not show."""
@@ -70,7 +69,7 @@ _FIRST_USER = 1 << 30
 @contextlib.contextmanager
 def confined(
     level: Level,
-    home: Workspace,
+    root: Path,
     readable: Sequence[Path],
     seconds: float,
     *,
@@ -81,7 +80,7 @@ def confined(
 
     Args:
         level: The level of the sandbox, not ``auto``.
-        home: The workspace of the program.
+        root: The root of the program's workspace.
         readable: Folders that it may read besides the system's.
         seconds: Wall time after which the launcher kills the program; ignored for ``bwrap``.
         own_user: Whether the program is run by the command from `own_user_command`.
@@ -93,14 +92,14 @@ def confined(
     """
     if level == "bwrap":
         with open_filter(build_allowlist) as filters:
-            command = [*bubblewrap(own_user=own_user), *_mounts(home.root, readable, places)]
+            command = [*bubblewrap(own_user=own_user), *_mounts(root, readable, places)]
             options = [word for file in filters for word in ("--seccomp", str(file))]
             yield (*command, *options, "--"), filters
         return
     command = [str(PYTHON), "-I", "-S", str(_LAUNCHER), str(seconds), str(_INSIDE * own_user)]
     shown: Sequence[object] = [""]
     if level == "landlock":
-        shown = [home.root / "tmp", *SYSTEM, *DEVICES, home.root, *readable]
+        shown = [root / "tmp", *SYSTEM, *DEVICES, root, *readable]
     yield (*command, *map(str, shown), "--"), ()
 
 

@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS, tools
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Outcome, Sandbox
-from pytest_upskill.sandbox.workspace import Workspace
+from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace
 
 WORK, HOME, SCRATCH = "tmp/agent-workspace", "tmp/agent-home", "tmp/agent-scratch"
 """The folders that commands may write, below the root of the sandbox's workspace."""

@@ -19,7 +19,7 @@ from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
-from pytest_upskill.checks.result import CheckError
+from pytest_upskill.checks import CheckError
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import failure
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of

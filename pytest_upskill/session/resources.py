@@ -21,7 +21,7 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import RUNNABLE
 from pytest_upskill.checks.extensions import Custom, Extensions, describe_exception
-from pytest_upskill.checks.result import MAX_MESSAGE, cut
+from pytest_upskill.checks.text import MAX_MESSAGE, cut
 from pytest_upskill.models import Client
 from pytest_upskill.models.completion import clean
 from pytest_upskill.models.keys import secrets

@@ -20,7 +20,7 @@ from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.checks.result import TextCheck
+from pytest_upskill.checks.text import TextCheck
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, is_held_out
 from pytest_upskill.teacher.additions import copies_words

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.agents.workspace import TooMuchLeft, read_left
 from pytest_upskill.checks.files import MAX_BYTES
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import workspace
 
 
 def test_folders_deeper_than_python_can_recurse_do_not_end_the_run() -> None:

@@ -16,8 +16,7 @@ import pytest
 from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks.cpu_limit import CallProcess
-from pytest_upskill.checks.result import TextCheck
-from pytest_upskill.checks.text import Contains, Regex
+from pytest_upskill.checks.text import Contains, Regex, TextCheck
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.models import Completion, parse_model
 from pytest_upskill.stats import CaseCounts

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
-from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
+from pytest_upskill.checks.text import (
+    Contains,
+    ContainsAny,
+    NotContains,
+    NotRegex,
+    Regex,
+    TextCheck,
+)
 
 ANSWER = "Here is the function:\n\ndef clean(text):\n    return text.strip()\n"
 SEEN = "the answer (64 characters; begins 'Here is the function:\\n\\ndef clean(text):…')"

@@ -13,7 +13,7 @@ CLASS = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_upskill.checks.result import TextCheck, failed, passed
+from pytest_upskill.checks.text import TextCheck, failed, passed
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckResult
-from pytest_upskill.checks.result import TextCheck
-from pytest_upskill.checks.text import Contains, NotContains
+from pytest_upskill.checks.text import Contains, NotContains, TextCheck
 from pytest_upskill.figures.gate import NOT_MEASURED, Thresholds, decide_gate, decide_gates
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
 from pytest_upskill.models.completion import StopReason

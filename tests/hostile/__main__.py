@@ -109,7 +109,7 @@ def survivors(level: Level) -> int:
     script = f"sleep {marker} & (sleep {marker} &) ; (setsid sleep {marker} &) ; sleep {marker}"
     program = (
         "import sys\nfrom pytest_upskill.sandbox.run import Sandbox\n"
-        "from pytest_upskill.sandbox.workspace import workspace\n"
+        "from pytest_upskill.sandbox.run import workspace\n"
         "with workspace() as home: Sandbox(sys.argv[1]).run(['/bin/sh', '-c', sys.argv[2]], home)"
     )
     with subprocess.Popen([sys.executable, "-c", program, level, script]) as process:

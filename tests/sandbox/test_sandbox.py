@@ -14,8 +14,7 @@ import pytest
 
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS, can_change_user
 from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.sandbox.run import Sandbox, SandboxError
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox, SandboxError, workspace
 from tests.sandbox_programs import (
     LEVELS,
     OPENED_SETTINGS,

@@ -11,8 +11,7 @@ import pytest
 
 from pytest_upskill.sandbox.confinement import can_change_user
 from pytest_upskill.sandbox.limits import Level, Limits
-from pytest_upskill.sandbox.run import Outcome, Sandbox
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.run import Outcome, Sandbox, workspace
 from tests.sandbox_programs import every_level, every_level_and_off, is_gone, running, shell
 
 

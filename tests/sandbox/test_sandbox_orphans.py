@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import remove_leftovers, workspace
+from pytest_upskill.sandbox.run import Sandbox, remove_leftovers, workspace
 from tests.conftest import WriteSkill
 from tests.sandbox_programs import every_level_and_off, is_gone, running
 
@@ -24,7 +23,7 @@ OUTLIVE = "sleep {0} & (sleep {0} &) ; (setsid sleep {0} &) ; sleep {0}"
 RUN = """
 import sys
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import remove_leftovers, workspace
+from pytest_upskill.sandbox.run import remove_leftovers, workspace
 with workspace() as home:
     Sandbox(sys.argv[1]).run(["/bin/sh", "-c", sys.argv[2]], home)
 """

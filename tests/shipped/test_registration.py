@@ -11,7 +11,7 @@ from pytest_upskill.cases.skill_meta.expected import Expected, keys_of
 from pytest_upskill.checks.blocks import LANGUAGES, RUNNABLE
 from pytest_upskill.checks.code import Compile, Run
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.checks.result import Check
+from pytest_upskill.checks.text import Check
 from pytest_upskill.models.model import AGENTS
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.session.options import OPTIONS

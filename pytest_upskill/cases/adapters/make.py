@@ -23,13 +23,13 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.calls import CallOf, ToolCalled
 from pytest_upskill.checks.files import FileExists, InFile, RunsCommand, is_safe_name
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import TextCheck
 from pytest_upskill.checks.text import (
     Contains,
     ContainsAny,
     NotContains,
     NotRegex,
     Regex,
+    TextCheck,
     pattern_problem,
 )
 

@@ -18,9 +18,8 @@ from pytest_upskill.checks.code import AtMost, Compile, Figure, Instruction, Run
 from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import FileExists, Git, InFile, ProcessCheck, RunsCommand
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.result import Check
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
-from pytest_upskill.checks.text import Contains, ContainsAny, NotContains, NotRegex, Regex
+from pytest_upskill.checks.text import Check, Contains, ContainsAny, NotContains, NotRegex, Regex
 
 
 class Entry(BaseModel):

@@ -14,7 +14,7 @@ from pytest_upskill.cases.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.cases.source.document import BadFile, shown
 from pytest_upskill.cases.source.files import MAX_BUNDLE_BYTES, read_text
 from pytest_upskill.cases.source.formats import read_json
-from pytest_upskill.checks.code import check_file, check_header
+from pytest_upskill.checks.code import check_file
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.checks.structure import parse_path
@@ -225,7 +225,7 @@ Id = Annotated[
 ]
 Language = Annotated[str, AfterValidator(_check_language)]
 Runnable = Annotated[str, AfterValidator(_check_runnable)]
-HeaderName = Annotated[str, _without(check_header)]
+HeaderName = Annotated[str, _without(check_file)]
 FileName = Annotated[str, _without(check_file)]
 Schema = Annotated[
     dict[str, Any],

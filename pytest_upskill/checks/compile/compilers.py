@@ -20,7 +20,7 @@ from pytest_upskill.checks.compile.python import Python, PythonRunner
 from pytest_upskill.checks.compile.toolchain import Built, Language, Sources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Left, RunsCommand
-from pytest_upskill.checks.result import failed
+from pytest_upskill.checks.text import failed
 from pytest_upskill.project.messages import listed
 from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from pytest_upskill.checks.code import CannotCompile
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Outcome
-from pytest_upskill.sandbox.workspace import Workspace
+from pytest_upskill.sandbox.run import Outcome, Workspace
 
 _LONGEST_LINE = 300
 _SIGNALS = range(129, 160)  # exit statuses by which a shell, and the sandbox, reports them

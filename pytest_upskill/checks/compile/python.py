@@ -27,9 +27,8 @@ from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, pl
 from pytest_upskill.checks.compile.toolchain import Built, Command, Compiler, Sources, write_sources
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace, workspace
 from pytest_upskill.sandbox.shell import link_pytest
-from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
 

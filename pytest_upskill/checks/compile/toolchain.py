@@ -18,8 +18,7 @@ from pytest_upskill.checks.code import CannotCompile, Compile
 from pytest_upskill.checks.compile import diagnostics
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.limits import Limits
-from pytest_upskill.sandbox.run import Outcome, Sandbox
-from pytest_upskill.sandbox.workspace import Workspace, workspace
+from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace, workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
