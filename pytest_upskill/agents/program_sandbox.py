@@ -32,8 +32,8 @@ from pytest_upskill.sandbox.confinement import (
     own_user_id,
     tools,
 )
-from pytest_upskill.sandbox.disk_usage import Usage
 from pytest_upskill.sandbox.launcher import descendants
+from pytest_upskill.sandbox.limits import Usage
 from pytest_upskill.sandbox.seccomp import build_denylist
 from pytest_upskill.sandbox.shell import HOME, PLACES, SCRATCH, WORK
 

@@ -30,8 +30,7 @@ from pytest_upskill.checks.files import (
 from pytest_upskill.checks.text import cut
 from pytest_upskill.models import AgentRun, AgentTask, Completion, ProviderError
 from pytest_upskill.project.files import open_regular
-from pytest_upskill.sandbox.disk_usage import entries_below
-from pytest_upskill.sandbox.limits import Limits
+from pytest_upskill.sandbox.limits import Limits, entries_below
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError, Workspace, workspace
 from pytest_upskill.sandbox.shell import HOME, WORK, Shell
 

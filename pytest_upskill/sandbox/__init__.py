@@ -6,7 +6,7 @@ What a program may do is set in these modules:
 
 - files, network and user: `confinement.py` for bubblewrap, `launcher.py` for Landlock
 - system calls: `seccomp.py`
-- time, memory, processes and output: `limits.py`; the size of its folder: `disk_usage.py`
+- time, memory, processes, output and disk: `limits.py`
 
 `launcher.py` applies them in the new process, before the program starts.
 """

@@ -16,8 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_upskill.sandbox.disk_usage import entries_below
-from pytest_upskill.sandbox.limits import Level
+from pytest_upskill.sandbox.limits import Level, entries_below
 from pytest_upskill.sandbox.seccomp import MACHINES, build_allowlist
 
 PYTHON = Path(sys.executable).resolve()

@@ -25,8 +25,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from pytest_upskill.sandbox.confinement import can_change_user, confined, own_user_command
-from pytest_upskill.sandbox.disk_usage import Usage
-from pytest_upskill.sandbox.limits import Level, Limits, limit_command
+from pytest_upskill.sandbox.limits import Level, Limits, Usage, limit_command
 
 _PREFIX = "pytest-upskill-sandbox-"
 """Begins the names of workspaces, each of which is locked while the process that made it runs."""

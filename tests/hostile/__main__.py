@@ -22,8 +22,7 @@ from unittest import mock
 from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import Compilers
 from pytest_upskill.sandbox import workspace
-from pytest_upskill.sandbox.disk_usage import entries_below
-from pytest_upskill.sandbox.limits import Level
+from pytest_upskill.sandbox.limits import Level, entries_below
 from pytest_upskill.sandbox.run import Sandbox
 from tests.hostile.answers import answers
 from tests.hostile.attempt import LIMITS, attack, tight_limits

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
-from pytest_upskill.sandbox.disk_usage import Usage
-from pytest_upskill.sandbox.limits import Level, Limits
+from pytest_upskill.sandbox.limits import Level, Limits, Usage
 from pytest_upskill.sandbox.run import Sandbox, workspace
 from tests.sandbox_programs import HIDING_FILES, every_confining_level, hiding_files
 

@@ -9,8 +9,9 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -18,14 +19,7 @@ from typing import Literal
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.code import AtMost, CannotCompile, Compile, Instruction
-from pytest_upskill.checks.compile.toolchain import (
-    Built,
-    Command,
-    Compiler,
-    Sources,
-    homes_of,
-    run_trusted,
-)
+from pytest_upskill.checks.compile.toolchain import Built, Command, Compiler, Sources
 from pytest_upskill.project.messages import counted
 from pytest_upskill.sandbox.run import Sandbox
 
@@ -88,13 +82,13 @@ class Gnu(Compiler):
             ),
             suffix=f".{self._language}",
             smallest=_EMPTY_PROGRAM,
-            homes=homes_of([self._program]),
+            homes=_homes_of([self._program]),
         )
 
     @cached_property
     def _version(self) -> tuple[str, bool]:
         """The name of the compiler with its version, and whether it is Clang."""
-        output = run_trusted(self._program, "--version") if self._program else ""
+        output = _run_trusted(self._program, "--version") if self._program else ""
         version, is_clang = _VERSION.search(output), "clang" in output
         name = _PROGRAMS[self._language][is_clang]
         return f"{name} {version[0] if version else '(unknown version)'}", is_clang
@@ -198,7 +192,7 @@ class Cuda(Compiler):
             ),
             suffix=".cu",
             smallest="__global__ void smallest() {}\n",
-            homes=(self._toolkit, *homes_of([self._host])),
+            homes=(self._toolkit, *_homes_of([self._host])),
             keep=(".ptx",),
             path=(self._host.parent,),
         )
@@ -212,13 +206,13 @@ class Cuda(Compiler):
     def _toolkit(self) -> Path:
         """The toolkit's folder, as nvcc reports it: nvcc itself may be a script elsewhere."""
         assert self._nvcc is not None
-        match = _TOP.search(run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
+        match = _TOP.search(_run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
         return Path(match[1]).resolve() if match else self._nvcc.resolve().parent.parent
 
     @cached_property
     def _version(self) -> str:
         assert self._nvcc is not None
-        match = _RELEASE.search(run_trusted(self._nvcc, "--version"))
+        match = _RELEASE.search(_run_trusted(self._nvcc, "--version"))
         return match[1] if match else "(unknown version)"
 
     def _shadowing_file(self, sources: Sources) -> str | None:
@@ -310,3 +304,39 @@ def check_instruction(required: Instruction, ptx: str) -> CheckResult:
 def without_comments(ptx: str) -> str:
     """Return PTX without comments and strings."""
     return _COMMENT_OR_STRING.sub(" ", ptx)
+
+
+def _run_trusted(program: Path, *arguments: str) -> str:
+    """Return the output of a trusted program outside the sandbox, "" if it fails to run.
+
+    It must not read any part of an answer. It has 20 seconds.
+    """
+    try:
+        process = subprocess.run(  # noqa: S603 - the compiler itself is trusted
+            [program, *arguments],
+            env={"PATH": f"{program.parent}:/usr/bin:/bin", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return process.stdout.decode("utf-8", "replace")
+
+
+def _homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the folders of installed programs, such as ``/opt/gcc`` for ``/opt/gcc/bin/gcc``.
+
+    The user's home folder and its parents are left out: a compiler in ``~/bin`` must not make
+    them readable in the sandbox.
+    """
+    user = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - Path.home() may raise
+    folders = {
+        folder
+        for program in programs
+        for path in (program, program.resolve())
+        if (folder := path.parent.parent) not in {user, *user.parents}
+    }
+    return tuple(sorted(folders))

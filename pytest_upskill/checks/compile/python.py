@@ -23,8 +23,16 @@ from pathlib import Path
 from typing import Self
 
 from pytest_upskill.checks.code import CannotCompile, Compile, find_tests
-from pytest_upskill.checks.compile.diagnostics import crashed, limit_reached, place_in_answer
-from pytest_upskill.checks.compile.toolchain import Built, Command, Compiler, Sources, write_sources
+from pytest_upskill.checks.compile.toolchain import (
+    Built,
+    Command,
+    Compiler,
+    Sources,
+    crashed,
+    limit_reached,
+    place_in_answer,
+    write_sources,
+)
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace, workspace
