@@ -21,7 +21,7 @@ from unittest import mock
 
 from pytest_upskill.checks.code import Compile
 from pytest_upskill.checks.compile import Compilers
-from pytest_upskill.sandbox import workspace
+from pytest_upskill.sandbox import run
 from pytest_upskill.sandbox.limits import Level, entries_below
 from pytest_upskill.sandbox.run import Sandbox
 from tests.hostile.answers import answers
@@ -42,7 +42,7 @@ class Peaks(threading.Thread):
         self._over = threading.Event()
 
     def __enter__(self) -> Self:
-        self._measured = mock.patch.object(workspace, "_remove", self._remove)
+        self._measured = mock.patch.object(run, "_remove", self._remove)
         self._measured.start()
         self.start()
         return self
@@ -65,7 +65,7 @@ class Peaks(threading.Thread):
         _REMOVE(root)
 
 
-_REMOVE = workspace._remove
+_REMOVE = run._remove
 
 
 def _on_disk(root: Path) -> int:
