@@ -4,8 +4,6 @@ Whether the agent was offered a skill, loaded it and read its files is found in 
 model: an agent's own account may be wrong. No link is followed.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

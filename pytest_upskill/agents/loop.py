@@ -4,8 +4,6 @@ Its model sees the names and descriptions of skills, and loads one with a tool, 
 https://agentskills.io/client-implementation/adding-skills-support.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping

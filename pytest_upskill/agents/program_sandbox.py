@@ -6,8 +6,6 @@ machine. The address space is not limited, because JavaScript engines reserve mo
 memory. The program never outlives its run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

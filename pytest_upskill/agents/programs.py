@@ -3,8 +3,6 @@
 Each adapter has the files, flags and tools of its program as of ``tested_version``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Called as a script, ``python -I -S relay.py PORT SOCKET STDIN PROCESSES -- PROGRAM ARGUMENT…``.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

@@ -4,8 +4,6 @@ Nothing passes that makes the host fetch a URL, read a stored file or conversati
 those of an MCP server, bill another tier or another model, or answer more than once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ It finds out whether this version, with the flags and files of its adapter, offe
 skill, loads it, and works in the workspace. Nothing is sent to any host.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A skill counts as read when its own text reaches the model, however it got there
 program, a command, a script. Calls are not interpreted.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Only this module adds the key to an agent's request.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Checks of the tools that an agent called."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Checks that build or run the code of an answer, and the options that they may have."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Languages and checks that plugins add to case files."""
 
-from __future__ import annotations
-
 import os
 import traceback
 from collections.abc import Callable, Mapping

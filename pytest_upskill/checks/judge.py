@@ -1,7 +1,5 @@
 """Statements about an answer that a judge model decides, and the judge's instructions."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from typing import ClassVar, final

@@ -1,7 +1,5 @@
 """Validation of JSON Schemas, draft 2020-12, and of values against them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ in single or double quotes. An index is in brackets and counts from 0, or from t
 negative.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import reprlib

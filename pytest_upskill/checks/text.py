@@ -1,7 +1,5 @@
 """Checks of a text, and what all checks share: their interface, results and messages."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from contextlib import suppress

@@ -6,8 +6,6 @@ uses. The program keeps one capability, the one to open files whatever their mod
 may lie in root's own folder, and the level of the sandbox decides what can be opened.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

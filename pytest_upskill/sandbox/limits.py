@@ -4,8 +4,6 @@ The kernel holds those that `limit_command` sets, `Usage` measures the disk, and
 watches time and output.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

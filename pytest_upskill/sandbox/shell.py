@@ -3,8 +3,6 @@
 They all see the same folders, programs and variables.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

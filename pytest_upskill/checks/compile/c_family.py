@@ -3,8 +3,6 @@
 The build of CUDA is that of the device code, which must contain a kernel.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

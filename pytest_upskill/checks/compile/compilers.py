@@ -1,7 +1,5 @@
 """Decides the checks that build or run code, with one toolchain per language and session."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Sequence
 

@@ -7,8 +7,6 @@ imported, the test code, which nothing can read or exchange before. A socket, un
 be opened again by its name in ``/proc``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import re

@@ -8,8 +8,6 @@ answers do on their own must not change a verdict: whatever decides one is bound
 answer is imported, and pytest has read its options, variables, paths and plugins by then.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import linecache
