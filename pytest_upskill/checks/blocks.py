@@ -64,7 +64,7 @@ def of_label(label: str) -> str:
     return _OF_LABEL.get(label.lower(), label.lower())
 
 
-def of_file(name: str) -> str:
+def _of_file(name: str) -> str:
     """Return the language of a file by its suffix, "" if it is unknown."""
     return _OF_LABEL.get(PurePosixPath(name).suffix[1:].lower(), "")
 
@@ -108,6 +108,11 @@ class Block:
     def is_header(self) -> bool:
         """Whether it is a header file."""
         return self.name is not None and self.name.rpartition(".")[2].lower() in HEADER_SUFFIXES
+
+
+def file_block(name: str, text: str) -> Block:
+    """Return a file as a block."""
+    return Block(language=_of_file(name), name=name, code=text, line=1, closed=True)
 
 
 def blocks(text: str) -> tuple[Block, ...]:
@@ -155,7 +160,7 @@ def _block(token: Token, lines: list[str]) -> Block:
     above = next((line for line in reversed(lines[max(0, start - 2) : start]) if line.strip()), "")
     comment = _COMMENT.fullmatch(token.content.partition("\n")[0].strip())
     name = name or _lone_path(above) or (_lone_path(comment[1]) if comment else None)
-    language = of_label(label) or of_file(name or "")
+    language = of_label(label) or _of_file(name or "")
     if language in {"c", "cpp", ""} and _KERNEL.search(token.content):
         language = "cuda"
     fence = lines[end - 1].strip(" \t>") if start < end - 1 < len(lines) else ""

@@ -12,16 +12,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pytest_upskill.checks.text import (
-    Check,
-    CheckResult,
-    TextCheck,
-    about,
-    cut,
-    failed,
-    passed,
-    quoted,
-)
+from pytest_upskill.checks.text import Check, CheckResult, TextCheck, about, failed, passed, quoted
 from pytest_upskill.project.messages import listed
 
 if TYPE_CHECKING:
@@ -330,5 +321,5 @@ def _matching(pattern: str, files: Iterable[str]) -> list[str]:
 
 def _summary(left: Left) -> str:
     """Return in a few words what there is, and what is left out."""
-    left_out = f"; left out: {cut(', '.join(left.left_out), 120)}" if left.left_out else ""
+    left_out = f"; left out: {listed(left.left_out)}" if left.left_out else ""
     return (listed(sorted(left.files), _MAX_NAMES) or "no files") + left_out

@@ -4,14 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.blocks import (
-    Block,
-    blocks,
-    canonical,
-    choose_units,
-    of_file,
-    relative_path,
-)
+from pytest_upskill.checks.blocks import blocks, canonical, choose_units, file_block, relative_path
 from pytest_upskill.checks.code import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
 from pytest_upskill.checks.compile.c_family import Cuda, Gnu
 from pytest_upskill.checks.compile.python import Python, PythonRunner
@@ -108,7 +101,7 @@ class Compilers:
             built, what = None, found
         else:
             built = self._build_or_run(check, language, found)
-            what = _finding(built, found.units)
+            what = _finding(built, found)
         required = check.requires if isinstance(check, Compile) else ()
         result = CheckResult(
             name=check.name,
@@ -211,7 +204,7 @@ def _sources(check: OfCode, language: Language, text: str, left: Left) -> Source
         if odd and not is_run:
             return f"no compiler takes the name {odd[0]!r}: rename"
         candidates = tuple(
-            Block(language=of_file(file.name), name=file.name, code=file.text, line=1, closed=True)
+            file_block(file.name, file.text)
             for file in texts
             if relative_path(file.name) == file.name
         )
@@ -247,8 +240,9 @@ MAX_NAMES = 5
 """Maximum lines and characters of diagnostics, and maximum file names, in a result."""
 
 
-def _finding(built: Built, units: Sequence[Block]) -> str:
+def _finding(built: Built, built_from: Sources) -> str:
     """Return in one line what came out of a build or a test run of code blocks."""
+    units = built_from.units
     where = listed([unit.name or f"block at answer line {unit.line}" for unit in units], MAX_NAMES)
     cut = not all(unit.closed for unit in units)
     hint = "; its fence is never closed: the answer seems to be cut off" * cut
