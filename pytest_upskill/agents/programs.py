@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,9 +15,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_upskill.models import Model, ProviderError, Request
+from pytest_upskill.sandbox.run import run_trusted
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:\S*\w)?")
-_VERSION_TIMEOUT_S = 30
 _NO_KEY = "sk-ant-the-key-is-outside-the-sandbox"
 """What stands for the key in the sandbox."""
 
@@ -128,23 +126,8 @@ class Cli(ABC):
 
 @lru_cache  # A session asks more than once, and it takes a quarter of a second.
 def _version_of(program: Path) -> str:
-    """Return the version that a program prints, "" if it prints none.
-
-    It runs outside the sandbox, because the user installed it, with an empty home folder.
-    """
-    with tempfile.TemporaryDirectory(prefix="upskill-version-") as home:
-        try:
-            process = subprocess.run(  # noqa: S603  the user's own program
-                [program, "--version"],
-                env={"PATH": "/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_VERSION_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-    found = _VERSION.search(process.stdout.decode("utf-8", "replace"))
+    """Return the version that a program prints, "" if it prints none."""
+    found = _VERSION.search(run_trusted(program, "--version"))
     return found[0] if found else ""
 
 

@@ -217,6 +217,26 @@ def _candidates(level: Level) -> Iterator[tuple[Level, bool]]:
         yield candidate, False
 
 
+def run_trusted(program: Path, *arguments: str) -> str:
+    """Return what a program of the user's prints outside the sandbox, "" if it fails to run.
+
+    It must not read any part of an answer. It has 30 seconds, and an empty home folder.
+    """
+    with tempfile.TemporaryDirectory(prefix="upskill-home-") as home:
+        try:
+            process = subprocess.run(  # noqa: S603  the user's own program
+                [program, *arguments],
+                env={"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=30,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return (process.stdout + process.stderr).decode("utf-8", "replace")
+
+
 def printable(text: str) -> str:
     """Replace terminal escapes, bidirectional controls and characters that XML forbids."""
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,7 +18,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.code import AtMost, CannotCompile, Compile, Instruction
 from pytest_upskill.checks.compile.toolchain import Built, Command, Compiler, Sources
 from pytest_upskill.project.messages import counted
-from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.run import Sandbox, run_trusted
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
 _VERSION = re.compile(r"\d+\.\d+")
@@ -86,7 +85,7 @@ class Gnu(Compiler):
     @cached_property
     def _version(self) -> tuple[str, bool]:
         """The name of the compiler with its version, and whether it is Clang."""
-        output = _run_trusted(self._program, "--version") if self._program else ""
+        output = run_trusted(self._program, "--version") if self._program else ""
         version, is_clang = _VERSION.search(output), "clang" in output
         name = _PROGRAMS[self._language][is_clang]
         return f"{name} {version[0] if version else '(unknown version)'}", is_clang
@@ -204,13 +203,13 @@ class Cuda(Compiler):
     def _toolkit(self) -> Path:
         """The toolkit's folder, as nvcc reports it: nvcc itself may be a script elsewhere."""
         assert self._nvcc is not None
-        match = _TOP.search(_run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
+        match = _TOP.search(run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
         return Path(match[1]).resolve() if match else self._nvcc.resolve().parent.parent
 
     @cached_property
     def _version(self) -> str:
         assert self._nvcc is not None
-        match = _RELEASE.search(_run_trusted(self._nvcc, "--version"))
+        match = _RELEASE.search(run_trusted(self._nvcc, "--version"))
         return match[1] if match else "(unknown version)"
 
     def _shadowing_file(self, sources: Sources) -> str | None:
@@ -302,26 +301,6 @@ def check_instruction(required: Instruction, ptx: str) -> CheckResult:
 def without_comments(ptx: str) -> str:
     """Return PTX without comments and strings."""
     return _COMMENT_OR_STRING.sub(" ", ptx)
-
-
-def _run_trusted(program: Path, *arguments: str) -> str:
-    """Return the output of a trusted program outside the sandbox, "" if it fails to run.
-
-    It must not read any part of an answer. It has 20 seconds.
-    """
-    try:
-        process = subprocess.run(  # noqa: S603 - the compiler itself is trusted
-            [program, *arguments],
-            env={"PATH": f"{program.parent}:/usr/bin:/bin", "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=20,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return process.stdout.decode("utf-8", "replace")
 
 
 def _homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
