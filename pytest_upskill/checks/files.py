@@ -119,20 +119,18 @@ _FOLDERS_OF_INPUTS = frozenset({"eval", "evals", "evaluations", "files", "fixtur
 def placed(files: Sequence[WorkspaceFile], prompt: str) -> tuple[WorkspaceFile, ...]:
     """Return files with the names by which a prompt calls them, as an agent looks for them.
 
-    A file that the prompt does not name stays beside the others of its folder; without any, the
-    author's folders of inputs are left out: ``evals/files/src/a.py`` is ``src/a.py``.
+    Of those that it does not name, the author's folders of inputs are left out:
+    ``evals/files/src/a.py`` is ``src/a.py``.
     """
     paths = [_inside(file.name) for file in files]
-    called = {path: place for path in paths if (place := _called(path, prompt))}
-    folders = {path.parent: place.parent for path, place in reversed(called.items())}
-    places = []
-    for path in paths:
-        authors = (part.casefold() in _FOLDERS_OF_INPUTS for part in path.parts[:-1])
-        default = PurePosixPath(*path.parts[sum(takewhile(bool, authors)) :])
-        beside = folders.get(path.parent)
-        places.append(called.get(path, default if beside is None else beside / path.name))
+    places = [_called(path, prompt) or _without_folders_of_inputs(path) for path in paths]
     places = places if len({*places}) == len(places) else paths
     return tuple(replace(file, name=str(path)) for file, path in zip(files, places, strict=True))
+
+
+def _without_folders_of_inputs(path: PurePosixPath) -> PurePosixPath:
+    authors = takewhile(lambda part: part.casefold() in _FOLDERS_OF_INPUTS, path.parts[:-1])
+    return PurePosixPath(*path.parts[len([*authors]) :])
 
 
 def _called(path: PurePosixPath, prompt: str) -> PurePosixPath | None:
