@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_upskill.agents.exchanges import Exchanges, capped
 from pytest_upskill.agents.skill_use import SKILL_FILE, text_of
-from pytest_upskill.agents.workspace import AgentWorkspace, run_agent
+from pytest_upskill.agents.workspace import SKILLS_FOLDER, AgentWorkspace, run_agent
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
 from pytest_upskill.cases.skill_md import read_skill_text
@@ -34,7 +34,7 @@ from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import SHELL_LIMITS, Shell
 
-SKILLS = "~/.agents/skills"
+SKILLS = f"~/{SKILLS_FOLDER}"
 """The folder where skills are installed, as the model sees it."""
 
 _MAX_BYTES = 16_000
@@ -162,12 +162,7 @@ class LoopClient:
         work = partial(self._converse, first, exchanges)
         async with self._slots:
             return await run_agent(
-                exchanges,
-                work,
-                name=request.model.label,
-                version=VERSION,
-                sandbox=self.sandbox,
-                skills_folder=SKILLS.removeprefix("~/"),
+                exchanges, work, name=request.model.label, version=VERSION, sandbox=self.sandbox
             )
 
     async def _converse(self, request: Request, exchanges: Exchanges, work: AgentWorkspace) -> str:

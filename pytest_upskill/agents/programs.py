@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_upskill.agents.workspace import SKILLS_FOLDER
 from pytest_upskill.models import Model, ProviderError, Request
 from pytest_upskill.sandbox.run import run_trusted
 
@@ -60,7 +61,7 @@ class Cli(ABC):
     """The prefix of models that use the program."""
     tested_version: ClassVar[str]
     """The version that the adapter was written for."""
-    skills_folder: ClassVar[str] = ".agents/skills"
+    skills_folder: ClassVar[str] = SKILLS_FOLDER
     """The folder, below the home folder, where the program looks for skills."""
     skill_tool: ClassVar[tuple[str, str]] = ("", "")
     """Its tool that loads a skill, and the argument with the name; "" if the model reads files."""

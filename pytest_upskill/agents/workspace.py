@@ -34,6 +34,8 @@ from pytest_upskill.sandbox.limits import Limits, entries_below
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError, Workspace, workspace
 from pytest_upskill.sandbox.shell import HOME, WORK, Shell
 
+SKILLS_FOLDER = ".agents/skills"
+"""The folder, below the home folder, where most agents look for skills."""
 _SETUP = Limits(
     wall_s=300,
     cpu_s=300,
@@ -93,7 +95,7 @@ async def run_agent(
     name: str,
     version: str,
     sandbox: Sandbox,
-    skills_folder: str,
+    skills_folder: str = SKILLS_FOLDER,
 ) -> Completion:
     """Run an agent in a new workspace, and return its last reply with what it did.
 
