@@ -149,7 +149,7 @@ def check_file(name: str) -> str | None:
     """Return what is wrong with the name of a header, None if nothing is."""
     if relative_path(name) == name:
         return None
-    return f"bad header {name!r}: write a path as in 'torch/extension.h', without brackets"
+    return f"bad header {name!r}: write it as in 'torch/extension.h', without brackets"
 
 
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
