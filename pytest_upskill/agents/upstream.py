@@ -98,7 +98,8 @@ class Upstream:
         url = f"{_base_url(self.endpoint.url, self.wire)}/{route}"
         headers = self._headers(agent_headers)
         built = self._http.build_request("POST", url, content=content, headers=headers)
-        call = Call(request=request, endpoint=self.endpoint)
+        tools = bool(request.tools)
+        call = Call(model=request.model, offers_tools=tools, endpoint=self.endpoint)
         send_once = partial(self._exchange_once, call, built, receive)
         return await self.retries.send(request, send_once)
 
@@ -137,7 +138,7 @@ class Upstream:
         Raises:
             ProviderError: There is no usable reply; it may be sent again if it cannot be billed.
         """
-        label = call.request.model.label
+        label = call.model.label
         try:
             with self.retries.activity.doing(ASKING):
                 response = await self._http.send(built, stream=True)

@@ -14,12 +14,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from pytest_upskill.answers.budget import Budget, Reservation
 from pytest_upskill.answers.prices import Prices
@@ -57,8 +56,7 @@ def is_batchable(request: Request) -> bool:
     return not request.tools and request.task is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftBatch:
+class LeftBatch(BaseModel, frozen=True, defer_build=True):
     """The note about a batch."""
 
     url: str
@@ -72,12 +70,6 @@ class LeftBatch:
     """Dollars that it may cost; 0 if the price is unknown."""
     items: Annotated[Mapping[str, str], Field(min_length=1)]
     """The identity of each request by its id in the batch."""
-
-
-@cache
-def _note() -> TypeAdapter[LeftBatch]:
-    """Return what reads and writes a note; slow to make, and most sessions have none."""
-    return TypeAdapter(LeftBatch)
 
 
 class BatchNotes:
@@ -99,23 +91,21 @@ class BatchNotes:
         notes = {}
         for file in sorted(self.folder.glob("*.json")):
             with suppress(OSError, ValidationError):
-                note = _note().validate_json(read_state(file))
+                note = LeftBatch.model_validate_json(read_state(file))
                 if note.id or time.time() - note.began < _FORGOTTEN_S:
                     notes[file] = note
                 else:
                     self.delete(file)
         return notes
 
-    def write(self, file: Path | None, note: LeftBatch) -> Path:
-        """Write a note, to a new file if there is none, and return the file.
+    def write(self, file: Path, note: LeftBatch) -> None:
+        """Write a note.
 
         Raises:
             OSError: It cannot be written.
         """
-        file = file or self.folder / f"{uuid4().hex[:16]}.json"
         ignore_in_git(self.folder)
-        write_file(file, _note().dump_json(note, indent=1) + b"\n")
-        return file
+        write_file(file, f"{note.model_dump_json(indent=1)}\n".encode())
 
     def delete(self, file: Path) -> None:
         """Delete the note of a batch that is collected."""
@@ -239,18 +229,20 @@ class BatchClient:
             f"{identity(item.request, self._url)[:48]}-{number}": item.request
             for number, item in enumerate(items)
         }
+        file = self._notes.folder / f"{uuid4().hex[:16]}.json"
         outcomes: Mapping[str, Completion | Exception]
-        file: Path | None = None
+        model, is_collected = items[0].request.model, False
         try:
-            outcomes, file = await self._submit_and_wait(requests, items[0].request.model)
+            note = await self._submit(file, requests, model)
+            outcomes = await self._results(note, model)
+            is_collected = True
         except (ProviderError, _NoBatches, OSError) as error:
             outcomes = dict.fromkeys(requests, error)
         for name, item in zip(requests, items, strict=True):
-            outcome = outcomes.get(name) or ProviderError(
-                f"{item.request.model.label}: the batch has no result for this request"
-            )
+            why = f"{model.label}: the batch has no result for this request: run again"
+            outcome = outcomes.get(name) or ProviderError(why, billable=False)
             await self._settle(item, outcome)
-        if file is not None:
+        if is_collected:
             await self._forget(file)
 
     async def _forget(self, file: Path) -> None:
@@ -260,10 +252,13 @@ class BatchClient:
         finally:
             self._notes.delete(file)
 
-    async def _submit_and_wait(
-        self, requests: Mapping[str, Request], model: Model
-    ) -> tuple[Mapping[str, Completion | ProviderError], Path]:
-        """Return what became of the requests of a batch, and the note about it."""
+    async def _submit(self, file: Path, requests: Mapping[str, Request], model: Model) -> LeftBatch:
+        """Submit a batch, and return the note about it.
+
+        Raises:
+            ProviderError: It was not submitted, or it is unknown whether it was.
+            _NoBatches: The host has none.
+        """
         note = LeftBatch(
             url=self._url,
             model=address(model),
@@ -275,7 +270,7 @@ class BatchClient:
         # Imported here: most sessions have no batches.
         from tenacity import stop_after_attempt
 
-        file = self._notes.write(None, note)
+        self._notes.write(file, note)
         try:
             # Only what cannot have been submitted is submitted again.
             submission = repeating(
@@ -286,33 +281,36 @@ class BatchClient:
         except ProviderError as error:
             if not error.billable:
                 self._notes.delete(file)
-            if error.status in {404, 405, 501}:
-                if self._url not in self._notes.lacking:
-                    self._notes.lacking.append(self._url)
-                raise _NoBatches from None
-            raise
-        self._notes.write(file, replace(note, id=batch))
-        results = await self._wait(batch, requests, note.began)
-        return results, file
+            if error.status not in {404, 405, 501}:
+                raise
+            if self._url not in self._notes.lacking:
+                self._notes.lacking.append(self._url)
+            raise _NoBatches from None
+        note = note.model_copy(update={"id": batch})
+        self._notes.write(file, note)
+        return note
 
-    async def _wait(
-        self, batch: str, requests: Mapping[str, Request], began: float
+    async def _results(
+        self, note: LeftBatch, model: Model
     ) -> Mapping[str, Completion | ProviderError]:
-        """Wait until a batch has ended, and return what became of its requests."""
-        request, pause = next(iter(requests.values())), _FIRST_POLL_S
+        """Wait until a batch has ended, and return what became of its requests.
+
+        Raises:
+            ProviderError: The host does not say.
+        """
+        pause = _FIRST_POLL_S
         try:
             while True:
-                status: BatchStatus = await repeating()(self._api.status, batch, request)
+                status: BatchStatus = await repeating()(self._api.status, note.id, model)
                 if status.ended:
-                    return await repeating()(self._api.results, batch, requests)
-                since = duration(time.time() - began)
-                self._activity.batches[batch] = (
-                    f"batch {batch}: {status.done}/{len(requests)} after {since}"
-                )
+                    return await repeating()(self._api.results, note.id, note.items, model)
+                progress = f"{status.done}/{len(note.items)}"
+                since = duration(time.time() - note.began)
+                self._activity.batches[note.id] = f"batch {note.id}: {progress} after {since}"
                 await asyncio.sleep(pause)
                 pause = min(1.5 * pause, _LONGEST_POLL_S)
         finally:
-            self._activity.batches.pop(batch, None)
+            self._activity.batches.pop(note.id, None)
 
     async def _settle(self, item: _Item, outcome: Completion | Exception) -> None:
         """Count the cost of a request, and pass on its outcome."""
@@ -336,7 +334,9 @@ class BatchClient:
         results: Mapping[str, Completion | ProviderError] = {}
         try:
             with suppress(ProviderError):
-                results = await self._results_of_left(note, model)
+                if not self._notes.enabled and not (await self._api.status(note.id, model)).ended:
+                    await self._api.cancel(note.id, model)
+                results = await self._results(note, model)
         finally:
             found = {
                 name: self._at_half_price(model, result)
@@ -358,15 +358,6 @@ class BatchClient:
         # A batch that its host does not know any more cannot be billed any more.
         if results or time.time() - note.began > _FORGOTTEN_S:
             await self._forget(file)
-
-    async def _results_of_left(
-        self, note: LeftBatch, model: Model
-    ) -> Mapping[str, Completion | ProviderError]:
-        # Answers are found by their ids; only the model, and its name in errors, matter here.
-        request = Request(model=model, frame="", skill="", user="", max_tokens=1, run=0)
-        if not self._notes.enabled and not (await self._api.status(note.id, request)).ended:
-            await self._api.cancel(note.id, request)
-        return await self._wait(note.id, dict.fromkeys(note.items, request), note.began)
 
     def _at_half_price(self, model: Model, completion: Completion) -> Completion:
         cost = self._prices.cost(model, completion)

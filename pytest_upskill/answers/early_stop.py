@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.cpu_limit import CallProcess
+from pytest_upskill.figures.lift import Lift
+from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of, with_left_out
-from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trials.result import TrialResult, are_copies
+from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
+from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
 
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
 
-_Graded = Mapping[tuple[str, Arm], TrialResult]
-"""The result so far of each trial of a cell that has an answer."""
-
-WhyStop = Callable[[Sequence[CaseCounts], int, int, int], str | None]
-"""Returns why a cell needs no further round, None if it does.
-
-By its counts, the number of rounds done and of those planned, and the number of its look.
-"""
+WhyStop = Callable[[Sequence[CaseCounts], int, int, float], str | None]
+"""Returns why a cell needs no further round, None if it does: see `early_verdict`."""
 
 
 class Rounds:
@@ -39,11 +36,11 @@ class Rounds:
         why_stop: Returns why a cell needs no further round.
     """
 
-    def __init__(self, trials: Iterable[Trial], why_stop: WhyStop) -> None:
-        by_cell: dict[_Key, list[Trial]] = {}
+    def __init__(self, trials: Iterable[Trial], why_stop: WhyStop = early_verdict) -> None:
+        by_cell: defaultdict[_Key, list[Trial]] = defaultdict(list)
         for trial in trials:
             if trial.early_stop:
-                by_cell.setdefault(_key(trial), []).append(trial)
+                by_cell[_key(trial)].append(trial)
         self._cells = {key: _CellRounds(members, why_stop) for key, members in by_cell.items()}
         self._worker = CallProcess()
 
@@ -92,8 +89,6 @@ class _CellRounds:
     """The rounds of one skill on one model."""
 
     def __init__(self, trials: Sequence[Trial], why_stop: WhyStop) -> None:
-        # As in the verdict, cases by which the skill's text was chosen do not count.
-        self._cases = list(dict.fromkeys(t.case.id for t in trials if not t.case.train))
         self._trials = {(trial.case.id, trial.arm): trial for trial in trials}
         self._why_stop = why_stop
         self._planned = trials[0].runs
@@ -114,57 +109,44 @@ class _CellRounds:
         done = run + 1
         if self._pending[run] or done == self._planned:
             return
-        graded = {key: self._graded(*key) for key in self._trials if self._answers[key]}
-        # Copies show nothing more than one run. Whether the model only repeats itself, or seemed
-        # to so far, the rounds to come decide.
-        if not are_copies(graded.values()) and self._is_clear(graded, done):
+        if self._is_clear(self._lift(), done):
             self.rounds_to_run = done
             for event in self.round_decided[done:]:
                 event.set()
         else:
             self.round_decided[done].set()
 
-    def _is_clear(self, graded: _Graded, done: int) -> bool:
-        """Return whether the verdict is clear: no cut answer could change it either."""
-        look = self._look()
+    def _is_clear(self, lift: Lift, done: int) -> bool:
+        """Return whether the verdict is clear: no missing run or cut answer could change it."""
+        # Copies show nothing more than one run. Whether the model only repeats itself, or seemed
+        # to so far, the rounds to come decide.
+        if lift.cell.copied:
+            return False
+        alpha = look_alpha(lift.look)
         (why, *others) = {
-            self._why_stop(each, done, self._planned, look) for each in _counts(self._cases, graded)
+            self._why_stop(counts, done, self._planned, alpha) for counts in lift.possible_counts
         }
         return bool(why and not others)
 
-    def _look(self) -> int:
-        """Return the last look that an answer with the skill was requested for."""
-        looks = (
-            answer.completion.look
-            for (_, arm), answers in self._answers.items()
-            for answer in answers
-            if arm == "with_skill" and answer.completion
+    def _lift(self) -> Lift:
+        """Return the lift so far."""
+        first, *_ = self._trials.values()
+        cell = TrialGroup(
+            path=str(first.skill.case_file),
+            skill=first.skill.name,
+            model=first.model.label,
+            resolved=first.model.resolved,
+            gate=first.skill.gate,
+            planned=len(self._trials),
+            trials=tuple(self._graded(*key) for key in self._trials if self._answers[key]),
         )
-        return max((look.number for look in looks if look), default=1)
+        return Lift(cell)
 
     def _graded(self, case: str, arm: Arm) -> TrialResult:
         """Return the result of a trial so far."""
         arms: tuple[Arm, Arm] = "with_skill", "without_skill"
         of_case = chain.from_iterable(self._answers.get((case, each), ()) for each in arms)
         return grade(self._trials[case, arm], with_left_out(self._answers[case, arm], of_case))
-
-
-def _counts(cases: Sequence[str], graded: _Graded) -> Iterator[list[CaseCounts]]:
-    """Yield the counts so far, and those if the cut failures of an arm had passed."""
-
-    def tally(case: str, arm: Arm, passing: Arm | None) -> tuple[int, int]:
-        result = graded.get((case, arm))
-        if result is None:
-            return 0, 0
-        cut = result.cut_failures if arm == passing else 0
-        return result.passes + cut, len(result.runs)
-
-    with_cuts = {arm for (_, arm), result in graded.items() if result.cut_failures}
-    for each in (None, *with_cuts):
-        yield [
-            CaseCounts(*tally(case, "with_skill", each), *tally(case, "without_skill", each))
-            for case in cases
-        ]
 
 
 def _key(trial: Trial) -> _Key:

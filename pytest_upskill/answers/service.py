@@ -21,7 +21,7 @@ from itertools import count
 from typing import TypeVar
 
 from pytest_upskill.answers.completions import Completions
-from pytest_upskill.answers.early_stop import Rounds, WhyStop
+from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.answers.prefetch import Prefetcher
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.run import Runs
@@ -55,7 +55,7 @@ class Service:
             limit.
         judge: Judge of the statements about answers; None for no judge.
         record_command: The command that records what a replay lacks.
-        why_stop: Returns whether a cell needs no further round; None for no early stop.
+        early_stop: Whether a cell ends once its verdict is clear.
     """
 
     def __init__(
@@ -68,24 +68,23 @@ class Service:
         lookahead: int | None = None,
         judge: Model | None = None,
         record_command: str = "",
-        why_stop: WhyStop | None = None,
+        early_stop: bool = False,
     ) -> None:
         self._trials = trials
         source = Completions(
             hosts, resources, concurrency=concurrency, record_command=record_command
         )
         self._runs = Runs(trials.values(), source, resources, judge=judge)
-        self._rounds = None if why_stop is None else Rounds(trials.values(), why_stop)
-        by_round = self._rounds is not None
+        self._rounds = Rounds(trials.values()) if early_stop else None
         batches = resources.batches.enabled
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}
         run_keys = [(key, run) for key, trial in trials.items() for run in range(trial.runs)]
-        if by_round:
+        if early_stop:
             run_keys.sort(key=lambda run_key: run_key[1])
         for key, run in run_keys:
             trial = trials[key]
-            answer = None if by_round else self._runs.recorded_answer(trial, run)
+            answer = None if early_stop else self._runs.recorded_answer(trial, run)
             if answer is not None:
                 recorded[key, run] = answer
             else:
@@ -94,7 +93,7 @@ class Service:
             lanes.values(),
             self._answer,
             # A run of a later round waits for earlier rounds, which must have started before.
-            in_order=by_round,
+            in_order=early_stop,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
             width=max(2 * concurrency, len(run_keys) if batches else 0),
             # A batch that is not complete would only be a further one.

@@ -97,13 +97,16 @@ class Lift:
             return None
         return f"{self.cell.open_runs} could change the verdict {self._verdict_of(self.counts)!r}"
 
+    @property
+    def possible_counts(self) -> list[list[stats.CaseCounts]]:
+        """The counts of the valid runs alone, and with all open runs for it or against it."""
+        open_counts = map(self.counts_if, (False, True) if self.cell.open_runs else ())
+        return [self.counts, *open_counts]
+
     @cached_property
     def possible_verdicts(self) -> frozenset[CellVerdict]:
-        """The verdicts about the valid runs alone, and with all open runs for it or against it."""
-        counts = [self.counts]
-        if self.cell.open_runs:
-            counts += [self.counts_if(for_skill) for for_skill in (False, True)]
-        return frozenset(map(self._verdict_of, counts))
+        """The verdicts about these counts."""
+        return frozenset(map(self._verdict_of, self.possible_counts))
 
     @cached_property
     def pairs(self) -> list[Pair]:

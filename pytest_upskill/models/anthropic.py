@@ -5,7 +5,7 @@ Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,13 +16,13 @@ from pytest_upskill.models.call import Call, open_sdk
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import (
     clean_json,
-    get_field,
     read_blocks,
     stop_reason,
     token_count,
 )
 from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.keys import Endpoint
+from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
 
 
@@ -70,7 +70,8 @@ class AnthropicClient:
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
         sent = self._sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
-        return await self._call(request).complete(sent, "messages", read_message)
+        call = self._call(request.model, offers_tools=bool(request.tools))
+        return await call.complete(sent, "messages", read_message)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -84,60 +85,50 @@ class AnthropicClient:
             {"custom_id": name, "params": messages_body(request)}
             for name, request in requests.items()
         ]
+        model = next(iter(requests.values())).model
         sent = self._sdk.post(_BATCHES, body={"requests": bodies}, cast_to=httpx2.Response)
-        return str((await self._call(next(iter(requests.values()))).fetch(sent))["id"])
+        return str((await self._call(model).fetch(sent))["id"])
 
-    async def status(self, batch: str, request: Request) -> BatchStatus:
+    async def status(self, batch: str, model: Model) -> BatchStatus:
         """Return how far a batch is."""
         sent = self._sdk.get(f"{_BATCHES}/{batch}", cast_to=httpx2.Response)
-        body = await self._call(request).fetch(sent)
+        body = await self._call(model).fetch(sent)
         counts = dict(body.get("request_counts") or {})
         waiting = counts.pop("processing", 0)
         ended = body["processing_status"] == "ended"
         return BatchStatus(ended, sum(counts.values()) if ended or waiting else 0)
 
     async def results(
-        self, batch: str, requests: Mapping[str, Request]
+        self, batch: str, names: Iterable[str], model: Model
     ) -> Mapping[str, Completion | ProviderError]:
         """Return what became of the requests of a batch that has ended."""
         sent = self._sdk.get(f"{_BATCHES}/{batch}/results", cast_to=httpx2.Response)
-        lines = await self._call(next(iter(requests.values()))).fetch(sent, is_file=True)
-        return {
-            line["custom_id"]: self._result(requests[line["custom_id"]], line["result"])
-            for line in lines
-            if line["custom_id"] in requests
-        }
+        lines = await self._call(model).fetch(sent, is_file=True)
+        found = {line["custom_id"]: self._result(model, line["result"]) for line in lines}
+        return {name: found[name] for name in names if name in found}
 
-    async def cancel(self, batch: str, request: Request) -> None:
+    async def cancel(self, batch: str, model: Model) -> None:
         """Cancel a batch."""
         sent = self._sdk.post(f"{_BATCHES}/{batch}/cancel", cast_to=httpx2.Response)
-        await self._call(request).fetch(sent)
+        await self._call(model).fetch(sent)
 
-    def _call(self, request: Request) -> Call:
-        return Call(request=request, endpoint=self._endpoint, sdk=self._module)
+    def _call(self, model: Model, *, offers_tools: bool = False) -> Call:
+        return Call(
+            model=model, offers_tools=offers_tools, endpoint=self._endpoint, sdk=self._module
+        )
 
-    def _result(self, request: Request, result: Mapping[str, Any]) -> Completion | ProviderError:
-        call, kind = self._call(request), result["type"]
+    def _result(self, model: Model, result: Mapping[str, Any]) -> Completion | ProviderError:
+        call, kind = self._call(model), result["type"]
         if kind == "errored":
-            error = get_field(get_field(result, "error"), "error")
-            status = _ERROR_STATUS.get(str(get_field(error, "type")), 500)
-            return call.http_error(status, result["error"], {})
+            # Other errors than that of a request are the host's own.
+            is_invalid = "invalid_request_error" in str(result["error"])
+            return call.http_error(400 if is_invalid else 500, result["error"], {})
         if kind != "succeeded":
             return call.not_processed(kind)
         return call.outcome(result["message"], read_message)
 
 
 _BATCHES = "/v1/messages/batches"
-_ERROR_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
 
 _CACHE_BREAKPOINT = MappingProxyType({"cache_control": {"type": "ephemeral"}})
 """Marks the end of a prefix that the next requests will share, for the prompt cache."""

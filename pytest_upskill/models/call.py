@@ -31,7 +31,8 @@ from pytest_upskill.models.errors import (
     url_hint,
 )
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
-from pytest_upskill.models.request import ProviderError, Request
+from pytest_upskill.models.model import Model
+from pytest_upskill.models.request import ProviderError
 from pytest_upskill.models.streams import MAX_REPLY, Format, ReplyReader, is_whole
 
 Sdk = TypeVar("Sdk")
@@ -138,8 +139,10 @@ class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
 class Call:
     """One attempt to send a request."""
 
-    request: Request
+    model: Model
     endpoint: Endpoint
+    offers_tools: bool = False
+    """Whether the request offers tools."""
     sdk: Any = None
     """The SDK's module, whose exceptions have the same names in both SDKs."""
 
@@ -202,7 +205,7 @@ class Call:
             reasoning=redact(completion.reasoning),
             tool_calls=tuple(calls),
             # Only a request with tools is followed by another of the same conversation.
-            assistant_blocks=completion.assistant_blocks if self.request.tools else (),
+            assistant_blocks=completion.assistant_blocks if self.offers_tools else (),
             served_model=clean(served) if isinstance(served, str) else None,
         )
 
@@ -271,9 +274,9 @@ class Call:
         until_tomorrow = is_limit and DAILY.search(details) is not None
         out_of_quota = until_tomorrow or (is_limit and code_of(body) == "insufficient_quota")
         # OpenRouter's, for a model that may answer requests without tools.
-        refuses_tools = status == HTTPStatus.NOT_FOUND and bool(self.request.tools)
+        refuses_tools = status == HTTPStatus.NOT_FOUND and self.offers_tools
         message = f"HTTP {status} {error_message(body)}".rstrip()
-        advice = cure(status, message, headers, self.request.model, self.endpoint)
+        advice = cure(status, message, headers, self.model, self.endpoint)
         if until_tomorrow:
             advice = "the limit of the day is used up: run again when it is renewed, as answers "
             advice += "are recorded, or raise it"
@@ -339,7 +342,7 @@ class Call:
         )
 
     def _error(self, message: str, **details: Any) -> ProviderError:
-        return ProviderError(f"{self.request.model.label}: {self._clean(message)}", **details)
+        return ProviderError(f"{self.model.label}: {self._clean(message)}", **details)
 
     def _clean(self, message: str) -> str:
         return self.endpoint.redact(one_line(message))

@@ -9,12 +9,12 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import httpx2
 
@@ -37,8 +37,6 @@ from pytest_upskill.models.responses import read_response, responses_body
 from pytest_upskill.models.streams import Format
 
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
-_MAX_ADAPTATIONS = 4
-"""Changes of the dialect during one request: one of each of its fields."""
 _OPENAIS = re.compile(r"gpt-(?!oss)|\bo\d|-pro\b|codex|deep-research|computer-use")
 """Names of OpenAI's models, of which some have no chat."""
 _REFUSED_WITHIN_S = 1.0
@@ -94,7 +92,7 @@ class OpenAIClient:
 
     async def _complete(self, request: Request) -> Completion:
         dialect = self._dialect(request.model)
-        for _ in range(_MAX_ADAPTATIONS):
+        while True:
             try:
                 return await self._send(request, dialect)
             except ProviderError as error:
@@ -102,18 +100,17 @@ class OpenAIClient:
                 if adapted == dialect:
                     raise
                 self._dialects[request.model] = dialect = adapted
-        return await self._send(request, dialect)
 
     def _dialect(self, model: Model) -> Dialect:
         return self._dialects.get(model) or Dialect.of(model)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
-        api = _APIS[dialect.responses]
         body = dialect.body(request)
         if dialect.streams:
             body |= {"stream": True}
             body |= {} if dialect.responses else {"stream_options": {"include_usage": True}}
-        return await self._call(request).complete(self._post(api.path, body), api.wire, api.read)
+        call = self._call(request.model, offers_tools=bool(request.tools))
+        return await call.complete(self._post(dialect.path, body), dialect.wire, dialect.read)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -123,9 +120,9 @@ class OpenAIClient:
 
     async def submit(self, requests: Mapping[str, Request]) -> str:
         """Send requests to one model as a batch, by way of a file, and return its id."""
-        first = next(iter(requests.values()))
-        dialect = self._dialect(first.model)
-        path = f"/v1{_APIS[dialect.responses].path}"
+        model = next(iter(requests.values())).model
+        dialect, call = self._dialect(model), self._call(model)
+        path = f"/v1{dialect.path}"
         lines = (
             {"custom_id": name, "method": "POST", "url": path, "body": dialect.body(request)}
             for name, request in requests.items()
@@ -138,42 +135,36 @@ class OpenAIClient:
             cast_to=httpx2.Response,
             options={**_BEARER_ONLY, "headers": {"content-type": "multipart/form-data"}},
         )
-        file = await self._call(first).fetch(sent)
+        file = await call.fetch(sent)
         body = {"input_file_id": file["id"], "endpoint": path, "completion_window": "24h"}
-        return str((await self._call(first).fetch(self._post("/batches", body)))["id"])
+        return str((await call.fetch(self._post("/batches", body)))["id"])
 
-    async def status(self, batch: str, request: Request) -> BatchStatus:
+    async def status(self, batch: str, model: Model) -> BatchStatus:
         """Return how far a batch is."""
-        body = await self._get(f"/batches/{batch}", request)
+        body = await self._call(model).fetch(self._get(f"/batches/{batch}"))
         counts = body.get("request_counts") or {}
         done = counts.get("completed", 0) + counts.get("failed", 0)
         return BatchStatus(body["status"] in _ENDED, done)
 
     async def results(
-        self, batch: str, requests: Mapping[str, Request]
+        self, batch: str, names: Iterable[str], model: Model
     ) -> Mapping[str, Completion | ProviderError]:
         """Return what became of the requests of a batch that has ended."""
-        first = next(iter(requests.values()))
-        body = await self._get(f"/batches/{batch}", first)
+        call = self._call(model)
+        body = await call.fetch(self._get(f"/batches/{batch}"))
         found: dict[str, Completion | ProviderError] = {}
         for name in ("output_file_id", "error_file_id"):
             if file := body.get(name):
-                lines = await self._get(f"/files/{file}/content", first, is_file=True)
-                for line in lines:
-                    if (request := requests.get(line["custom_id"])) is not None:
-                        found[line["custom_id"]] = self._result(request, line)
-        for name, request in requests.items():
-            if name not in found and body["status"] != "completed":
-                call = self._call(request)
-                found[name] = call.not_processed(body["status"])
-                errors = get_field(body.get("errors"), "data")
-                if isinstance(errors, list) and errors:
-                    found[name] = call.http_error(400, errors[0], {})
+                lines = await call.fetch(self._get(f"/files/{file}/content"), is_file=True)
+                found |= {line["custom_id"]: self._result(model, line) for line in lines}
+        errors = get_field(body.get("errors"), "data")
+        if not found and isinstance(errors, list) and errors:
+            return dict.fromkeys(names, call.http_error(400, errors[0], {}))
         return found
 
-    async def cancel(self, batch: str, request: Request) -> None:
+    async def cancel(self, batch: str, model: Model) -> None:
         """Cancel a batch."""
-        await self._call(request).fetch(self._post(f"/batches/{batch}/cancel"))
+        await self._call(model).fetch(self._post(f"/batches/{batch}/cancel"))
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> Awaitable[httpx2.Response]:
         # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
@@ -183,25 +174,29 @@ class OpenAIClient:
         )
         return post
 
-    async def _get(self, path: str, request: Request, *, is_file: bool = False) -> Any:
-        sent = self._sdk.get(path, cast_to=httpx2.Response, options=_BEARER_ONLY)
-        return await self._call(request).fetch(sent, is_file=is_file)
+    def _get(self, path: str) -> Awaitable[httpx2.Response]:
+        get: Awaitable[httpx2.Response] = self._sdk.get(
+            path, cast_to=httpx2.Response, options=_BEARER_ONLY
+        )
+        return get
 
-    def _call(self, request: Request) -> Call:
-        return Call(request=request, endpoint=self._endpoint, sdk=self._module)
+    def _call(self, model: Model, *, offers_tools: bool = False) -> Call:
+        return Call(
+            model=model, offers_tools=offers_tools, endpoint=self._endpoint, sdk=self._module
+        )
 
-    def _result(self, request: Request, line: Mapping[str, Any]) -> Completion | ProviderError:
-        call, response = self._call(request), line.get("response")
+    def _result(self, model: Model, line: Mapping[str, Any]) -> Completion | ProviderError:
+        call, response = self._call(model), line.get("response")
         if not isinstance(response, Mapping):
             return call.not_processed(str(get_field(line.get("error"), "code") or "failed"))
-        dialect = self._dialect(request.model)
-        if response["status_code"] != HTTPStatus.OK:
-            error = call.http_error(response["status_code"], response["body"], {})
-            if (adapted := dialect.adapted_to(error)) != dialect:
-                self._dialects[request.model] = adapted
-                error.retryable = True
-            return error
-        return call.outcome(response["body"], _APIS[dialect.responses].read)
+        dialect = self._dialect(model)
+        if response["status_code"] == HTTPStatus.OK:
+            return call.outcome(response["body"], dialect.read)
+        error = call.http_error(response["status_code"], response["body"], {})
+        if (adapted := dialect.adapted_to(error)) != dialect:
+            self._dialects[model] = adapted
+            error.retryable = True
+        return error
 
 
 def _may_lack_chat(model: Model) -> bool:
@@ -264,6 +259,21 @@ class Dialect:
         """Return the dialect to use before the first request to a model."""
         is_openai = model.vendor is not None and model.vendor.prefix == "openai"
         return cls("max_completion_tokens" if is_openai or model.always_reasons else "max_tokens")
+
+    @property
+    def wire(self) -> Format:
+        """The format."""
+        return "responses" if self.responses else "chat"
+
+    @property
+    def path(self) -> str:
+        """The end of the URL of requests."""
+        return "/responses" if self.responses else "/chat/completions"
+
+    @property
+    def read(self) -> Callable[[Mapping[str, Any]], Completion]:
+        """What reads the completion in a reply."""
+        return read_response if self.responses else read_chat
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the JSON body of a request."""
@@ -336,7 +346,7 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
     # OpenRouter reports a failure of the model here; a partial answer is not used.
     if choice.get("error"):
         raise ErrorReply(choice)
-    message = _with_call_ids(choice["message"])
+    message = choice["message"]
     content = read_chat_message(message)
     details = get_field(usage, "prompt_tokens_details")
     return Completion(
@@ -378,32 +388,6 @@ def _parameters(request: Request) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None} | parameters.fields
 
 
-def _with_call_ids(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message with an id for each tool call, which some servers leave out."""
-    calls = message.get("tool_calls")
-    if not isinstance(calls, list):
-        return message
-    numbered = enumerate(calls, 1)
-    named = [
-        {**call, "id": call.get("id") or f"call_{n}"} if isinstance(call, Mapping) else call
-        for n, call in numbered
-    ]
-    return {**message, "tool_calls": named}
-
-
 def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message without its empty fields, which some servers send but do not accept."""
     return {k: v for k, v in message.items() if k == "content" or v not in (None, [])}
-
-
-class _Api(NamedTuple):
-    path: str
-    wire: Format
-    read: Callable[[Mapping[str, Any]], Completion]
-
-
-_APIS = {
-    False: _Api("/chat/completions", "chat", read_chat),
-    True: _Api("/responses", "responses", read_response),
-}
-"""What serves an answer, by whether the dialect is that of the Responses format."""

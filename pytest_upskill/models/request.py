@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
@@ -198,8 +198,8 @@ class BatchApi(Protocol):
         """
         ...
 
-    async def status(self, batch: str, request: Request) -> BatchStatus:
-        """Return how far a batch is; the request names its model in errors.
+    async def status(self, batch: str, model: Model) -> BatchStatus:
+        """Return how far a batch to a model is.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -207,16 +207,18 @@ class BatchApi(Protocol):
         ...
 
     async def results(
-        self, batch: str, requests: Mapping[str, Request]
+        self, batch: str, names: Iterable[str], model: Model
     ) -> Mapping[str, Completion | ProviderError]:
         """Return what became of the requests of a batch that has ended, by their ids.
+
+        Those that the host has not processed may be missing.
 
         Raises:
             ProviderError: There is no usable reply.
         """
         ...
 
-    async def cancel(self, batch: str, request: Request) -> None:
+    async def cancel(self, batch: str, model: Model) -> None:
         """Cancel a batch; what is done by then is billed.
 
         Raises:

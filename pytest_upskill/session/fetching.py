@@ -29,7 +29,6 @@ from pytest_upskill.session.progress import Progress, interruptible
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, runs_tests
 from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
-from pytest_upskill.stats import CaseCounts, early_verdict, look_alpha
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
@@ -47,11 +46,6 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
         found = threads.map(lambda host: fetchers[host](names[host]), names)
         served = zip(names, found, strict=True)
         return {(host.url, name): text for host, of in served for name, text in of.items()}
-
-
-def _why_stop(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> str | None:
-    """Return why no further round is needed, None if one is."""
-    return early_verdict(cases, done, planned, look_alpha(look))
 
 
 def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
@@ -131,7 +125,7 @@ class Fetching:
             lookahead=runs_ahead(self._hosts, settings) if may_waste_answers else None,
             judge=settings.judge,
             record_command=self._resources.redactor.redact(command),
-            why_stop=_why_stop if settings.early_stop else None,
+            early_stop=settings.early_stop,
         )
         return self._service, Progress(config, self._service, self._trials)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from pytest_upskill.answers.budget import Budget, BudgetError
 from pytest_upskill.answers.prices import OwnPrice, Prices
 from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import HostClient, Pace, Retries
-from pytest_upskill.models import Completion, ProviderError, Request, parse_model
+from pytest_upskill.models import Completion, Model, ProviderError, Request, parse_model
 from pytest_upskill.models.request import BatchStatus
 
 HISTORIES = 200
@@ -76,19 +76,19 @@ class Vendor:
         await asyncio.sleep(0)
         return name
 
-    async def status(self, batch: str, _: Request) -> BatchStatus:
+    async def status(self, batch: str, _: Model) -> BatchStatus:
         await asyncio.sleep(0)
         if self.random.random() < 0.2:
             raise ProviderError("m: HTTP 502", status=502, retryable=True)
         return BatchStatus(self.random.random() < 0.4, len(self.batches[batch]))
 
     async def results(
-        self, batch: str, _: Mapping[str, Request]
+        self, batch: str, _: Iterable[str], __: Model
     ) -> Mapping[str, Completion | ProviderError]:
         await asyncio.sleep(0)
         return self.batches[batch]
 
-    async def cancel(self, batch: str, _: Request) -> None:
+    async def cancel(self, batch: str, _: Model) -> None:
         """Bill all of it nevertheless."""
 
     async def aclose(self) -> None:

@@ -76,7 +76,7 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
     asked = trials(runs=5)
     looks: list[tuple[int, int]] = []
 
-    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: int) -> str | None:
+    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: float) -> str | None:
         looks.append((rounds, planned))
         assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
         return "helps" if rounds == 2 else None
@@ -95,7 +95,7 @@ def test_rounds_that_repeat_one_answer_are_not_enough_to_stop(
 ) -> None:
     asked = trials(runs=5)
 
-    def clear(_: Sequence[CaseCounts], done: int, *__: int) -> str | None:
+    def clear(_: Sequence[CaseCounts], done: int, *__: float) -> str | None:
         return "helps" if done > 1 else None
 
     done = asyncio.run(
@@ -129,25 +129,23 @@ def test_each_skill_of_a_shared_case_file_stops_by_its_own_verdict() -> None:
     assert done == {"helps": 4, "useless": 12}
 
 
-def test_a_run_without_a_reply_counts_in_no_round() -> None:
+def test_a_run_without_a_reply_ends_the_rounds_only_if_no_reply_could_have_kept_them() -> None:
     asked = trials(cases=1, runs=2)
-    seen: list[CaseCounts] = []
+    missing_with, missing_both = CaseCounts(0, 0, 0, 1), CaseCounts(0, 0, 0, 0)
 
-    def clear(counts: Sequence[CaseCounts], *_: int) -> str:
-        seen.extend(counts)
-        return "helps"
+    async def reply(fails: bool) -> Answer:
+        return Answer(completion=None, error="HTTP 500") if fails else answer("no idea")
 
-    async def fail() -> Answer:
-        return Answer(completion=None, error="HTTP 500")
+    async def ask(open_case: CaseCounts, *fails: bool) -> list[bool]:
+        rounds = Rounds(asked, lambda counts, *_: None if counts == [open_case] else "futile")
+        for trial, each in zip(asked, fails, strict=True):
+            await rounds.answer(trial, 0, partial(reply, each))
+        return [(await rounds.answer(t, 1, partial(reply, False))).not_needed for t in asked]
 
-    async def ask() -> list[Answer]:
-        rounds = Rounds(asked, clear)
-        for trial in asked:
-            await rounds.answer(trial, 0, fail)
-        return [await rounds.answer(trial, 1, fail) for trial in asked]
-
-    assert [answer.not_needed for answer in asyncio.run(ask())] == [True, True]
-    assert seen == [CaseCounts(0, 0, 0, 0)]
+    assert asyncio.run(ask(missing_with, True, False)) == [False, False]
+    assert asyncio.run(ask(CaseCounts(1, 1, 0, 1), True, False)) == [False, False]
+    assert asyncio.run(ask(missing_both, True, False)) == [True, True]
+    assert asyncio.run(ask(missing_both, True, True)) == [False, False]
 
 
 def test_trouble_in_one_run_holds_up_no_round() -> None:

@@ -73,8 +73,8 @@ def test_train_cases_do_not_stop_the_runs_early() -> None:
     )
     seen: list[int] = []
 
-    def clear(cases: Sequence[CaseCounts], done: int, planned: int, look: int) -> None:
-        del done, planned, look
+    def clear(cases: Sequence[CaseCounts], done: int, planned: int, alpha: float) -> None:
+        del done, planned, alpha
         seen.append(len(cases))
 
     async def answered() -> Answer:

@@ -155,16 +155,6 @@ def test_only_an_object_or_nothing_is_well_formed(
     assert (call.arguments, call.malformed) == ({}, malformed)
 
 
-def test_a_call_without_an_id_gets_one_in_the_reply_that_is_sent_back(loopback: Loopback) -> None:
-    calls = [{**CALL, "id": None}, {**CALL, "id": ""}]
-    loopback.replies.append(Reply(message={"tool_calls": calls}))
-
-    completion = ask(offering(loopback, "openai"))
-
-    sent_back = [call["id"] for call in completion.assistant_blocks[0]["tool_calls"]]
-    assert sent_back == [call.id for call in completion.tool_calls] == ["call_1", "call_2"]
-
-
 @every_sdk
 def test_lone_surrogates_in_a_call_can_be_sent_back(loopback: Loopback, provider: str) -> None:
     text = "a\ud800b"
