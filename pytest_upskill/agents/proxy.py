@@ -32,7 +32,7 @@ from pytest_upskill.agents.request_filter import (
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import ProviderError, Request, RunLimits
-from pytest_upskill.models.streams import ReplyReader
+from pytest_upskill.models.streams import MAX_REPLY
 
 _FINISH_S = 10.0
 """Seconds to wait for a reply that is still arriving when the agent exits."""
@@ -224,15 +224,21 @@ class Proxy:
             self.exchanges.note_request([*sent_to_model(body)])
         return _Sent(content, prompt_tokens, in_conversation)
 
-    async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> ReplyReader:
-        """Read a reply, and pass it to the agent while it arrives."""
+    async def _receive(self, agent: AgentRequest, reply: httpx2.Response) -> bytes:
+        """Read a reply, and pass it to the agent while it arrives.
+
+        Raises:
+            ValueError: It is larger than `MAX_REPLY`.
+        """
         await agent.begin(HTTPStatus.OK, reply.headers.get("content-type", "application/json"))
-        reader = ReplyReader(self.upstream.wire)
+        data = bytearray()
         # Read to its end even if the agent has gone: it is paid for.
         async for chunk in reply.aiter_bytes():
-            reader.feed(chunk)
+            data += chunk
+            if len(data) > MAX_REPLY:
+                raise ValueError(f"the reply is larger than {MAX_REPLY >> 20} MiB")
             await agent.send(chunk)
-        return reader
+        return bytes(data)
 
     async def _fail(self, error: Exception, agent: AgentRequest) -> None:
         """End the run with an error, and tell the agent."""

@@ -22,7 +22,7 @@ from pytest_upskill.models.content import ErrorReply
 from pytest_upskill.models.gemini import read_generated
 from pytest_upskill.models.keys import NO_KEY, Endpoint
 from pytest_upskill.models.responses import read_response
-from pytest_upskill.models.streams import AgentFormat, ReplyReader
+from pytest_upskill.models.streams import AgentFormat, read_reply
 
 _CONNECT_S = 10.0
 _ALLOWED_BETAS = frozenset(
@@ -45,7 +45,7 @@ _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
 
 Script = Callable[[httpx2.Request], httpx2.Response]
 
-Receive = Callable[[httpx2.Response], Awaitable[ReplyReader]]
+Receive = Callable[[httpx2.Response], Awaitable[bytes]]
 """Reads a reply of status 200 while it arrives."""
 
 
@@ -103,14 +103,14 @@ class Upstream:
         send_once = partial(self._exchange_once, call, built, receive)
         return await self.retries.send(request, send_once)
 
-    def _completion(self, call: Call, reader: ReplyReader) -> Completion:
+    def _completion(self, call: Call, reply: bytes) -> Completion:
         """Return the completion in a reply.
 
         Raises:
             ProviderError: The reply is an error, or malformed.
         """
         try:
-            body = self.redact(reader.body())
+            body = self.redact(read_reply(reply, self.wire))
             return call.completion({"model": body.get("modelVersion"), **body}, self._read)
         except ProviderError as error:
             # The agent has the beginning of the reply.

@@ -331,7 +331,7 @@ class BatchClient:
         loop = asyncio.get_running_loop()
         outcomes = {name: loop.create_future() for name in note.items}
         self._left |= {note.items[name]: outcome for name, outcome in outcomes.items()}
-        results: Mapping[str, Completion | ProviderError] = {}
+        results: Mapping[str, Completion | ProviderError] | None = None
         try:
             with suppress(ProviderError):
                 if not self._notes.enabled and not (await self._api.status(note.id, model)).ended:
@@ -340,23 +340,23 @@ class BatchClient:
         finally:
             found = {
                 name: self._at_half_price(model, result)
-                for name, result in results.items()
+                for name, result in (results or {}).items()
                 if isinstance(result, Completion)
             }
             for name, outcome in outcomes.items():
                 if not outcome.done():
                     outcome.set_result(found.get(name))
-        if results:
+        if results is not None:
             share, cost = note.reserved / len(note.items), 0.0
-            for name in note.items:
-                answer, result = found.get(name), results.get(name)
-                if answer is not None and answer.cost_usd is not None:
-                    cost += answer.cost_usd
+            for name, result in results.items():
+                known = found[name].cost_usd if name in found else None
+                if known is not None:
+                    cost += known
                 elif not isinstance(result, ProviderError) or result.billable:
-                    cost += share  # unknown
+                    cost += share
             await self._budget.settle_left(note.reserved, cost)
         # A batch that its host does not know any more cannot be billed any more.
-        if results or time.time() - note.began > _FORGOTTEN_S:
+        if results is not None or time.time() - note.began > _FORGOTTEN_S:
             await self._forget(file)
 
     def _at_half_price(self, model: Model, completion: Completion) -> Completion:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -21,7 +20,6 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.models import Client, Completion, Model, ProviderError, Request
 from pytest_upskill.models.completion import Look
 from pytest_upskill.models.request import BatchApi
-from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.trial import Trial, request_of
 
 _MIN_CACHED = 3 * 512
@@ -196,9 +194,6 @@ class Completions:
         host = self.hosts[request.model]
         changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        earlier = (replace(request, run=run) for run in range(request.run))
-        if recorded := sum(1 for _ in takewhile(self.load_recorded, earlier)):
-            problem = f"only {counted(recorded, 'run is', 'runs are')} recorded"
         record = f"record it (without a key, a maintainer does): {self._record_command}"
         if not self._cache.folder.is_dir():
             where = f"{self._cache.shown}, which does not exist"

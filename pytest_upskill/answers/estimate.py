@@ -230,7 +230,7 @@ class _Recordings:
             share = PRICE if in_batch else 1.0
             max_usd += item.at_most * share * (self._prices.max_cost(item.request) or 0.0)
             each_usd, each_seconds = self._likely(item)
-            likely_usd += item.likely * share * (each_usd or 0.0)
+            likely_usd += item.likely * share * each_usd
             if seconds is not None and item.likely and takes_time:
                 seconds = None if each_seconds is None else seconds + item.likely * each_seconds
         has_price = self._prices.has_price(model)
@@ -242,25 +242,22 @@ class _Recordings:
             likely_seconds=seconds,
         )
 
-    def _likely(self, item: _Missing) -> tuple[float | None, float | None]:
-        """Return what a request is likely to cost, and its seconds; None for what is unknown."""
+    def _likely(self, item: _Missing) -> tuple[float, float | None]:
+        """Return what a request is likely to cost, and its seconds, None if they are unknown."""
         request = item.request
         kinds = _kinds(request_fields(request, self._hosts[request.model].url))
         past = next((found for kind in kinds if (found := self._past.get(kind))), [])
-        costs = (self._prices.cost(request.model, each) for each in past)
-        known = [cost for cost in costs if cost is not None]
-        # Answers of batches have no time.
-        times = [each.latency_s for each in past if each.latency_s]
-        seconds = fmean(times) if times else None
-        if known:
-            return fmean(known), seconds
         size = size_of(replace(request, turns=()))
         typical = Completion(
             text="",
             input_tokens=_RUN_INPUT if request.task else size // BYTES_PER_TOKEN,
             output_tokens=min(item.output, max_output_tokens(request)),
         )
-        return self._prices.cost(request.model, typical), seconds
+        # Some servers count no tokens, and answers of batches have no time.
+        counted = [each for each in past if each.tokens is not None] or [typical]
+        times = [each.latency_s for each in past if each.latency_s]
+        usd = fmean(self._prices.cost(request.model, each) or 0.0 for each in counted)
+        return usd, fmean(times) if times else None
 
 
 def _kinds(fields: Mapping[str, Any]) -> list[str]:

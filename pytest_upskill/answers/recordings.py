@@ -181,11 +181,6 @@ Mode = Literal["auto", "refresh", "replay", "off"]
 _SAMPLE = 1000
 """Number of recordings that tell what others may cost; their files are named at random."""
 
-_GITIGNORE = """\
-# Made by pytest-upskill. To commit recordings, choose another folder: --upskill-cache-dir.
-*
-"""
-
 
 class Cache:
     """A folder of recordings: one JSON file for each completion, named by a digest of the request.
@@ -268,7 +263,7 @@ class Cache:
         try:
             data = RECORDING.dump_json(recording, indent=1) + b"\n"
             if self._ignored_by_git:
-                ignore_in_git(self.folder, _GITIGNORE)
+                ignore_in_git(self.folder)
             write_file(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.shown}: cannot write recordings: {error.strerror}"] = None

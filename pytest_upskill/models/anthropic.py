@@ -10,9 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import httpx2
-
-from pytest_upskill.models.call import Call, open_sdk
+from pytest_upskill.models.call import SdkClient
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import (
     clean_json,
@@ -26,7 +24,7 @@ from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import BatchStatus, ProviderError, Request, Turn
 
 
-class AnthropicClient:
+class AnthropicClient(SdkClient):
     """A client for the models at one endpoint.
 
     Args:
@@ -36,17 +34,12 @@ class AnthropicClient:
     def __init__(self, endpoint: Endpoint) -> None:
         import anthropic  # slow
 
-        self._endpoint, self._module = endpoint, anthropic
         # The SDK adds /v1 itself, and finds the URL of its own hosts.
         url = None if endpoint.client else endpoint.url.removesuffix("/v1")
         if endpoint.url_is_set:
             url = endpoint.url
         client = getattr(anthropic, endpoint.client or "AsyncAnthropic")
-        self._sdk = open_sdk(
-            endpoint,
-            sdk=partial(client, base_url=url),
-            http=anthropic.DefaultAsyncHttpxClient,
-        )
+        super().__init__(endpoint, anthropic, partial(client, base_url=url))
         self._streaming: set[str] = set()
         """Names of models that answer only in streams."""
 
@@ -67,15 +60,8 @@ class AnthropicClient:
 
     async def _send(self, request: Request, *, streams: bool) -> Completion:
         body = messages_body(request) | ({"stream": True} if streams else {})
-        # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
-        # into a failure, and warnings cannot be caught for a single task of an event loop.
-        sent = self._sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
         call = self._call(request.model, offers_tools=bool(request.tools))
-        return await call.complete(sent, "messages", read_message)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._sdk.close()
+        return await call.complete(self._post("/v1/messages", body), "messages", read_message)
 
     # Batches: https://docs.claude.com/en/api/creating-message-batches
 
@@ -86,13 +72,12 @@ class AnthropicClient:
             for name, request in requests.items()
         ]
         model = next(iter(requests.values())).model
-        sent = self._sdk.post(_BATCHES, body={"requests": bodies}, cast_to=httpx2.Response)
-        return str((await self._call(model).fetch(sent))["id"])
+        batch = await self._call(model).fetch(self._post(_BATCHES, {"requests": bodies}))
+        return str(batch["id"])
 
     async def status(self, batch: str, model: Model) -> BatchStatus:
         """Return how far a batch is."""
-        sent = self._sdk.get(f"{_BATCHES}/{batch}", cast_to=httpx2.Response)
-        body = await self._call(model).fetch(sent)
+        body = await self._call(model).fetch(self._get(f"{_BATCHES}/{batch}"))
         counts = dict(body.get("request_counts") or {})
         waiting = counts.pop("processing", 0)
         ended = body["processing_status"] == "ended"
@@ -102,20 +87,14 @@ class AnthropicClient:
         self, batch: str, names: Iterable[str], model: Model
     ) -> Mapping[str, Completion | ProviderError]:
         """Return what became of the requests of a batch that has ended."""
-        sent = self._sdk.get(f"{_BATCHES}/{batch}/results", cast_to=httpx2.Response)
+        sent = self._get(f"{_BATCHES}/{batch}/results")
         lines = await self._call(model).fetch(sent, is_file=True)
         found = {line["custom_id"]: self._result(model, line["result"]) for line in lines}
         return {name: found[name] for name in names if name in found}
 
     async def cancel(self, batch: str, model: Model) -> None:
         """Cancel a batch."""
-        sent = self._sdk.post(f"{_BATCHES}/{batch}/cancel", cast_to=httpx2.Response)
-        await self._call(model).fetch(sent)
-
-    def _call(self, model: Model, *, offers_tools: bool = False) -> Call:
-        return Call(
-            model=model, offers_tools=offers_tools, endpoint=self._endpoint, sdk=self._module
-        )
+        await self._call(model).fetch(self._post(f"{_BATCHES}/{batch}/cancel"))
 
     def _result(self, model: Model, result: Mapping[str, Any]) -> Completion | ProviderError:
         call, kind = self._call(model), result["type"]
@@ -200,7 +179,7 @@ def _parameters(request: Request) -> dict[str, Any]:
         "stop_sequences": list(parameters.stop) or None,
         "output_config": {"effort": parameters.effort} if parameters.effort else None,
     }
-    return {name: value for name, value in fields.items() if value is not None} | parameters.fields
+    return parameters.body_with(fields)
 
 
 def _turn_messages(turn: Turn) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from json import JSONDecodeError
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx2
 
@@ -27,15 +27,17 @@ from pytest_upskill.models.errors import (
     error_message,
     is_filtered,
     one_line,
+    refused_by_proxy,
     retry_after,
     url_hint,
 )
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError
-from pytest_upskill.models.streams import MAX_REPLY, Format, ReplyReader, is_whole
+from pytest_upskill.models.streams import MAX_REPLY, Format, is_whole, read_reply
 
-Sdk = TypeVar("Sdk")
+Read = Callable[[Mapping[str, Any]], Completion]
+"""Reads a reply; AttributeError, LookupError and TypeError mean that it is malformed."""
 
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 """Errors that occur before any part of a request is sent."""
@@ -43,8 +45,6 @@ _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, htt
 _CONNECT_S = 10.0
 _KEEPALIVE_S = 120.0
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
-
-
 _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -83,29 +83,65 @@ class _BoundedClient(httpx2.AsyncClient):
         )
 
 
-def open_sdk(endpoint: Endpoint, *, sdk: Callable[..., Sdk], http: type[httpx2.AsyncClient]) -> Sdk:
-    """Open an SDK client for an endpoint.
+class SdkClient:
+    """What the clients of both SDKs share.
 
     Args:
         endpoint: The endpoint of all requests.
-        sdk: Makes the client from the arguments that both SDKs share.
-        http: The SDK's ``DefaultAsyncHttpxClient``.
+        module: The SDK.
+        make: Makes the SDK's client from the arguments that both share.
+        options: The SDK's options of every request.
     """
-    # Only connecting has a timeout here; the caller limits the time of the whole request.
-    timeout = httpx2.Timeout(None, connect=_CONNECT_S)
-    if endpoint.client:
-        key, hook = {"api_key": endpoint.key} if endpoint.key else {}, _learn_keys
-    else:
-        key, hook = {"api_key": NO_KEY}, _replace_headers
-    bounded = type("BoundedClient", (_BoundedClient, http), {})
-    client = bounded(
-        timeout=timeout,
-        limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
-        # Prompts and keys must only reach the named host, not the target of a redirect.
-        follow_redirects=False,
-        event_hooks={"request": [partial(hook, endpoint)]},
-    )
-    return sdk(**key, max_retries=0, timeout=timeout, http_client=client)
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        module: Any,
+        make: Callable[..., Any],
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._endpoint, self._module, self._options = endpoint, module, options or {}
+        # Only connecting has a timeout here; the caller limits the time of the whole request.
+        timeout = httpx2.Timeout(None, connect=_CONNECT_S)
+        if endpoint.client:
+            key, hook = {"api_key": endpoint.key} if endpoint.key else {}, _learn_keys
+        else:
+            key, hook = {"api_key": NO_KEY}, _replace_headers
+        bounded = type("BoundedClient", (_BoundedClient, module.DefaultAsyncHttpxClient), {})
+        client = bounded(
+            timeout=timeout,
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+            # Prompts and keys must only reach the named host, not the target of a redirect.
+            follow_redirects=False,
+            event_hooks={"request": [partial(hook, endpoint)]},
+        )
+        self._sdk = make(**key, max_retries=0, timeout=timeout, http_client=client)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._sdk.close()
+
+    # Not messages.create(), which warns of models that retire soon, and `-W error` would make that
+    # a failure; nor chat.completions.create(), which spends a quarter of a request's CPU time in
+    # search of aliases of keys, and no body has any.
+
+    def _post(self, path: str, body: object = None, **more: Any) -> Awaitable[httpx2.Response]:
+        options = {**self._options, **more.pop("options", {})}
+        sent: Awaitable[httpx2.Response] = self._sdk.post(
+            path, body=body, cast_to=httpx2.Response, options=options, **more
+        )
+        return sent
+
+    def _get(self, path: str) -> Awaitable[httpx2.Response]:
+        sent: Awaitable[httpx2.Response] = self._sdk.get(
+            path, cast_to=httpx2.Response, options=self._options
+        )
+        return sent
+
+    def _call(self, model: Model, *, offers_tools: bool = False) -> Call:
+        return Call(
+            model=model, endpoint=self._endpoint, offers_tools=offers_tools, sdk=self._module
+        )
 
 
 async def _learn_keys(endpoint: Endpoint, request: httpx2.Request) -> None:
@@ -147,28 +183,18 @@ class Call:
     """The SDK's module, whose exceptions have the same names in both SDKs."""
 
     async def complete(
-        self,
-        sent: Awaitable[httpx2.Response],
-        wire: Format,
-        read: Callable[[Mapping[str, Any]], Completion],
+        self, sent: Awaitable[httpx2.Response], wire: Format, read: Read
     ) -> Completion:
-        """Wait for the SDK's response and read the answer; convert all failures to ProviderError.
-
-        Args:
-            sent: The SDK's call, which returns the HTTP response: to build the SDK's class of the
-                reply would take a tenth of a request's CPU time and validate nothing.
-            wire: The format of the reply, if it is streamed.
-            read: Reads the completion from the body of a reply. AttributeError, LookupError and
-                TypeError mean that the reply is malformed, ErrorReply that it is an error.
+        """Wait for the SDK's response and read the answer in its wire format.
 
         Raises:
-            ProviderError: There is no usable reply.
+            ProviderError: There is no usable reply, or the SDK fails.
         """
+        # The HTTP response: to build the SDK's class of the reply would take a tenth of a request's
+        # CPU time and validate nothing.
         started = time.perf_counter()
         try:
             body, headers = await self._reply(sent, partial(_read, wire=wire))
-            if not isinstance(body, Mapping):
-                raise self._unusable_error(body)
         except _Filtered:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
@@ -182,14 +208,14 @@ class Call:
             latency_s=time.perf_counter() - started,
         )
 
-    def completion(
-        self, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Completion]
-    ) -> Completion:
+    def completion(self, body: object, read: Read) -> Completion:
         """Read the completion from the redacted body of a reply.
 
         Raises:
             ProviderError: There is none in it.
         """
+        if not isinstance(body, Mapping):
+            raise self._unusable_error(body)
         try:
             completion = read(body)
         except ErrorReply as error:
@@ -209,9 +235,7 @@ class Call:
             served_model=clean(served) if isinstance(served, str) else None,
         )
 
-    def outcome(
-        self, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Completion]
-    ) -> Completion | ProviderError:
+    def outcome(self, body: object, read: Read) -> Completion | ProviderError:
         """Return the completion in the body of a reply in a batch, or why there is none."""
         try:
             return self.completion(body, read)
@@ -332,12 +356,14 @@ class Call:
                 "into the server's log, or raise the proxy's timeout"
             )
             return ProviderError(self._clean(line), status=200, retryable=True)
-        hint = connection_hint(cause, self.endpoint)
-        refused = isinstance(cause, httpx2.ProxyError)
+        by_proxy = isinstance(cause, httpx2.ProxyError)
+        hint = (
+            refused_by_proxy(self.endpoint) if by_proxy else connection_hint(cause, self.endpoint)
+        )
         return ProviderError(
             self._clean(f"no connection to {host} ({reason}): {hint}"),
-            retryable=not refused,
-            fatal=refused,
+            retryable=not by_proxy,
+            fatal=by_proxy,
             billable=not isinstance(cause, _NOT_SENT),
         )
 
@@ -360,10 +386,8 @@ def _read(response: httpx2.Response, wire: Format) -> object:
         httpx2.RemoteProtocolError: The stream ended before the answer did.
     """
     if response.content.lstrip().startswith((b"data:", b"event:")):
-        reader = ReplyReader(wire)
         with suppress(ValueError, LookupError):
-            reader.feed(response.content)
-            if is_whole(body := reader.body()):
+            if is_whole(body := read_reply(response.content, wire)):
                 return body
         raise httpx2.RemoteProtocolError("incomplete stream")
     try:

@@ -148,8 +148,6 @@ def connection_hint(cause: BaseException, endpoint: Endpoint) -> str:
             "check its certificate, set SSL_CERT_FILE to the certificates (PEM) of your own "
             "authority, or write http:// if it has no TLS"
         )
-    if type(cause).__name__ == "ProxyError":
-        return refused_by_proxy(endpoint)
     return (
         "is it running, reachable, and is its URL right (HTTPS_PROXY, HTTP_PROXY and NO_PROXY "
         "apply)?"

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from urllib.parse import urlsplit
 
 from pytest_upskill.models.hosts import BY_PREFIX, PLATFORMS
 from pytest_upskill.models.model import AGENTS, FORMATS, Model, ModelError, server
@@ -142,16 +141,13 @@ class Names:
             host, alias = BY_PREFIX[prefix], self.aliases.get(tail.lower(), "")
             if prefix == "anthropic" and alias.startswith("anthropic:"):
                 tail = alias.removeprefix("anthropic:")
-            if (
-                base_url
-                and prefix in PLATFORMS
-                and not urlsplit(base_url).netloc.endswith(host.domains)
-            ):
+            model = _served(prefix, tail, base_url or (host.url if host.local else None))
+            if prefix in PLATFORMS and model.vendor is None:
                 raise ModelError(
                     f"{prefix}:{tail} is served by {host.title}: set {host.url_variable} for a "
                     "gateway to it, or write openai: or anthropic: for another server"
                 )
-            return _served(prefix, tail, base_url or (host.url if host.local else None))
+            return model
         if base_url is not None:
             return _served("openai", name, base_url)
         head, dot, tail = name.partition(".")

@@ -9,16 +9,14 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 
-import httpx2
-
-from pytest_upskill.models.call import Call, open_sdk
+from pytest_upskill.models.call import Read, SdkClient
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import (
     ErrorReply,
@@ -43,11 +41,11 @@ _REFUSED_WITHIN_S = 1.0
 """Seconds in which a host refuses the first request of a model that has no chat."""
 _AZURE_API_VERSION = "2024-10-21"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
-_BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
+_BEARER_ONLY = {"security": {"bearer_auth": True}}
 """Keeps the SDK from falling back to the organization's admin key."""
 
 
-class OpenAIClient:
+class OpenAIClient(SdkClient):
     """A client for the models at one endpoint.
 
     Args:
@@ -57,14 +55,10 @@ class OpenAIClient:
     def __init__(self, endpoint: Endpoint) -> None:
         import openai  # slow
 
-        self._endpoint, self._module = endpoint, openai
-        self._sdk = open_sdk(
-            endpoint,
-            sdk=_azure(openai, endpoint)
-            if endpoint.client == "AsyncAzureOpenAI"
-            else partial(openai.AsyncOpenAI, base_url=endpoint.url),
-            http=openai.DefaultAsyncHttpxClient,
-        )
+        is_azure = endpoint.client == "AsyncAzureOpenAI"
+        general = partial(openai.AsyncOpenAI, base_url=endpoint.url)
+        make = _azure(openai, endpoint) if is_azure else general
+        super().__init__(endpoint, openai, make, _BEARER_ONLY)
         self._dialects: dict[Model, Dialect] = {}
         self._first_ended: dict[Model, asyncio.Event] = {}
         """For each model, an event that is set once its first request has ended."""
@@ -112,10 +106,6 @@ class OpenAIClient:
         call = self._call(request.model, offers_tools=bool(request.tools))
         return await call.complete(self._post(dialect.path, body), dialect.wire, dialect.read)
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._sdk.close()
-
     # Batches: https://platform.openai.com/docs/guides/batch
 
     async def submit(self, requests: Mapping[str, Request]) -> str:
@@ -128,13 +118,9 @@ class OpenAIClient:
             for name, request in requests.items()
         )
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        sent = self._sdk.post(
-            "/files",
-            body={"purpose": "batch"},
-            files=[("file", ("batch.jsonl", content))],
-            cast_to=httpx2.Response,
-            options={**_BEARER_ONLY, "headers": {"content-type": "multipart/form-data"}},
-        )
+        files = [("file", ("batch.jsonl", content))]
+        options = {"headers": {"content-type": "multipart/form-data"}}
+        sent = self._post("/files", {"purpose": "batch"}, files=files, options=options)
         file = await call.fetch(sent)
         body = {"input_file_id": file["id"], "endpoint": path, "completion_window": "24h"}
         return str((await call.fetch(self._post("/batches", body)))["id"])
@@ -165,25 +151,6 @@ class OpenAIClient:
     async def cancel(self, batch: str, model: Model) -> None:
         """Cancel a batch."""
         await self._call(model).fetch(self._post(f"/batches/{batch}/cancel"))
-
-    def _post(self, path: str, body: Mapping[str, Any] | None = None) -> Awaitable[httpx2.Response]:
-        # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
-        # aliases of keys, and no body has any.
-        post: Awaitable[httpx2.Response] = self._sdk.post(
-            path, body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
-        )
-        return post
-
-    def _get(self, path: str) -> Awaitable[httpx2.Response]:
-        get: Awaitable[httpx2.Response] = self._sdk.get(
-            path, cast_to=httpx2.Response, options=_BEARER_ONLY
-        )
-        return get
-
-    def _call(self, model: Model, *, offers_tools: bool = False) -> Call:
-        return Call(
-            model=model, offers_tools=offers_tools, endpoint=self._endpoint, sdk=self._module
-        )
 
     def _result(self, model: Model, line: Mapping[str, Any]) -> Completion | ProviderError:
         call, response = self._call(model), line.get("response")
@@ -271,7 +238,7 @@ class Dialect:
         return "/responses" if self.responses else "/chat/completions"
 
     @property
-    def read(self) -> Callable[[Mapping[str, Any]], Completion]:
+    def read(self) -> Read:
         """What reads the completion in a reply."""
         return read_response if self.responses else read_chat
 
@@ -348,12 +315,14 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
         raise ErrorReply(choice)
     message = choice["message"]
     content = read_chat_message(message)
+    # Some servers send empty fields, but do not accept them.
+    block = {k: v for k, v in message.items() if k == "content" or v not in (None, [])}
     details = get_field(usage, "prompt_tokens_details")
     return Completion(
         text=clean(content.text or content.refusal),
         reasoning=clean(content.reasoning),
         tool_calls=content.tool_calls,
-        assistant_blocks=(clean_json(_without_nulls(message)),),
+        assistant_blocks=(clean_json(block),),
         input_tokens=token_count(usage, "prompt_tokens"),
         output_tokens=_output_tokens(usage),
         cache_read_tokens=token_count(details, "cached_tokens") or 0,
@@ -385,9 +354,4 @@ def _parameters(request: Request) -> dict[str, Any]:
         fields["reasoning"] = {"effort": parameters.effort}
     else:
         fields["reasoning_effort"] = parameters.effort
-    return {name: value for name, value in fields.items() if value is not None} | parameters.fields
-
-
-def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message without its empty fields, which some servers send but do not accept."""
-    return {k: v for k, v in message.items() if k == "content" or v not in (None, [])}
+    return parameters.body_with(fields)

@@ -70,10 +70,10 @@ class Parameters:
         """Whether every run gives the same answer: the temperature is 0."""
         return self.temperature == 0
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The further fields of the request."""
-        return {name: json.loads(text) for name, text in self.body}
+    def body_with(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a request that are not None, and those of ``body``."""
+        further = {name: json.loads(text) for name, text in self.body}
+        return {name: value for name, value in fields.items() if value is not None} | further
 
     def with_defaults(self, defaults: Parameters) -> Parameters:
         """Return these parameters; those that are not set are taken from ``defaults``."""
@@ -115,11 +115,10 @@ def read_parameters(entries: Iterable[str]) -> dict[str, Parameters]:
     return {scope: _parameters(scope_values) for scope, scope_values in values.items()}
 
 
-def _parameters(values: Mapping[str, Any]) -> Parameters:
-    """Make parameters from values by key; a key with a dot is ``body.NAME``."""
-    body = {key.removeprefix("body."): text for key, text in values.items() if "." in key}
-    known = {key: value for key, value in values.items() if "." not in key}
-    return Parameters(**known, body=tuple(sorted(body.items())))
+def _parameters(values: dict[str, Any]) -> Parameters:
+    """Make parameters from values by key."""
+    body = [(key.removeprefix("body."), values.pop(key)) for key in sorted(values) if "." in key]
+    return Parameters(**values, body=tuple(body))
 
 
 def _read(key: str, text: str) -> object:
@@ -146,14 +145,10 @@ def _field(name: str, text: str) -> str:
     if name in _RESERVED_FIELDS or name in KEYS:
         raise ParameterError(f"{name!r} cannot be set: it is measured, or has its own parameter")
     try:
-        return json.dumps(json.loads(text, parse_constant=_refuse_constant), sort_keys=True)
+        # Python reads NaN and Infinity, which are no JSON.
+        return json.dumps(json.loads(text), sort_keys=True, allow_nan=False)
     except ValueError:
         raise ParameterError(f"{text!r} is not JSON: a text needs quotes, '\"{text}\"'") from None
-
-
-def _refuse_constant(name: str) -> None:
-    """Raise ValueError for ``NaN`` and ``Infinity``, which Python reads but JSON does not have."""
-    raise ValueError(name)
 
 
 def _plain(value: float | str) -> str:

@@ -55,7 +55,7 @@ def responses_body(request: Request) -> dict[str, Any]:
             }
             for tool in request.tools
         ]
-    return {name: value for name, value in body.items() if value is not None} | parameters.fields
+    return parameters.body_with(body)
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:

@@ -26,45 +26,24 @@ _PARTIAL = "partial"
 """Field of a tool call's block in which the text of its arguments grows."""
 
 
-class ReplyReader:
-    """Reads a reply, streamed or not, as its bytes arrive.
+def read_reply(data: bytes, wire: Format) -> Mapping[str, Any]:
+    """Return the body of a whole reply, streamed or not.
 
-    Args:
-        wire: The format.
+    Raises:
+        LookupError, ValueError: It is malformed, or not a JSON object.
     """
-
-    def __init__(self, wire: Format) -> None:
-        self._add_event = _ADD_EVENT[wire]
-        self._data = bytearray()
-
-    def feed(self, data: bytes) -> None:
-        """Read the next bytes.
-
-        Raises:
-            ValueError: The reply is larger than `MAX_REPLY`.
-        """
-        self._data += data
-        if len(self._data) > MAX_REPLY:
-            raise ValueError(f"the reply is larger than {MAX_REPLY >> 20} MiB")
-
-    def body(self) -> Mapping[str, Any]:
-        """Return the whole reply, after its last bytes.
-
-        Raises:
-            LookupError, ValueError: It is malformed, or not a JSON object.
-        """
-        if not self._data.lstrip().startswith((b"data:", b"event:", b":", b"id:", b"retry:")):
-            body = json.loads(bytes(self._data) or b"null")
-            if not isinstance(body, dict):
-                raise ValueError("the reply is not a JSON object")
-            return body
-        whole: _Body = {}
-        for event in _events(bytes(self._data).split(b"\n")):
-            self._add_event(whole, event)
-        for block in whole.get("content") or ():
-            if isinstance(block, dict) and _PARTIAL in block:
-                block["input"] = _arguments(block.pop(_PARTIAL))
-        return whole
+    if not data.lstrip().startswith((b"data:", b"event:", b":", b"id:", b"retry:")):
+        body = json.loads(data or b"null")
+        if not isinstance(body, dict):
+            raise ValueError("the reply is not a JSON object")
+        return body
+    whole: _Body = {}
+    for event in _events(data):
+        _ADD_EVENT[wire](whole, event)
+    for block in whole.get("content") or ():
+        if isinstance(block, dict) and _PARTIAL in block:
+            block["input"] = _arguments(block.pop(_PARTIAL))
+    return whole
 
 
 def is_whole(body: Mapping[str, Any]) -> bool:
@@ -74,11 +53,11 @@ def is_whole(body: Mapping[str, Any]) -> bool:
     return any(ends) or bool(choices[0].get("finish_reason"))
 
 
-def _events(lines: list[bytes]) -> Iterator[_Body]:
-    for line in lines:
-        data = line.strip().removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
-        if data and data != b"[DONE]":
-            event = json.loads(data)
+def _events(data: bytes) -> Iterator[_Body]:
+    for line in data.split(b"\n"):
+        text = line.strip().removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
+        if text and text != b"[DONE]":
+            event = json.loads(text)
             if isinstance(event, dict):
                 yield event
 

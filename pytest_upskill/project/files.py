@@ -53,7 +53,7 @@ _FLAGS = (
 _EXTREME_NUMBER = re.compile(rb"(?<![\d.])\d{16}|\d[eE]\+?\d{3}|NaN|Infinity")
 
 
-def ignore_in_git(folder: Path, text: str = "*\n") -> None:
+def ignore_in_git(folder: Path) -> None:
     """Write a ``.gitignore`` for a folder of this program, unless it has one.
 
     Raises:
@@ -61,7 +61,7 @@ def ignore_in_git(folder: Path, text: str = "*\n") -> None:
     """
     file = folder / ".gitignore"
     if not file.exists():
-        write_file(file, text.encode())
+        write_file(file, b"*\n")
 
 
 def project_folder(start: Path, *others: Path) -> Path:

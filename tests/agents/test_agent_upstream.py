@@ -14,7 +14,6 @@ from pytest_upskill.answers.progress import InFlight
 from pytest_upskill.answers.retry import Pace, Retries
 from pytest_upskill.models import ProviderError, Request, parse_model
 from pytest_upskill.models.keys import Endpoint
-from pytest_upskill.models.streams import ReplyReader
 from pytest_upskill.project.redaction import Redactor
 from tests.loopback import Loopback, Reply
 
@@ -41,11 +40,8 @@ def send(
         redactor=Redactor([KEY]),
     )
 
-    async def receive(reply: httpx2.Response) -> ReplyReader:
-        reader = ReplyReader("messages")
-        async for chunk in reply.aiter_bytes():
-            reader.feed(chunk)
-        return reader
+    async def receive(reply: httpx2.Response) -> bytes:
+        return await reply.aread()
 
     async def all_at_once() -> str:
         upstream = Upstream(

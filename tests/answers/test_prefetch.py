@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from pytest_upskill.answers.prefetch import Prefetcher
+from pytest_upskill.answers.service import Prefetcher
 
 PATIENCE_S = 10.0
 KEYS = range(10)

@@ -59,20 +59,6 @@ def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
     assert f"--upskill-models {model} --upskill-cache auto skills" in line
 
 
-def test_a_replay_of_more_runs_than_recorded_says_how_many_there_are(
-    run_once: Run, model: str
-) -> None:
-    run_once("--upskill-models", model, "--upskill-runs", "3", "skills")
-
-    result = run_once(
-        "--upskill-models", model, "--upskill-runs", "5", "--upskill-cache", "replay", "skills"
-    )
-
-    result.stdout.fnmatch_lines(
-        ["only 3 runs are recorded in *: record it (without a key, a maintainer does): pytest *"]
-    )
-
-
 def test_the_suggested_command_records_the_answers(
     run_once: Run, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:

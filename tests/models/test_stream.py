@@ -12,7 +12,7 @@ from pytest_upskill.models import Completion
 from pytest_upskill.models.anthropic import read_message
 from pytest_upskill.models.openai import read_chat
 from pytest_upskill.models.responses import read_response
-from pytest_upskill.models.streams import AgentFormat, ReplyReader
+from pytest_upskill.models.streams import AgentFormat, read_reply
 
 READ = {"messages": read_message, "responses": read_response}
 
@@ -62,20 +62,16 @@ STREAMS: Mapping[AgentFormat, list[dict[str, Any]]] = {
 }
 
 
-def read(wire: AgentFormat, data: bytes, *, step: int = 7) -> Completion:
-    reader = ReplyReader(wire)
-    for at in range(0, len(data), step):
-        reader.feed(data[at : at + step])
-    return READ[wire](reader.body())
+def read(wire: AgentFormat, data: bytes) -> Completion:
+    return READ[wire](read_reply(data, wire))
 
 
 @pytest.mark.parametrize("wire", STREAMS)
-@pytest.mark.parametrize("step", [1, 1000])
-def test_a_stream_is_read_in_parts_of_any_size(wire: AgentFormat, step: int) -> None:
+def test_a_stream_is_read_as_the_reply_that_it_makes(wire: AgentFormat) -> None:
     events = (json.dumps(event, ensure_ascii=False) for event in STREAMS[wire])
     data = "".join(f"event: x\r\ndata: {event}\r\n\r\n" for event in events)
 
-    completion = read(wire, data.encode(), step=step)
+    completion = read(wire, data.encode())
 
     (call,) = completion.tool_calls
     assert (completion.text, call.name, call.arguments) == ("Héllo", "Bash", {"command": "ls"})
@@ -86,7 +82,7 @@ def test_a_stream_is_read_in_parts_of_any_size(wire: AgentFormat, step: int) -> 
 def test_an_unstreamed_reply_is_read_as_it_is() -> None:
     body = {"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
 
-    assert read("messages", json.dumps(body, indent=1).encode(), step=3).text == "hi"
+    assert read("messages", json.dumps(body, indent=1).encode()).text == "hi"
 
 
 @pytest.mark.parametrize("data", [b"data: {broken\n", b"[]      ", b"", b"{"])
@@ -108,12 +104,12 @@ def test_null_in_a_reply_of_another_server_is_neither_text_nor_refusal() -> None
     assert (completion.text, completion.stop_reason) == ("Yes.", "end")
 
 
-@pytest.mark.parametrize("read_reply", [read_message, read_response, read_chat])
+@pytest.mark.parametrize("read_body", [read_message, read_response, read_chat])
 def test_a_block_without_a_type_is_malformed_rather_than_a_lost_answer(
-    read_reply: Callable[[Mapping[str, Any]], Completion],
+    read_body: Callable[[Mapping[str, Any]], Completion],
 ) -> None:
     blocks = [{"text": "Yes."}]
     message = {"type": "message", "content": blocks}
 
     with pytest.raises(LookupError):
-        read_reply({"content": blocks, "output": [message], "choices": [{"message": message}]})
+        read_body({"content": blocks, "output": [message], "choices": [{"message": message}]})
