@@ -55,7 +55,7 @@ class Completions:
         self._resources = resources
         self._concurrency = concurrency
         self._record_command = record_command
-        self._clients: dict[Host, asyncio.Task[Client]] = {}
+        self._clients: dict[Host, asyncio.Task[Client | str]] = {}
         self._requested: dict[str, asyncio.Task[Answer]] = {}
         self._warmed: dict[tuple[str, str], asyncio.Event] = {}
         """For each model and skill block, whether the first request with them has ended."""
@@ -208,23 +208,23 @@ class Completions:
         """
         if host not in self._clients:
             self._clients[host] = asyncio.create_task(self._open(host))
-        try:
-            return await self._clients[host]
-        except ProviderError as error:
-            # A new error each time: every ``raise`` lengthens an exception's traceback, so the
-            # printed tracebacks of a shared one would grow with the square of the requests.
-            raise ProviderError(str(error), fatal=True, billable=False) from None
+        client = await self._clients[host]
+        if isinstance(client, str):
+            raise ProviderError(client, fatal=True, billable=False)
+        return client
 
-    async def _open(self, host: Host) -> Client:
+    async def _open(self, host: Host) -> Client | str:
+        """Return the client of a host, or why it cannot be opened."""
         try:
             client = await asyncio.to_thread(host.open)
             if not host.runs_agents:
                 client = self._paced(host, client)
-        except (ProviderError, asyncio.CancelledError):
+        except asyncio.CancelledError:
             raise
+        except ProviderError as error:
+            return str(error)
         except BaseException as error:  # noqa: BLE001  raised by an SDK or plugin, such as SystemExit
-            why = f"cannot create a client for {host.name}: {describe_exception(error)}"
-            raise ProviderError(why) from None
+            return f"cannot create a client for {host.name}: {describe_exception(error)}"
         self._opened.push_async_callback(client.aclose)
         return client
 

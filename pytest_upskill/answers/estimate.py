@@ -106,7 +106,6 @@ def forecast(
     hosts: Mapping[Model, Host],
     resources: Resources,
     *,
-    judge: Model | None = None,
     concurrency: int = 1,
 ) -> CostForecast:
     """Return what the trials will request.
@@ -115,7 +114,6 @@ def forecast(
         trials: Those that will run.
         hosts: The host of each model.
         resources: The recordings, and the prices of the models.
-        judge: The model that decides statements about the answers; None for no judge.
         concurrency: Requests in flight at one host.
     """
     by_model: defaultdict[Model, list[Trial]] = defaultdict(list)
@@ -127,6 +125,7 @@ def forecast(
     wanted = sum(item.answers for items in missing.values() for item in items)
     asked = estimates = [past.estimate(model, items) for model, items in missing.items() if items]
     judgements = None
+    judge = next((trial.judge for trial in trials if trial.judge and trial.case.judge_checks), None)
     if judge is not None:
         share = min(1.0, wanted / max(1, runs))
         judgements = past.estimate(judge, _judgements(trials, judge, share))

@@ -137,29 +137,22 @@ class Prices:
 def _list_price(model: Model, counts: TokenCounts) -> float | None:
     from genai_prices import Usage, calc_price
 
-    usage = Usage(**counts._asdict())
-    name, vendor = _listed_name(model)
+    usage, name, vendor = Usage(**counts._asdict()), model.name, model.vendor
+    url = None if vendor else model.base_url
+    if vendor is not None and vendor.prefix == "hf" and ":" in name:
+        # Hugging Face's router charges the prices of the host behind it.
+        name, _, real_host = name.rpartition(":")
+        url = f"https://router.huggingface.co/{real_host}"
+    provider = vendor.prefix if vendor else model.provider
     try:
         price = (
-            calc_price(usage, name, provider_api_url=vendor)
-            if vendor.startswith("https:")
-            else calc_price(usage, name, provider_id=vendor)
+            calc_price(usage, name, provider_api_url=url)
+            if url
+            else calc_price(usage, name, provider_id=provider)
         )
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
     return float(price.total_price)
-
-
-def _listed_name(model: Model) -> tuple[str, str]:
-    """Return the name of a model, and the name or URL of its vendor, in genai-prices."""
-    vendor = model.vendor
-    name, colon, real_host = model.name.rpartition(":")
-    if vendor is not None and vendor.prefix == "hf" and colon:
-        # Hugging Face's router charges the prices of the host behind it.
-        return name, f"https://router.huggingface.co/{real_host}"
-    if vendor is None and model.base_url is not None:
-        return model.name, model.base_url
-    return model.name, vendor.prefix if vendor else model.provider
 
 
 def max_input_tokens(request: Request) -> int:

@@ -52,24 +52,16 @@ class Runs:
         trials: All trials that will run.
         source: The source of completions.
         resources: The compilers and other resources of the session.
-        judge: Judge of the statements about answers; None for no judge.
     """
 
-    def __init__(
-        self,
-        trials: Iterable[Trial],
-        source: Completions,
-        resources: Resources,
-        *,
-        judge: Model | None,
-    ) -> None:
+    def __init__(self, trials: Iterable[Trial], source: Completions, resources: Resources) -> None:
         self._source = source
         self._tool_probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
         self._activity = resources.activity
         # Slow to make, and most runs have nothing to build.
         has_builds = any(sandboxed_of(trial.case) for trial in trials)
         self._builds = Builds(resources.compilers(), resources.activity) if has_builds else None
-        self._judgements = _Judgements(judge, source) if judge is not None else None
+        self._judgements = _Judgements(source)
 
     def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
@@ -96,10 +88,11 @@ class Runs:
             return answer
         if self._builds and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._builds.answer(trial, sandboxed, answer.completion)
-        if self._judgements is None or answer.error or not trial.case.judge_checks:
+        if trial.judge is None or answer.error or not trial.case.judge_checks:
             return answer
         with self._activity.doing(JUDGING):
-            return await self._judgements.judge(trial, answer, f"{JUDGEMENT}{subject}")
+            judged = self._judgements.judge(trial, trial.judge, answer, f"{JUDGEMENT}{subject}")
+            return await judged
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections.
@@ -236,29 +229,28 @@ class Builds:
 
 
 class _Judgements:
-    """Asks a judge about answers, until it gives nothing usable three times in a row.
+    """Asks the judge about answers, until it gives nothing usable three times in a row.
 
     Used on one event loop.
 
     Args:
-        judge: The judge.
         source: The source of its completions.
     """
 
-    def __init__(self, judge: Model, source: Completions) -> None:
-        self._judge = judge
+    def __init__(self, source: Completions) -> None:
         self._source = source
         self._unusable = 0
         """Number of answers in a row without a usable judgement."""
         self._given_up = ""
 
-    async def judge(self, trial: Trial, answer: Answer, subject: str) -> Answer:
+    async def judge(self, trial: Trial, judge: Model, answer: Answer, subject: str) -> Answer:
         """Return an answer with the judge's results, or with the reason why there are none.
 
         A judgement is requested once more if it is unusable.
 
         Args:
             trial: Has the statements.
+            judge: The judge.
             answer: The answer, to which the results are added.
             subject: What is asked for, in messages and recordings.
         """
@@ -274,7 +266,7 @@ class _Judgements:
             return False
 
         asked = judge_request(
-            self._judge,
+            judge,
             statements,
             question=request_of(trial, run=0).user,
             answer=text,

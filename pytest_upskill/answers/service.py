@@ -59,9 +59,7 @@ class Service:
         concurrency: Requests in flight at one host.
         lookahead: Maximum number of runs that start before a test waits for them; None for no
             limit.
-        judge: Judge of the statements about answers; None for no judge.
         record_command: The command that records what a replay lacks.
-        early_stop: Whether a cell ends once its verdict is clear.
     """
 
     def __init__(
@@ -72,15 +70,14 @@ class Service:
         *,
         concurrency: int,
         lookahead: int | None = None,
-        judge: Model | None = None,
         record_command: str = "",
-        early_stop: bool = False,
     ) -> None:
         self._trials = trials
         source = Completions(
             hosts, resources, concurrency=concurrency, record_command=record_command
         )
-        self._runs = Runs(trials.values(), source, resources, judge=judge)
+        self._runs = Runs(trials.values(), source, resources)
+        early_stop = any(trial.early_stop for trial in trials.values())
         self._rounds = Rounds(trials.values()) if early_stop else None
         batches = resources.batches.enabled
         recorded: dict[RunKey, Answer] = {}
@@ -109,7 +106,7 @@ class Service:
             known=recorded,
             close=self._close,
         )
-        self._arms = _arms_of_judged_cases(trials) if judge else {}
+        self._arms = _arms_of_judged_cases(trials)
 
     def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as its answers are needed now."""
@@ -171,7 +168,7 @@ def _arms_of_judged_cases(trials: Mapping[TrialKey, Trial]) -> Mapping[TrialKey,
     judged = {
         key: (trial.skill.case_file, trial.skill.folder, trial.case.id, trial.model.label)
         for key, trial in trials.items()
-        if trial.case.judge_checks
+        if trial.judge is not None and trial.case.judge_checks
     }
     arms: dict[tuple[object, ...], list[TrialKey]] = {}
     for key, case in judged.items():

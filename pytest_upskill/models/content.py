@@ -124,9 +124,7 @@ def read_chat_message(message: Mapping[str, Any]) -> Content:
     # llama.cpp, DeepSeek and vLLM use the first name, Ollama and OpenRouter the second.
     fields = (message.get("reasoning_content"), message.get("reasoning"))
     reasoning = next((text for text in fields if isinstance(text, str) and text), "")
-    calls = [*(message.get("tool_calls") or ())]
-    if function_call := message.get("function_call"):
-        calls.append(function_call)
+    calls = message.get("tool_calls") or ()
     return Content(
         text=blocks.text,
         reasoning="\n\n".join(filter(None, (reasoning, blocks.reasoning))),
@@ -165,7 +163,6 @@ def _reasoning(block: Mapping[str, Any]) -> str:
 
 
 def _read_call(call: object) -> ToolCall:
-    function = get_field(call, "function") or get_field(call, "custom") or call
-    name = get_field(function, "name")
-    arguments = get_field(function, "arguments") or get_field(function, "input")
+    function = get_field(call, "function")
+    name, arguments = get_field(function, "name"), get_field(function, "arguments")
     return tool_call(name if isinstance(name, str) else "unnamed", get_field(call, "id"), arguments)

@@ -78,11 +78,13 @@ class Fetching:
                 under a cost limit, or the sandbox does not work. The message has a line for each.
         """
         settings, resources, self._trials = self._settings, self._resources, trials
-        judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
-        models = dict.fromkeys(trial.model for trial in trials.values())
-        self._hosts = hosts_of(self._config, models if judge is None else models | {judge: None})
+        models = [trial.model for trial in trials.values()]
+        models += [
+            trial.judge for trial in trials.values() if trial.judge and trial.case.judge_checks
+        ]
+        self._hosts = hosts_of(self._config, dict.fromkeys(models))
         self._forecast = forecast(
-            trials.values(), self._hosts, resources, judge=judge, concurrency=settings.concurrency
+            trials.values(), self._hosts, resources, concurrency=settings.concurrency
         )
         if not settings.dry_run and (problems := dict.fromkeys(self._problems())):
             raise pytest.UsageError("\n".join(problems))
@@ -123,9 +125,7 @@ class Fetching:
             concurrency=settings.concurrency,
             # A session that stops at a failure must not have paid for many answers beyond it.
             lookahead=runs_ahead(self._hosts, settings) if may_waste_answers else None,
-            judge=settings.judge,
             record_command=self._resources.redactor.redact(command),
-            early_stop=settings.early_stop,
         )
         return self._service, Progress(config, self._service, self._trials)
 

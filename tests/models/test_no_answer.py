@@ -18,7 +18,6 @@ REASONED = "the model wrote only reasoning, and no answer"
     ("provider", "reply", "said"),
     [
         ("openai", Reply(message={"content": None, "tool_calls": [CALL]}, stop="x"), CALLED),
-        ("openai", Reply(message={"content": None, "function_call": CALL["function"]}), CALLED),
         ("openai", Reply(message={"content": None, "reasoning": "Hm."}), REASONED),
         ("openai", Reply(message={"content": []}), "the answer is empty"),
         (
