@@ -6,8 +6,6 @@ reservation counts against the budget from the start, and it is collected, or ca
 session sends no batches.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import defaultdict

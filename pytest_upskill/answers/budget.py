@@ -1,7 +1,5 @@
 """The budget of a session: requests reserve their maximum cost before they are sent."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Recordings that a branch changed, on which a replay of it then rests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The answer to a request: from a recording, from an equal request in flight, or from the model."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack

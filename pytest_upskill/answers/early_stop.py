@@ -1,7 +1,5 @@
 """Early stop: run each cell one round at a time until its verdict is clear, or will not be."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ arm; without any, that of answers of typical lengths. The likely time is told fr
 as servers differ a hundredfold.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Prices are those of the user's settings, or else of genai-prices.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

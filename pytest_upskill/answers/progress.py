@@ -3,8 +3,6 @@
 Requests and waits are recorded on one thread and displayed on another.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Recordings: completions stored on disk by request, so that no answer is paid for twice."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -12,8 +12,6 @@ How a run is answered:
 The final grading is the front end's. Early stop grades provisionally, to see what it can leave out.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """Models: their names, requests and completions, and the protocol of a client."""
 
-from __future__ import annotations
-
 from pytest_upskill.models.completion import AgentRun, AgentTurn, Completion, ToolCall
 from pytest_upskill.models.model import Model, ModelError
 from pytest_upskill.models.names import parse_model

@@ -3,8 +3,6 @@
 Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/docs/tool-use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType

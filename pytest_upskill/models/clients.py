@@ -1,7 +1,5 @@
 """The client of an endpoint: that of its wire format's SDK, or a plugin's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """A completion: the answer of a model in one run, and what an agent did for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar

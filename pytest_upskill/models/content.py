@@ -4,8 +4,6 @@ Servers mix the formats: Mistral's chat completions have Anthropic's ``thinking`
 blocks inside. Fields may be missing or have another type than the API documents.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

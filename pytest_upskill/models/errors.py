@@ -1,7 +1,5 @@
 """Errors of hosts: what their bodies and headers contain, and how to fix the request."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

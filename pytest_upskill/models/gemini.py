@@ -3,8 +3,6 @@
 Source: https://ai.google.dev/api/generate-content.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

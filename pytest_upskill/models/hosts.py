@@ -4,8 +4,6 @@ Base URLs and key variables are those of the vendors' own SDKs and documentation
 ``docs/models.md`` lists by row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType

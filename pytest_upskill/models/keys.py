@@ -1,7 +1,5 @@
 """The endpoint of each model, with the key that is meant for it and for no other host."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """A model, and the URL of a server."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

@@ -4,8 +4,6 @@
 alias, a name after a host's prefix, or a bare name, whose vendor is told by its naming scheme.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

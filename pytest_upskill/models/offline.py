@@ -4,8 +4,6 @@ It is not a language model. It shows whether the skill contains the facts that a
 makes it possible to try all other parts of a run, including compilers, at no cost.
 """
 
-from __future__ import annotations
-
 import html
 import math
 import re

@@ -5,8 +5,6 @@ clients read; with a pair of markers at the start of the text; or with the closi
 the chat template writes the opening one (DeepSeek-R1, QwQ).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

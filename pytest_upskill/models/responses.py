@@ -3,8 +3,6 @@
 Source: https://platform.openai.com/docs/api-reference/responses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any

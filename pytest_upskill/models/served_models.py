@@ -1,7 +1,5 @@
 """What a custom host serves under a model's name, which may change while URL and name do not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ https://platform.openai.com/docs/api-reference/responses-streaming and
 https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType

@@ -4,8 +4,6 @@ A file that is read is a regular one of limited size; no link in a project leads
 reading or for writing; and nothing waits for the other end of a pipe.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The git history of a project, read without changing the repository or the work tree."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Texts of messages: safe to print, numbers with their nouns, suggestions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

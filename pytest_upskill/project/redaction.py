@@ -1,7 +1,5 @@
 """Redaction of keys, and of user names and passwords in URLs, in all output."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

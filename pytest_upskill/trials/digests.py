@@ -1,7 +1,5 @@
 """Digests that recordings, results and baselines keep: of requests, skills and checks."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

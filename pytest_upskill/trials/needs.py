@@ -1,7 +1,5 @@
 """What a case needs to be measured, and why cases are skipped."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Results of trials and skipped cases, as values that processes exchange as JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

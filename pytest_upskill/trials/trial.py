@@ -1,7 +1,5 @@
 """Trials of a skill's cases, and the request of each."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A trigger trial's conversation: what is requested, and what the model chose."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
