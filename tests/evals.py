@@ -14,7 +14,7 @@ from pytest_upskill.cases.skill import Case, plain_name
 from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.skill_md import SkillText
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.cases.to_cases import FileCases, read_cases
+from pytest_upskill.cases.to_cases import CaseMaker, FileCases
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 
@@ -66,9 +66,12 @@ def read(
     reading = registry.read(path, text)
     if reading is None:
         raise registry.unfit()
-    return read_cases(
-        reading, owner=owner, find=lambda name: near.get(plain_name(name)), names=lambda: names
-    )
+    return CaseMaker(
+        reading=reading,
+        owner=owner,
+        find=lambda name: near.get(plain_name(name)),
+        names=lambda: names,
+    ).file()
 
 
 def read_one(**entry: Any) -> Case:

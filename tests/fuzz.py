@@ -21,7 +21,7 @@ from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.skill_meta.reader import read_cases
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.cases.to_cases import read_cases as read_file
+from pytest_upskill.cases.to_cases import CaseMaker
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks, choose_units
 from pytest_upskill.checks.files import WorkspaceFile
@@ -85,7 +85,7 @@ def evals_file(suffix: str) -> Callable[[str], None]:
             if reading is None:
                 return
             owner = skill("csv", lambda name: [WorkspaceFile(name=name, text="")])
-            evals = read_file(reading, owner=owner, find=skill)
+            evals = CaseMaker(reading=reading, owner=owner, find=skill, names=tuple).file()
             names = [case.id for case in evals.cases]
             assert len(set(names)) == len(names)
             assert not any(re.search(r"::|\[|\]", name) for name in names)

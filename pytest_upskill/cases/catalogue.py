@@ -196,14 +196,10 @@ class Catalogues:
     root: Path | None = None
     _folders: dict[Path, Folder] = field(default_factory=dict, compare=False, repr=False)
 
-    def of(self, skill: Skill) -> Catalogue:
-        """Return what an agent sees with a skill as it is now."""
-        return self._catalogue_with(skill, skill)
-
-    def before(self, skill: Skill) -> Catalogue:
-        """Return the same with the earlier version of the skill, which there must be."""
-        assert skill.before is not None
-        return self._catalogue_with(skill, skill.before)
+    def of(self, skill: Skill, version: Skill | SkillVersion | None = None) -> Catalogue:
+        """Return what an agent sees with a skill, by default as it is now."""
+        base = self.committed or self._around(skill.folder.absolute())
+        return base.with_skill(as_listed(version or skill), skill.name)
 
     def folder(self, folder: Path) -> Folder:
         """Return the skills in a folder."""
@@ -219,10 +215,6 @@ class Catalogues:
             f"another skill beside it is called {skill.name!r} too, and an agent cannot tell them "
             "apart: rename one"
         )
-
-    def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
-        base = self.committed or self._around(skill.folder.absolute())
-        return base.with_skill(as_listed(version), skill.name)
 
     def _around(self, folder: Path) -> Catalogue:
         """Return the skills beside and below a skill."""

@@ -31,6 +31,9 @@ _OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|promp
 
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
 
+_OWN_KEYS = re.compile(r"""\A\s*\[|"(?:cases|tests)"\s*:""")
+"""What every ``skill_meta.json`` of ours has; games and others have files of that name too."""
+
 _COPIED = re.compile(r"-workspace/(?:.*/)?(?:skill-snapshot[^/]*|iteration-[^/]*/.*outputs)/")
 """Folders of copies that skill-creator makes: of a skill, and of what an agent left."""
 
@@ -78,12 +81,14 @@ class CaseDiscovery:
 
         | place of the file                        | near a skill    | elsewhere       |
         |------------------------------------------|-----------------|-----------------|
-        | ``skill_meta.json``; one of `patterns`   | yes             | yes             |
+        | ``skill_meta.json``                      | yes             | with our keys   |
+        | one of `patterns`                        | yes             | yes             |
         | certain for an adapter                   | yes             | if an adapter fits |
         | another place of an adapter              | if it fits      | no              |
         """
         if path.name in {CASE_FILE, "SKILL.md"}:
-            return path.name == CASE_FILE and path.is_file()
+            is_ours = (path.parent / "SKILL.md").exists() or _OWN_KEYS.search(start_of(path))
+            return path.name == CASE_FILE and path.is_file() and bool(is_ours)
         if _is_copied(path.parent, self.root):
             return False
         is_certain = self._is_certain(path)

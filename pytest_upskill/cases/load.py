@@ -16,7 +16,6 @@ from os.path import lexists
 from pathlib import Path, PurePath
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES, LABELS_FILE
-from pytest_upskill.cases import to_cases
 from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.adapters.registry import Reading, compared_files
 from pytest_upskill.cases.discovery import CaseDiscovery
@@ -26,7 +25,7 @@ from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.skill_meta import reader as skill_meta
 from pytest_upskill.cases.source.document import BadFile, Problem
 from pytest_upskill.cases.source.files import read_text
-from pytest_upskill.cases.to_cases import FileCases
+from pytest_upskill.cases.to_cases import CaseMaker, FileCases
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.project.files import leads_out
 from pytest_upskill.project.messages import listed
@@ -172,12 +171,12 @@ class _Loader:
         """Read the cases of an evals file, which may name their skills."""
         reading = self._reading
         assert reading is not None
-        file = to_cases.read_cases(
-            reading,
+        file = CaseMaker(
+            reading=reading,
             owner=None if self._own is None else self._skill_in(self._own),
             find=self._find,
             names=lambda: self._discovery.names(self._path),
-        )
+        ).file()
         if not file.owners and self._own is None:
             reason = file.cases[0].skip if file.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"

@@ -44,10 +44,6 @@ _CASE_INPUT = re.compile(r"(?<![\w.-])(?:evals|files|fixtures)/[\w./-]*\w")
 _PROMPT_FILE = re.compile(r"[\w./-]+\.(?:md|txt|prompt)")
 
 
-FindSkill = Callable[[str], SkillFolder | None]
-"""Returns the skill with a given name, None if there is none."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCases:
     """The cases of a case file."""
@@ -62,61 +58,48 @@ class FileCases:
     """The tool whose format the file has; "" where the file's place says so."""
 
 
-def read_cases(
-    reading: Reading,
-    *,
-    owner: SkillFolder | None,
-    find: FindSkill,
-    names: Callable[[], Iterable[str]] = tuple,
-) -> FileCases:
-    """Make the cases of a case file.
-
-    An entry that cannot be read becomes a skipped case and a warning.
-
-    Args:
-        reading: What its adapter reads.
-        owner: The skill that the file belongs to; None if its cases name their skills.
-        find: Finds the skill that a case names.
-        names: Returns the names of all skills that it could find.
-
-    Raises:
-        BadFile: No entry can be read; it lists all problems.
-    """
-    if flaws := reading.flaws():
-        raise BadFile(flaws)
-    maker = _Maker(reading, owner, find, names)
-    entries = reading.entries
-    made = [maker.case(each) for each in entries]
-    mistakes = [problem for _, _, found in made for problem in found]
-    if mistakes and all(found for _, _, found in made):
-        raise BadFile(mistakes)
-    given = [(each.draft.name, each.draft.prompt, each.value) for each in entries]
-    cases = [
-        replace(made, id=name) for (made, _, _), name in zip(made, case_ids(given), strict=True)
-    ]
-    any_owner = next((owner for _, owner, _ in made if owner), None)
-    return FileCases(
-        cases=tuple(cases),
-        owners=tuple(owner or any_owner for _, owner, _ in made) if any_owner else (),
-        warnings=(
-            *(replace(each, what=f"{each.what} (the case is skipped)") for each in mistakes),
-            *_left_out(reading, cases),
-            *(each for each in reading.unread() if each.where not in {e.where for e in mistakes}),
-            *([] if cases else [Problem(what="contains no cases")]),
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Maker of the cases of one file; its fields are the arguments of `read_cases`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseMaker:
+    """Maker of the cases of one file."""
 
     reading: Reading
+    """What the adapter of the file reads."""
     owner: SkillFolder | None
-    find: FindSkill
+    """The skill that the file belongs to; None if its cases name their skills."""
+    find: Callable[[str], SkillFolder | None]
+    """Returns the skill that a case names, None if there is none."""
     names: Callable[[], Iterable[str]]
+    """Returns the names of all skills that it could find."""
 
-    def case(self, each: Entry) -> tuple[Case, SkillFolder | None, list[Problem]]:
+    def file(self) -> FileCases:
+        """Make the cases; an entry that cannot be read becomes a skipped case and a warning.
+
+        Raises:
+            BadFile: No entry can be read; it lists all problems.
+        """
+        reading, entries = self.reading, self.reading.entries
+        if flaws := reading.flaws():
+            raise BadFile(flaws)
+        made = [self._case(each) for each in entries]
+        mistakes = [problem for _, _, found in made for problem in found]
+        if mistakes and all(found for _, _, found in made):
+            raise BadFile(mistakes)
+        ids = case_ids([(each.draft.name, each.draft.prompt, each.value) for each in entries])
+        cases = [replace(case, id=name) for (case, _, _), name in zip(made, ids, strict=True)]
+        any_owner = next((owner for _, owner, _ in made if owner), None)
+        places = {each.where for each in mistakes}
+        return FileCases(
+            cases=tuple(cases),
+            owners=tuple(owner or any_owner for _, owner, _ in made) if any_owner else (),
+            warnings=(
+                *(replace(each, what=f"{each.what} (the case is skipped)") for each in mistakes),
+                *_left_out(reading, cases),
+                *(each for each in reading.unread() if each.where not in places),
+                *([] if cases else [Problem(what="contains no cases")]),
+            ),
+        )
+
+    def _case(self, each: Entry) -> tuple[Case, SkillFolder | None, list[Problem]]:
         """Return a case without its id, its skill, and the mistakes in it."""
         document = self.reading.document
         line, column = document.place(each.path)
@@ -147,7 +130,8 @@ class _Maker:
             return owner or self.owner, "" if owner else f"skill: {self._unknown(draft.skills[0])}"
         expected = [says.skill for says in draft.choice if says.skill and says.is_right]
         found = next(filter(None, map(self.find, expected)), None)
-        reason = self._unknown(expected[0]) if expected else _NO_SKILL
+        unknown = next(iter(expected), self.reading.skill)
+        reason = self._unknown(unknown) if unknown else _NO_SKILL
         return found, "" if found else reason
 
     def _unknown(self, name: str) -> str:

@@ -53,10 +53,16 @@ def listed(names: Sequence[str], most: int | None = 3) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean 'contains'?)"``, to follow a word; empty if none is close."""
+def did_you_mean(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return ``" (did you mean 'contains'?)"``, to follow a word; empty if none is close.
+
+    Args:
+        word: A word.
+        known: The words that it may be.
+        least: Least similarity, from 0 to 1.
+    """
     # Imported here, because few sessions have a misspelled word.
     from difflib import get_close_matches
 
-    close = get_close_matches(word, list(known), n=1)
+    close = get_close_matches(word, list(known), n=1, cutoff=least)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -300,7 +300,8 @@ def _trigger_catalogues(
     now = catalogues.of(skill), as_listed(skill)
     if skill.before is None or not has_new_description(skill):
         return {"trigger": now}
-    return {"trigger": now, "old_trigger": (catalogues.before(skill), as_listed(skill.before))}
+    before = catalogues.of(skill, skill.before), as_listed(skill.before)
+    return {"trigger": now, "old_trigger": before}
 
 
 def _agent_task(trial: Trial) -> AgentTask:

@@ -262,3 +262,31 @@ def test_a_line_says_as_what_a_file_in_no_place_is_read(run_once: Run, folder: P
     result.stdout.fnmatch_lines(
         ["upskill: read by their shape: *quiz.json (as agentskills.io, skill-creator)"]
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_ours"),
+    [
+        ('{"skills": {"fire": {"level": 3}}}', False),
+        ('{"gate": {}, "cases": []}', True),
+        ("[]", True),
+    ],
+)
+def test_a_skill_meta_of_another_program_holds_no_cases(
+    tmp_path: Path, text: str, is_ours: bool
+) -> None:
+    file = tmp_path / "skill_meta.json"
+    file.write_text(text, "utf-8")
+
+    assert CaseDiscovery(root=tmp_path).is_case_file(file) is is_ours
+    (tmp_path / "SKILL.md").touch()
+    assert CaseDiscovery(root=tmp_path).is_case_file(file)
+
+
+def test_a_file_that_names_an_unknown_skill_at_its_top_says_so(run_once: Run, folder: Path) -> None:
+    document = {"skill_name": "case-management", "evals": [CASE]}
+    write(folder.parent.parent / "shared" / "evals" / "evals.json", document)
+
+    run_once("--upskill-models", "offline", "shared").stdout.fnmatch_lines(
+        ["*none of its cases can run: no skill near this file is called 'case-management'*"]
+    )

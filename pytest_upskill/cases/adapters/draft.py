@@ -160,7 +160,4 @@ def misspelled(word: str, known: Iterable[str]) -> str:
 
     It is stricter than `did_you_mean`: the words of other tools may be meant as they are.
     """
-    # Imported here, because few sessions have a misspelled word.
-    from difflib import get_close_matches
-
-    return did_you_mean(word, get_close_matches(word, sorted(known), n=1, cutoff=_SAME_WORD))
+    return did_you_mean(word, sorted(known), _SAME_WORD)

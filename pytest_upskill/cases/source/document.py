@@ -29,6 +29,8 @@ class Offsets(NamedTuple):
 MAX_DEPTH = 100
 """Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
 
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep: flatten it"
+
 THOUSANDS = "a number has thousands of digits: write it as a string"
 """Message for a number that Python refuses to read."""
 
@@ -152,11 +154,6 @@ def unusable(text: str) -> str:
     if match[0] == "\0":
         return r"\u0000 is not allowed in text: remove it"
     return f"\\u{ord(match[0]):x} is half a character: write the character itself"
-
-
-def too_deep(levels: int) -> str:
-    """Return the message for a document with more nested levels than ``levels``."""
-    return f"nested more than {levels} levels deep: flatten it"
 
 
 _MESSAGES: Mapping[str, str] = {

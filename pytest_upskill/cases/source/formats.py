@@ -18,12 +18,12 @@ from typing import Any
 from pytest_upskill.cases.source.document import (
     MAX_DEPTH,
     THOUSANDS,
+    TOO_DEEP,
     BadFile,
     Document,
     JsonPath,
     Offsets,
     Problem,
-    too_deep,
     unusable,
     where_is,
 )
@@ -98,7 +98,7 @@ def parse_json(text: str) -> Document:
             what = f"duplicate key{first}: remove one"
             flaws.append((path, document.problem(path, what, key=True)))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
-            raise BadFile([Problem.in_text(text, at.value, too_deep(MAX_DEPTH))])
+            raise BadFile([Problem.in_text(text, at.value, TOO_DEEP)])
         if part in _CONSTANTS:
             flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
         if escapes and (what := _unusable_part(path, part)):

@@ -10,13 +10,13 @@ import yaml
 
 from pytest_upskill.cases.source.document import (
     MAX_DEPTH,
+    TOO_DEEP,
     BadFile,
     Document,
     JsonPath,
     Offsets,
     Problem,
     shown,
-    too_deep,
     unusable,
 )
 
@@ -86,7 +86,7 @@ def _check_depth(text: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise BadFile([_problem(event.start_mark, too_deep(MAX_DEPTH))])
+            raise BadFile([_problem(event.start_mark, TOO_DEEP)])
 
 
 def _problem(mark: Any, what: str) -> Problem:
@@ -128,7 +128,7 @@ class _Reader(yaml.constructor.SafeConstructor):
             return self._scalar(node, path)
         # compose() limits the depth of the text; aliases may nest deeper, even in a cycle.
         if len(path) >= MAX_DEPTH:
-            raise BadFile([_problem(node.start_mark, too_deep(MAX_DEPTH))])
+            raise BadFile([_problem(node.start_mark, TOO_DEEP)])
         if isinstance(node, yaml.SequenceNode):
             return [self.value(part, (*path, index)) for index, part in enumerate(node.value)]
         assert isinstance(node, yaml.MappingNode)

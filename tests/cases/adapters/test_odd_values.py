@@ -14,7 +14,7 @@ from pytest_upskill.cases.adapters.adapter import Adapter
 from pytest_upskill.cases.adapters.registry import ADAPTERS, read_document
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.formats import PARSERS
-from pytest_upskill.cases.to_cases import read_cases
+from pytest_upskill.cases.to_cases import CaseMaker
 from tests.cases.adapters.examples import example_of, suffix_of
 from tests.evals import skill
 
@@ -47,4 +47,4 @@ def test_no_value_breaks_an_adapter(adapter: Adapter) -> None:
         assert isinstance(reading.fits, bool)
         assert isinstance(reading.skill, str)
         with suppress(BadFile):
-            read_cases(reading, owner=OWNER, find=lambda _: None)
+            CaseMaker(reading=reading, owner=OWNER, find=lambda _: None, names=tuple).file()
