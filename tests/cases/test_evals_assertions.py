@@ -154,3 +154,66 @@ def test_what_the_question_has_already_does_not_stand_for_a_check_that_is_left_o
     assert skip(script, said) == "assertions: script: no check here can decide it"
     assert skip(said) is None
     assert checks(script, said, unsaid) == (Regex(pattern="(?i)SAY"), Contains(text="hello"))
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        (r"module\s+cnt\b", r"(?im)module\s+cnt\b"),
+        (r"\bwait\b", r"(?im)\bwait\b"),
+        (r"\[[ \t]*\][ \t]*;", r"(?im)\[[ \t]*\][ \t]*;"),
+        (r"resize\(x\)", r"(?im)resize\(x\)"),
+        (r"^# Technical Plan$", "(?im)^# Technical Plan$"),
+        ("(?i)no refund", "(?im)no refund"),
+    ],
+)
+def test_a_text_that_is_unmistakably_a_pattern_is_one(text: str, pattern: str) -> None:
+    case = read_one(must_have=[text], must_not_have=[text])
+
+    assert case.checks == (Regex(pattern=pattern), NotRegex(pattern=pattern))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Calls resize(x) (once)",
+        r"Avoids \.indices and id: \.self",
+        r"C:\Windows\System32",
+        "texts.*",
+        r"\[unclosed(\]",
+    ],
+)
+def test_prose_and_paths_are_no_patterns(text: str) -> None:
+    assert all(isinstance(check, Judge) for check in read_one(must=[text], must_not=[text]).checks)
+
+
+def test_a_few_plain_words_beside_a_pattern_are_searched_for() -> None:
+    items = [r"\bwait\b", "Validation Results", "Says how long it waits"]
+
+    assert read_one(must_have=items).checks == (
+        Regex(pattern=r"(?im)\bwait\b"),
+        Regex(pattern="(?im)Validation Results"),
+        Judge(statement="Says how long it waits"),
+    )
+    assert read_one(must_have=["wait|hold", "Stays polite"]).checks == (
+        Regex(pattern="(?i)wait|hold"),
+        Judge(statement="Stays polite"),
+    )
+
+
+def test_a_text_that_begins_with_a_flag_is_a_pattern() -> None:
+    assert checks({"type": "contains", "values": ["(?i)a.", "b."]}) == (
+        Regex(pattern="(?i)a."),
+        Regex(pattern=r"(?i)b\."),
+    )
+    assert checks({"type": "contains_any", "values": ["(?i)a.", "b"]}) == (
+        Regex(pattern="(?i:a.)|(?i:b)"),
+    )
+    assert checks({"type": "not_contains", "value": "(?s)a.b"}) == (NotRegex(pattern="(?is)a.b"),)
+
+
+def test_patterns_that_must_or_must_not_match() -> None:
+    assert read_one(must_match=["a."], must_not_match=["b."]).checks == (
+        Regex(pattern="a."),
+        NotRegex(pattern="b."),
+    )

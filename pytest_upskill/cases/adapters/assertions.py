@@ -45,6 +45,12 @@ _TYPED_TEXT = re.compile(r"([a-z_-]+):(\S.*)", re.DOTALL)
 _ALTERNATIVES = re.compile(r"[^|\s](?:[^|]{0,40}[^|\s])?(?:\|[^|\s](?:[^|]{0,40}[^|\s])?)+")
 """A pattern of alternatives, ``a|b c``, which is no table and no type such as ``str | None``."""
 
+_ESCAPES = re.compile(r"\\[sSdDwW][+*?{]|\\[][.(){}^$+*?|]|^\\b|\\b$")
+r"""Escapes that a pattern has, and hardly a path such as ``C:\Windows``."""
+_WITHOUT_BLANKS = re.compile(r"(?:\\.|\[(?:\\.|[^]\\])+\]|[^\s[\\])+")
+r"""A text that has blanks only in classes of characters, as in ``a[ \t]*b``."""
+_FEW_WORDS = re.compile(r"[^\s\\.^$*+?{}[\]|()]+(?: [^\s\\.^$*+?{}[\]|()]+){0,2}")
+
 _JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", "qualitative"})
 """Words in types of assertions whose value is a statement."""
 
@@ -67,11 +73,19 @@ _DENIED = re.compile(
 def _items(value: object) -> list[Any]:
     """Return assertions as a list: an object maps types to values, or keys to statements."""
     if not isinstance(value, dict) or "type" in value:
-        return [] if isinstance(value, bool) else as_list(value)
+        return [] if isinstance(value, bool) else _texts(value)
     return [
         {"type": kind, "value": part, "text": f"{kind}: {'; '.join(map(str, as_list(part)))}"}
         for kind, part in value.items()
     ]
+
+
+def _texts(value: object) -> list[Any]:
+    """Return the items of a list; beside a pattern, a few plain words are one too."""
+    items = as_list(value)
+    if not any(isinstance(each, str) and _is_regex(each.strip()) for each in items):
+        return items
+    return [f"(?i){e}" if isinstance(e, str) and _FEW_WORDS.fullmatch(e) else e for e in items]
 
 
 def checks_of(assertion: object) -> make.Checks:
@@ -119,15 +133,23 @@ def _of_text(text: str) -> make.Checks:
         kind = _kind(match[1])
         if kind in _KINDS or ("_" in kind and _WORD.fullmatch(match[2])):
             return _of_kind({"value": match[2]}, kind)
-    if pattern := _alternatives(text):
+    if pattern := _pattern_of(text):
         return [Regex(pattern=pattern)]
     return stated(text, "The answer has this: " if _WORD.fullmatch(text) else "")
 
 
-def _alternatives(text: str) -> str:
-    """Return the pattern of a text such as ``refund|money back``, "" for any other text."""
-    is_pattern = _ALTERNATIVES.fullmatch(text) and not pattern_problem(text)
-    return f"(?i){text}" if is_pattern else ""
+def _pattern_of(text: str) -> str:
+    """Return the pattern that a text such as ``refund|money back`` is, "" for any other text."""
+    is_alternatives = _ALTERNATIVES.fullmatch(text)
+    if not (is_alternatives or _is_regex(text)) or pattern_problem(text):
+        return ""
+    return make.python_pattern(text, "i" if is_alternatives else "im")
+
+
+def _is_regex(text: str) -> bool:
+    """Return whether a text is unmistakably a pattern: by escapes, both anchors, or a flag."""
+    is_escaped = _ESCAPES.search(text) and _WITHOUT_BLANKS.fullmatch(text)
+    return bool(is_escaped or re.fullmatch(r"\^.*\$", text) or make.FLAGGED.match(text))
 
 
 def _of_kind(assertion: Mapping[str, Any], kind: str) -> make.Checks:
@@ -209,11 +231,11 @@ def worded(prefix: str, *, negate: bool = False) -> Reader:
     def read(text: object) -> make.Checks:
         if not isinstance(text, str):
             raise Flaw(f"must be text, got {shown(text)}")
-        if pattern := _alternatives(text.strip()):
+        if pattern := _pattern_of(text.strip()):
             return make.patterns(pattern, negate=negate)
         return stated(text, "" if negate and _DENIED.match(text) else prefix)
 
-    return Reader(f"“{prefix.strip()} …”, or a pattern `a|b`", read, as_list)
+    return Reader(f"“{prefix.strip()} …”, or a pattern `a|b`", read, _texts)
 
 
 def searched(kind: str) -> Reader:

@@ -45,6 +45,9 @@ Given = Mapping[str, Any]
 
 Checks = Iterable[AnyCheck]
 
+FLAGGED = re.compile(r"\(\?[aimsux]+\)\S")
+"""The beginning of a pattern with flags, such as ``(?i)refund``."""
+
 _NAMES = re.compile(r"(?:\(\?i\))?(\^?)\(?(?:\?:)?([\w:|-]+)\)?(\$?)")
 _ALIASES = {
     "create": ("write", "write_file"),
@@ -110,11 +113,14 @@ def texts_in(value: object) -> list[str]:
 def literals(
     value: object, *, ignore_case: bool = True, negate: bool = False, any_of: bool = False
 ) -> Sequence[TextCheck]:
-    """Make checks that all texts are in the answer, that one is, or that none is."""
+    """Make checks that all texts are in the answer, that one is, or that none is.
+
+    A text that begins with a flag is a pattern.
+    """
     texts = texts_in(value)
-    if not ignore_case:
-        escaped = [re.escape(text) for text in texts]
-        return patterns("|".join(escaped) if any_of and not negate else escaped, negate=negate)
+    if not ignore_case or any(map(FLAGGED.match, texts)):
+        found = [text if FLAGGED.match(text) else re.escape(text) for text in texts]
+        return patterns(found, flags="i" * ignore_case, negate=negate, any_of=any_of)
     if any_of and not negate:
         return [ContainsAny(texts=tuple(texts))]
     return [NotContains(text=text) if negate else Contains(text=text) for text in texts]
