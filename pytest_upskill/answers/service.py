@@ -20,7 +20,6 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from pytest_upskill.answers.completions import Completions
@@ -101,7 +100,7 @@ class Service:
             lookahead=None if batches else lookahead,
             # A run that is missing is requested again at the end, when the trouble may be over.
             is_final=lambda answer: not answer.may_come_later,
-            known=recorded,
+            known=recorded.items(),
             close=self._close,
         )
         self._arms = _arms_of_judged_cases(trials)
@@ -217,7 +216,7 @@ class Prefetcher(Generic[K, T]):
             early wastes no more than that; None for no limit.
         is_final: Returns whether a value stands; the key of another is fetched once more after all
             others of its lane. Not with ``in_order`` or ``lookahead``: others may wait for it.
-        known: Values of further keys, which need no fetch.
+        known: Further keys with their values, which need no fetch.
         close: Releases what ``fetch`` opened on the loop; its exceptions are raised by ``stop``.
     """
 
@@ -230,13 +229,13 @@ class Prefetcher(Generic[K, T]):
         in_order: bool = False,
         lookahead: int | None = None,
         is_final: Callable[[T], bool] = lambda _: True,
-        known: Mapping[K, T] = MappingProxyType({}),
+        known: Iterable[tuple[K, T]] = (),
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._queues = [OrderedDict.fromkeys(lane) for lane in lanes]
         self._queue_of = {key: queue for queue in self._queues for key in queue}
         self._futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
-        for key, value in known.items():
+        for key, value in known:
             self._futures[key] = Future()
             self._futures[key].set_result(value)
         self._fetch = fetch

@@ -5,7 +5,6 @@ Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/d
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.models.call import SdkClient
@@ -107,7 +106,7 @@ class AnthropicClient(SdkClient):
 
 _BATCHES = "/v1/messages/batches"
 
-_CACHE_BREAKPOINT = MappingProxyType({"cache_control": {"type": "ephemeral"}})
+_CACHE_BREAKPOINT: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 """Marks the end of a prefix that the next requests will share, for the prompt cache."""
 
 

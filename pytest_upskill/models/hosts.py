@@ -6,7 +6,6 @@ Base URLs and key variables are those of the vendors' own SDKs and documentation
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -131,16 +130,14 @@ HOSTS = (
     KnownHost("vllm", "vLLM", "http://127.0.0.1:8000/v1", local=True),
 )
 
-BY_PREFIX: Mapping[str, KnownHost] = MappingProxyType({host.prefix: host for host in HOSTS})
+BY_PREFIX: Mapping[str, KnownHost] = {host.prefix: host for host in HOSTS}
 
 PLATFORMS = frozenset(host.prefix for host in HOSTS if host.domains)
 """Prefixes of clouds that serve the models of vendors to their own customers."""
 
-BY_NETLOC: Mapping[str, KnownHost] = MappingProxyType(
-    {
-        urlsplit(host.url).netloc: host
-        for host in HOSTS
-        if not host.local and host.prefix not in PLATFORMS
-    }
-)
+BY_NETLOC: Mapping[str, KnownHost] = {
+    urlsplit(host.url).netloc: host
+    for host in HOSTS
+    if not host.local and host.prefix not in PLATFORMS
+}
 """The vendors' hosts by ``host:port``. A local address may be any server."""

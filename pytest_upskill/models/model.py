@@ -5,29 +5,28 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pytest_upskill.models.hosts import BY_NETLOC, BY_PREFIX, PLATFORMS, KnownHost
 from pytest_upskill.models.parameters import Parameters
 from pytest_upskill.models.streams import AgentFormat
 
-FORMATS: Mapping[AgentFormat, str] = MappingProxyType(
-    {"messages": "anthropic", "responses": "openai", "generateContent": "gemini"}
-)
+FORMATS: Mapping[AgentFormat, str] = {
+    "messages": "anthropic",
+    "responses": "openai",
+    "generateContent": "gemini",
+}
 """The formats of programs that are agents, each with the vendor whose format it is."""
 
-AGENTS: Mapping[str, tuple[AgentFormat, ...]] = MappingProxyType(
-    {
-        "loop": (),
-        "claude-code": ("messages",),
-        "codex": ("responses",),
-        "pi": ("messages", "responses"),
-        "opencode": ("messages", "responses"),
-        "copilot": ("messages", "responses"),
-        "gemini-cli": ("generateContent",),
-    }
-)
+AGENTS: Mapping[str, tuple[AgentFormat, ...]] = {
+    "loop": (),
+    "claude-code": ("messages",),
+    "codex": ("responses",),
+    "pi": ("messages", "responses"),
+    "opencode": ("messages", "responses"),
+    "copilot": ("messages", "responses"),
+    "gemini-cli": ("generateContent",),
+}
 """The formats that each agent speaks, the usual one first; none for ``loop``, our own."""
 
 

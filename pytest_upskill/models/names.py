@@ -7,21 +7,18 @@ alias, a name after a host's prefix, or a bare name, whose vendor is told by its
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from pytest_upskill.models.hosts import BY_PREFIX, PLATFORMS
 from pytest_upskill.models.model import AGENTS, FORMATS, Model, ModelError, server
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN, split_userinfo, without_credentials
 
-ALIASES: Mapping[str, str] = MappingProxyType(
-    {
-        "haiku": "anthropic:claude-haiku-5-5",
-        "sonnet": "anthropic:claude-sonnet-5-5",
-        "opus": "anthropic:claude-opus-5-5",
-        "kimi": "hf:moonshotai/Kimi-K2-Instruct-0905:groq",
-    }
-)
+ALIASES: Mapping[str, str] = {
+    "haiku": "anthropic:claude-haiku-5-5",
+    "sonnet": "anthropic:claude-sonnet-5-5",
+    "opus": "anthropic:claude-opus-5-5",
+    "kimi": "hf:moonshotai/Kimi-K2-Instruct-0905:groq",
+}
 """Short names for Anthropic's current models, and the model that upskill calls kimi.
 
 The ini key ``upskill_aliases`` adds and overrides.

@@ -7,7 +7,6 @@ https://platform.openai.com/docs/api-reference/chat-streaming.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Literal
 
 AgentFormat = Literal["messages", "responses", "generateContent"]
@@ -141,11 +140,9 @@ def _add_to_generated(body: _Body, event: _Body) -> None:
     body.update({name: value for name, value in event.items() if name != "candidates"})
 
 
-_ADD_EVENT: Mapping[Format, Callable[[_Body, _Body], None]] = MappingProxyType(
-    {
-        "messages": _add_to_message,
-        "responses": _add_to_response,
-        "chat": _add_to_chat,
-        "generateContent": _add_to_generated,
-    }
-)
+_ADD_EVENT: Mapping[Format, Callable[[_Body, _Body], None]] = {
+    "messages": _add_to_message,
+    "responses": _add_to_response,
+    "chat": _add_to_chat,
+    "generateContent": _add_to_generated,
+}

@@ -1,10 +1,9 @@
 """A trigger trial's conversation: what is requested, and what the model chose."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
@@ -28,13 +27,11 @@ FRAME = "You are an assistant that works in the user's folder with tools. Do wha
 """System prompt of every trigger trial, before the catalogue."""
 
 SKILL_TOOL = "skill"
-_LOOKED = MappingProxyType(
-    {
-        "read_file": "The file does not exist yet.",
-        "list_files": "The folder is empty.",
-        "bash": "(no output)",
-    }
-)
+_LOOKED: Mapping[str, str] = {
+    "read_file": "The file does not exist yet.",
+    "list_files": "The folder is empty.",
+    "bash": "(no output)",
+}
 """The reply to a call of each neutral tool, always the same."""
 
 

@@ -121,7 +121,7 @@ def test_a_key_without_a_final_value_is_fetched_once_more_after_all_others(
 
 
 def test_a_known_key_is_not_fetched(source: Source, fetchers: list[Prefetcher[int, int]]) -> None:
-    fetchers.append(Prefetcher([[0, 1]], source.fetch, width=1, known={7: -7}))
+    fetchers.append(Prefetcher([[0, 1]], source.fetch, width=1, known=[(7, -7)]))
     source.wait_for(1)
 
     known = value(fetchers[0], 7)
@@ -134,7 +134,7 @@ def test_a_known_key_takes_nothing_from_the_lookahead(
     source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     known = dict.fromkeys(range(50, 60), 0)
-    fetchers.append(Prefetcher([KEYS], source.fetch, width=4, lookahead=2, known=known))
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=4, lookahead=2, known=known.items()))
 
     assert source.wait_for(2) == [0, 1]
 
