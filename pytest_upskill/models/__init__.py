@@ -1,35 +1,18 @@
 """Models: their names, requests and completions, and the protocol of a client."""
 
-from pytest_upskill.models.completion import AgentRun, AgentTurn, Completion, ToolCall
-from pytest_upskill.models.model import Model, ModelError
-from pytest_upskill.models.names import parse_model
-from pytest_upskill.models.request import (
-    AgentTask,
-    Client,
-    InstalledSkill,
-    ProviderError,
-    Request,
-    RunLimits,
-    Tool,
-    ToolResult,
-    Turn,
-)
-
-__all__ = [
-    "AgentRun",
-    "AgentTask",
-    "AgentTurn",
-    "Client",
-    "Completion",
-    "InstalledSkill",
-    "Model",
-    "ModelError",
-    "ProviderError",
-    "Request",
-    "RunLimits",
-    "Tool",
-    "ToolCall",
-    "ToolResult",
-    "Turn",
-    "parse_model",
-]
+from pytest_upskill.models.completion import AgentRun as AgentRun
+from pytest_upskill.models.completion import AgentTurn as AgentTurn
+from pytest_upskill.models.completion import Completion as Completion
+from pytest_upskill.models.completion import ToolCall as ToolCall
+from pytest_upskill.models.model import Model as Model
+from pytest_upskill.models.model import ModelError as ModelError
+from pytest_upskill.models.names import parse_model as parse_model
+from pytest_upskill.models.request import AgentTask as AgentTask
+from pytest_upskill.models.request import Client as Client
+from pytest_upskill.models.request import InstalledSkill as InstalledSkill
+from pytest_upskill.models.request import ProviderError as ProviderError
+from pytest_upskill.models.request import Request as Request
+from pytest_upskill.models.request import RunLimits as RunLimits
+from pytest_upskill.models.request import Tool as Tool
+from pytest_upskill.models.request import ToolResult as ToolResult
+from pytest_upskill.models.request import Turn as Turn
