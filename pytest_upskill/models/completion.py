@@ -19,7 +19,6 @@ MAX_TOKENS_COUNTED = 10**9
 # These bounds are validated in completions from JSON and from plugins.
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS_COUNTED)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Attempts = Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ class Completion:
     request_id: str | None = None
     latency_s: Amount = 0.0
     """Seconds from sending the successful attempt to the end of its reply."""
-    attempts: Attempts = 1
+    attempts: Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)] = 1
     """Number of attempts, including the successful one."""
     cost_usd: Amount | None = None
     """Cost of the successful attempt in dollars; None if the price is unknown."""

@@ -38,7 +38,6 @@ _OFFLINE = "offline"
 
 _REQUEST_PATH = re.compile(r"(/chat/completions|/completions|/messages|/api/chat|/api/generate)/*$")
 """Ends of paths that belong to requests: clients append them to the URL of a server."""
-_REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +96,6 @@ class Model:
     def resolved(self) -> str:
         """The address and the parameters, for reports: everything that distinguishes two models."""
         return f"{self.address} {self.parameters}" if self.parameters else self.address
-
-    @property
-    def always_reasons(self) -> bool:
-        """Whether its name is that of an OpenAI reasoning model, on any host.
-
-        They refuse ``max_tokens``, and a temperature unless the effort is ``none``.
-        """
-        return _REASONING_MODEL.match(self.name.rpartition("/")[2]) is not None
 
     @property
     def vendor(self) -> KnownHost | None:

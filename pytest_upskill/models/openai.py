@@ -204,6 +204,9 @@ _NO_MAX_TOKENS = re.compile(
 _MAX_CHARS = 4000
 """Number of characters of an error message that are searched."""
 
+_REASONING_MODEL = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
+"""Names of OpenAI's models, on any host, that refuse ``max_tokens``."""
+
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 """OpenAI's reasoning models refuse ``max_tokens``; local servers ignore the other name."""
 
@@ -225,7 +228,8 @@ class Dialect:
     def of(cls, model: Model) -> Dialect:
         """Return the dialect to use before the first request to a model."""
         is_openai = model.vendor is not None and model.vendor.prefix == "openai"
-        return cls("max_completion_tokens" if is_openai or model.always_reasons else "max_tokens")
+        reasons = _REASONING_MODEL.match(model.name.rpartition("/")[2]) is not None
+        return cls("max_completion_tokens" if is_openai or reasons else "max_tokens")
 
     @property
     def wire(self) -> Format:

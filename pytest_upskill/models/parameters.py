@@ -65,11 +65,6 @@ class Parameters:
         )
         return (*spelled, *(f"body.{name}={value}" for name, value in self.body))
 
-    @property
-    def one_run_is_enough(self) -> bool:
-        """Whether every run gives the same answer: the temperature is 0."""
-        return self.temperature == 0
-
     def body_with(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a request that are not None, and those of ``body``."""
         further = {name: json.loads(text) for name, text in self.body}

@@ -78,7 +78,7 @@ def run_count(model: Model, runs: int, *, chooses: bool = False) -> int:
 
     Where a model chooses, each run shows the catalogue in another order.
     """
-    copies = model.parameters.one_run_is_enough and not chooses
+    copies = model.parameters.temperature == 0 and not chooses
     return 1 if copies or not model.is_language_model else runs
 
 
