@@ -24,25 +24,10 @@ _MOST_CHARACTERS = {"description": MAX_DESCRIPTION, "compatibility": 500}
 
 _KEYS = frozenset(
     {
-        "name",
-        "description",
-        "license",
-        "compatibility",
-        "metadata",
-        "allowed-tools",
+        *("name", "description", "license", "compatibility", "metadata", "allowed-tools"),
         # Further ones of https://code.claude.com/docs/en/skills.
-        "agent",
-        "argument-hint",
-        "arguments",
-        "context",
-        "disable-model-invocation",
-        "disallowed-tools",
-        "effort",
-        "hooks",
-        "model",
-        "paths",
-        "shell",
-        "user-invocable",
+        *("agent", "argument-hint", "arguments", "context", "disable-model-invocation"),
+        *("disallowed-tools", "effort", "hooks", "model", "paths", "shell", "user-invocable"),
         "when_to_use",
     }
 )

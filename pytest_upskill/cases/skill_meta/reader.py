@@ -172,11 +172,10 @@ def _models_by_key(model: type[Entry], key: str = "") -> Iterator[tuple[str, typ
             yield from _models_by_key(inner, field.alias or name)
 
 
-def _keys_of(model: type[Entry]) -> tuple[str, ...]:
-    return tuple(field.alias or name for name, field in model.model_fields.items())
-
-
-_KNOWN = {key: _keys_of(model) for key, model in _models_by_key(CaseFile)}
+_KNOWN = {
+    key: tuple(field.alias or name for name, field in model.model_fields.items())
+    for key, model in _models_by_key(CaseFile)
+}
 """The keys of an object, by the key that holds it."""
 
 _HOMES = {"": "beside 'cases'", "cases": "in a case"}
