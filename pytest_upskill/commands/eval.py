@@ -11,20 +11,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from pytest_upskill.cases.discovery import CaseDiscovery
-from pytest_upskill.commands.command import (
-    STUDENT,
-    CommandError,
-    Parser,
-    check_exists,
-    say,
-    whole_number_type,
-    with_generic_server,
-)
+from pytest_upskill.commands import command
 from pytest_upskill.project.redaction import without_credentials
 from pytest_upskill.session.without_tests import settings_at
 
 
-def add(parser: Parser, *, runs: int = 1) -> None:
+def add(parser: command.Parser, *, runs: int = 1) -> None:
     """Add the arguments of the command.
 
     Args:
@@ -38,7 +30,7 @@ def add(parser: Parser, *, runs: int = 1) -> None:
     parser.repeatable("-m --model --m", "MODEL", what, dest="models")
     parser.option("--base-url", "URL", "OpenAI-compatible server for models that name no host")
     what = "runs of each case in each arm (default: %(default)s)"
-    parser.option("--runs", "N", what, type=whole_number_type(1), default=runs)
+    parser.option("--runs", "N", what, type=command.whole_number_type(1), default=runs)
     parser.option("-t --tests", "FILE", "case file of the skill, instead of all its cases")
     parser.flag("--no-baseline", "run only with the skill; no lift and no gate")
     what = "folder of the history (default: ini upskill_runs_dir, else .upskill/runs)"
@@ -48,7 +40,7 @@ def add(parser: Parser, *, runs: int = 1) -> None:
     parser.flag("-v --verbose", "show every case")
 
 
-def add_benchmark(parser: Parser) -> None:
+def add_benchmark(parser: command.Parser) -> None:
     """Add the arguments of ``benchmark``, which runs each case more often."""
     add(parser, runs=3)
 
@@ -60,7 +52,7 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
         options: Values of the arguments.
 
     Raises:
-        CommandError: ``--tests`` is given, and there is no such file, or not one skill.
+        command.CommandError: ``--tests`` is given, and there is no such file, or not one skill.
     """
     values = {
         "models": ",".join(options.models),
@@ -89,33 +81,37 @@ def _run(options: argparse.Namespace) -> NoReturn:
     chosen = any(each.startswith("--upskill-models") for each in options.passed_on)
     is_default = not (options.models or models or chosen)
     if is_default:
-        options.models = [STUDENT]
-    options.models = [with_generic_server(each, options.base_url) for each in options.models]
+        options.models = [command.STUDENT]
+    options.models = [
+        command.with_generic_server(each, options.base_url) for each in options.models
+    ]
     if options.tests and not Path(options.tests).absolute().is_relative_to(root):
         # By the place of this file alone, pytest would take another project's settings.
         options.passed_on += ["--rootdir", str(root), *(["-c", str(ini)] if ini else [])]
     arguments = pytest_arguments(options)
     shown = shlex.join(["pytest", *map(without_credentials, arguments)])
-    say(f"$ {shown}")
+    command.say(f"$ {shown}")
     if is_default:
-        say(f"no model is named, so {STUDENT} runs: -m offline costs nothing, -m MODEL is another")
+        command.say(f"no model is named, so {command.STUDENT} runs: -m offline costs nothing")
     sys.stdout.flush()
-    command = [sys.executable, "-P", "-m", "pytest", *arguments]
-    os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
+    words = [sys.executable, "-P", "-m", "pytest", *arguments]
+    os.execv(words[0], words)  # noqa: S606 - the arguments are the user's own
 
 
 def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     """Return the paths to give to pytest: the skills, or the case file of the only skill."""
     if tests is None:
         for each in skills:
-            check_exists(Path(each.partition("::")[0]))
+            command.check_exists(Path(each.partition("::")[0]))
         return list(skills)
     if len(skills) != 1:
-        raise CommandError("--tests: takes one skill at a time: name one")
+        raise command.CommandError("--tests: takes one skill at a time: name one")
     file, skill = Path(tests).absolute(), Path(skills[0]).absolute()
     for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
         if not path.is_file():
-            raise CommandError(f"--tests: no file {path.name} in {path.parent}: name {cure}")
+            raise command.CommandError(
+                f"--tests: no file {path.name} in {path.parent}: name {cure}"
+            )
     if CaseDiscovery().owning_skill(file) == skill:
         return [tests]
     return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]

@@ -13,19 +13,7 @@ from typing import Any
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.discovery import skill_folders
 from pytest_upskill.cases.skill import PLACEHOLDER, Skill
-from pytest_upskill.commands.command import (
-    PASSED,
-    PROGRAM,
-    UNUSABLE,
-    CommandError,
-    Parser,
-    folder_of_skill,
-    load_skill,
-    own_cases,
-    problems_error,
-    say,
-    warn,
-)
+from pytest_upskill.commands import command
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted
 from pytest_upskill.trials.needs import measured_by
@@ -33,49 +21,51 @@ from pytest_upskill.trials.needs import measured_by
 _CHECK_BY_CODE = '"assertions": [{"type": "contains", "value": "TEXT"}]'
 
 
-def add(parser: Parser) -> None:
+def add(parser: command.Parser) -> None:
     """Add the arguments of the command."""
     parser.set_defaults(run=_run)
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder of a skill, or of skills")
 
 
 def _run(options: argparse.Namespace) -> int:
-    folders = sorted(skill_folders(options.skill)) or [folder_of_skill(options.skill)]
-    written, code = [], PASSED
+    folders = sorted(skill_folders(options.skill)) or [command.folder_of_skill(options.skill)]
+    written, code = [], command.PASSED
     for folder in folders:
         try:
             written += _init(folder)
-        except CommandError as error:
-            warn(f"ERROR: {error}")
-            code = UNUSABLE
+        except command.CommandError as error:
+            command.warn(f"ERROR: {error}")
+            code = command.UNUSABLE
     if written:
         place = options.skill if options.skill.is_dir() else folders[0]
-        say("Rewrite the questions and checks, then run at no cost:", _trial_run(place))
+        command.say("Rewrite the questions and checks, then run at no cost:", _trial_run(place))
     return code
 
 
 def _init(folder: Path) -> list[Path]:
     """Write a first case file for a skill without cases; return it in a list, else nothing."""
     target = folder / CASE_FILE
-    found, problems = own_cases(folder)
+    found, problems = command.own_cases(folder)
     if problems:
-        raise problems_error(folder, problems)
+        raise command.problems_error(folder, problems)
     for each in found:
         count = counted(len(each.cases), "case")
-        say(f"{each.case_file}: exists, with {count}: {PROGRAM} list says what they need")
+        command.say(
+            f"{each.case_file}: exists, with {count}: {command.PROGRAM} list says what they need"
+        )
         if each.case_file.name != CASE_FILE and "by a judge" in measured_by(each.cases):
-            say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
+            command.say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
     if found:
         return []
     if lexists(target):
-        raise CommandError(f"{target} exists: add cases to it, or move it away")
-    skill = load_skill(folder)
+        raise command.CommandError(f"{target} exists: add cases to it, or move it away")
+    skill = command.load_skill(folder)
     text = json.dumps(_commented_file(skill, _trial_run(folder)), indent=2, ensure_ascii=False)
     try:
         write_file(target, f"{text}\n".encode(), mode=0o644)
     except OSError as error:
-        raise CommandError(f"cannot write {target}: {error.strerror}") from None
-    say(f"written: {target}")
+        raise command.CommandError(f"cannot write {target}: {error.strerror}") from None
+    command.say(f"written: {target}")
     return [target]
 
 

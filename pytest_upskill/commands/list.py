@@ -13,23 +13,14 @@ from pathlib import Path
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.commands.command import (
-    PASSED,
-    PROGRAM,
-    Parser,
-    check_exists,
-    misnamed_skills,
-    no_skill,
-    own_cases,
-    say,
-)
+from pytest_upskill.commands import command
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.trials.needs import measured_by, skip_lines, why_skipped
 
 _LEAST_WIDTH = 40
 
 
-def add(parser: Parser) -> None:
+def add(parser: command.Parser) -> None:
     """Add the arguments of the command."""
     parser.set_defaults(run=_run)
     help_text = "folder to search (default: skills, else this folder)"
@@ -40,13 +31,15 @@ def add(parser: Parser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     top = options.folder or options.dir or (Path("skills") if Path("skills").is_dir() else Path())
-    check_exists(top)
+    command.check_exists(top)
     folders = sorted(skill_folders(top))
     if not folders:
-        raise no_skill(top)
-    say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
-    say(*(f"  {file} is not read: rename it to SKILL.md" for file in misnamed_skills(top)))
-    return PASSED
+        raise command.no_skill(top)
+    command.say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
+    command.say(
+        *(f"  {file} is not read: rename it to SKILL.md" for file in command.misnamed_skills(top))
+    )
+    return command.PASSED
 
 
 def _skill_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
@@ -70,13 +63,13 @@ def _describe(folder: Path, discovery: CaseDiscovery) -> tuple[str, str, list[st
         skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
         return folder.name, "", str(error).splitlines()
-    with_cases, problems = own_cases(folder, discovery=discovery)
+    with_cases, problems = command.own_cases(folder, discovery=discovery)
     lines = [*problems, *_case_lines(with_cases)]
     if not lines:
         meant = [(file.name, skill_and_name_meant(file)[1]) for file in sorted(folder.iterdir())]
         lines = [f"{name} is not read: rename it to {right}" for name, right in meant if right]
     if not lines:
-        lines = [f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first"]
+        lines = [f"no cases: {command.PROGRAM} init {shlex.quote(str(folder))} writes the first"]
     return skill.name, safe_line(skill.description), lines
 
 

@@ -11,15 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pkgutil import resolve_name
 
-from pytest_upskill.commands.command import (
-    INTERRUPTED,
-    PASSED,
-    PROGRAM,
-    UNUSABLE,
-    CommandError,
-    Parser,
-    warn,
-)
+from pytest_upskill.commands import command
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("init:add", "write a first case file for a skill, without a model"),
@@ -53,21 +45,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         code: int = options.run(options)
-    except CommandError as error:
-        warn(f"ERROR: {error}")
-        return UNUSABLE
+    except command.CommandError as error:
+        command.warn(f"ERROR: {error}")
+        return command.UNUSABLE
     except KeyboardInterrupt:
-        warn("interrupted")
-        return INTERRUPTED
+        command.warn("interrupted")
+        return command.INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe, such as head, is gone; keep Python from a second error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PASSED
+        return command.PASSED
     except OSError as error:
         if error.filename is None:
             raise
-        warn(f"ERROR: {error.filename}: {error.strerror}")
-        return UNUSABLE
+        command.warn(f"ERROR: {error.filename}: {error.strerror}")
+        return command.UNUSABLE
     return code
 
 
@@ -77,35 +69,35 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     Besides, ``passed_on`` is what follows ``--``, and ``typed`` the whole command.
 
     Raises:
-        CommandError: The arguments are invalid.
+        command.CommandError: The arguments are invalid.
     """
     # A text that was copied from a page may have typographic dashes: —-from.
     own, passed_on = [_DASHES.sub("--", each) for each in arguments], []
     if "--" in own:
         at = own.index("--")
         own, passed_on = own[:at], own[at + 1 :]
-    parser = Parser(
-        prog=PROGRAM,
+    parser = command.Parser(
+        prog=command.PROGRAM,
         description="pytest for agent skills. The tests are run by pytest --upskill-models MODEL "
         "SKILLS; this command does everything around them.",
     )
     parser.add_argument(
-        "--version", action="version", version=f"{PROGRAM} {version('pytest-upskill')}"
+        "--version", action="version", version=f"{command.PROGRAM} {version('pytest-upskill')}"
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (add, text) in COMMANDS.items():
-        command = commands.add_parser(
+        chosen = commands.add_parser(
             name,
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in own[:1]:  # the others need not be imported
-            resolve_name(f"{__package__}.{add}")(command)
-            parser, own = command, own[1:]
+            resolve_name(f"{__package__}.{add}")(chosen)
+            parser, own = chosen, own[1:]
     options = parser.parse_args(own)
     if passed_on and "passed_on" not in options:
-        raise CommandError("only eval and benchmark pass on what follows --: leave it out")
+        raise command.CommandError("only eval and benchmark pass on what follows --: leave it out")
     options.passed_on = passed_on
-    options.typed = shlex.join([PROGRAM, *arguments])
+    options.typed = shlex.join([command.PROGRAM, *arguments])
     return options

@@ -9,14 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill import STATE
-from pytest_upskill.commands.command import (
-    PASSED,
-    CommandError,
-    Parser,
-    say,
-    warn,
-    whole_number_type,
-)
+from pytest_upskill.commands import command
 from pytest_upskill.project.files import RUNS, project_folder, write_file
 from pytest_upskill.report.history.page import write_history_html
 from pytest_upskill.report.history.runs import History, read_history
@@ -25,7 +18,7 @@ from pytest_upskill.report.history.terminal import lines, write_csv
 _LAST = 10
 
 
-def add(parser: Parser) -> None:
+def add(parser: command.Parser) -> None:
     """Add the arguments of the command."""
     parser.epilog = "eval, benchmark, generate and pytest --upskill-log-runs add runs to it."
     parser.set_defaults(run=_run)
@@ -35,7 +28,7 @@ def add(parser: Parser) -> None:
     what = "what the bars show, pass rates (success) or tokens (default: %(default)s)"
     parser.option("--metric", None, what, choices=("success", "tokens"), default="success")
     what = "number of latest runs to show (default: %(default)s)"
-    parser.option("--last", "N", what, type=whole_number_type(1), default=_LAST)
+    parser.option("--last", "N", what, type=command.whole_number_type(1), default=_LAST)
     parser.option("--csv", "PATH", "write CSV to a file, or to the terminal", nargs="?", const="-")
     parser.option("--html", "PATH", "write one page with charts", type=Path)
 
@@ -50,11 +43,11 @@ def _run(options: argparse.Namespace) -> int:
         _write(options.html, write_history_html(history))
     if options.csv is None and options.html is None:
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-        say(*lines(history, options.metric, last=options.last, blocks=unicode))
-    warn(*(f"not read: {problem}" for problem in history.unreadable))
+        command.say(*lines(history, options.metric, last=options.last, blocks=unicode))
+    command.warn(*(f"not read: {problem}" for problem in history.unreadable))
     if history.partial:
-        warn(f"{history.partial} not shown, as only some of the trials of the skill ran")
-    return PASSED
+        command.warn(f"{history.partial} not shown, as only some of the trials of the skill ran")
+    return command.PASSED
 
 
 def _read_runs(folder: Path | None) -> History:
@@ -63,7 +56,7 @@ def _read_runs(folder: Path | None) -> History:
     if not history.series and not history.partial:
         problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
         cure = "eval and pytest --upskill-log-runs write one; -d names another folder"
-        raise CommandError(f"no runs in {folder}{problems}: {cure}")
+        raise command.CommandError(f"no runs in {folder}{problems}: {cure}")
     return history
 
 
@@ -71,21 +64,21 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
     """Return the history of the chosen skills and models.
 
     Raises:
-        CommandError: There is no such skill or model in it.
+        command.CommandError: There is no such skill or model in it.
     """
     for what, chosen in (("skill", skills), ("model", models)):
         known = {getattr(series, what) for series in history.series}
         for name in chosen:
             if name not in known:
                 names = ", ".join(sorted(known))
-                raise CommandError(f"the history has no {what} {name!r}: it has {names}")
+                raise command.CommandError(f"the history has no {what} {name!r}: it has {names}")
     kept = [
         series
         for series in history.series
         if (not skills or series.skill in skills) and (not models or series.model in models)
     ]
     if not kept and history.series:
-        raise CommandError("no run has these skills on these models: leave out -s or -m")
+        raise command.CommandError("no run has these skills on these models: leave out -s or -m")
     return replace(history, series=tuple(kept))
 
 
@@ -93,5 +86,5 @@ def _write(path: Path, text: str) -> None:
     try:
         write_file(path, text.encode(), mode=0o666)
     except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror}") from None
-    warn(f"written: {path}")
+        raise command.CommandError(f"cannot write {path}: {error.strerror}") from None
+    command.warn(f"written: {path}")

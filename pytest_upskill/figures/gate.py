@@ -50,19 +50,11 @@ _JUDGED_PAST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """Thresholds from the options; a case file can override the limits."""
+class Thresholds(GateRule):
+    """Thresholds from the options, of which a case file can override the limits."""
 
-    min_mean_pass_rate: float | None
-    """Minimum mean pass rate of the cases with the skill, a fraction; None for none."""
-    min_lift: float | None
-    """Minimum lift, a fraction from -1 to 1; None for none."""
     fail_on: frozenset[FailOn]
     """Verdicts that fail the gate, and ``cases`` that were removed or changed since the ref."""
-    min_recall: float | None = None
-    """Minimum recall of triggers, a fraction; None for none."""
-    max_false_triggers: float | None = None
-    """Maximum rate of false triggers, a fraction; None for none."""
 
     def with_overrides(self, by: GateRule) -> Thresholds:
         """Return the thresholds with those that a case file sets in their place."""

@@ -16,7 +16,6 @@ import pytest
 
 from pytest_upskill.answers.batches import may_have_batches
 from pytest_upskill.answers.resources import Host, Resources
-from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.models import Client, Model, ProviderError
 from pytest_upskill.models.clients import PluginClient, make_client, missing_sdk
 from pytest_upskill.models.errors import refused_parameter
@@ -27,7 +26,7 @@ from pytest_upskill.models.served_models import served_models
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN
 from pytest_upskill.sandbox.limits import cores
-from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.resources import RESOURCES, called
 from pytest_upskill.session.settings import SETTINGS, Settings
 
 _VENDORS_BY_NAME = ("anthropic", "openai")
@@ -67,14 +66,8 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
         pytest.UsageError: The hook raises an error, or what it returns cannot serve the model.
     """
     hook = f"{model.address}: the hook pytest_upskill_make_client"
-    try:
-        client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
-    except (pytest.UsageError, pytest.exit.Exception):
-        raise
-    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(
-            f"{hook} raised {describe_exception(error)}: fix the plugin"
-        ) from None
+    make_client_of_plugin: Callable[..., Client | None] = config.hook.pytest_upskill_make_client
+    client = called(make_client_of_plugin, hook, model=model, config=config)
     if client is None:
         return None
     if not (hasattr(client, "complete") and hasattr(client, "aclose")):

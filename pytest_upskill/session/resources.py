@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -26,7 +26,6 @@ from pytest_upskill.models import Client
 from pytest_upskill.models.completion import clean
 from pytest_upskill.models.keys import secrets
 from pytest_upskill.project.redaction import Redactor
-from pytest_upskill.sandbox.limits import Level
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.settings import SETTINGS, Settings, read_settings
 
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
     from pytest_upskill.checks.compile import Compilers, Language
     from pytest_upskill.sandbox.run import Sandbox
+
+T = TypeVar("T")
 
 RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""
@@ -64,14 +65,32 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         settings.project / STATE / "batches",
         enabled=settings.batch and settings.cache_mode != "replay",
     )
-    sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     redactor = Redactor(secrets(settings.requested_models, os.environ))
+
+    # Imported inside: most skills have nothing to compile, and most runs no agents.
+    @cache
+    def compilers() -> Compilers:
+        from pytest_upskill.checks.compile import Compilers
+
+        return Compilers(settings.sandbox, languages)
+
+    @cache
+    def sandbox() -> Sandbox:
+        from pytest_upskill.agents.loop import agent_sandbox
+
+        return agent_sandbox(settings.sandbox)
+
+    def open_agent(client: Client) -> Client:
+        from pytest_upskill.agents.loop import LoopClient
+
+        return LoopClient(client, sandbox(), settings.concurrency, redactor.redact)
+
     resources = config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=is_default_folder),
         languages=languages,
-        compilers=cache(partial(_compilers, settings.sandbox, languages)),
+        compilers=compilers,
         agent_sandbox=sandbox,
-        open_agent=partial(_open_agent, sandbox, settings.concurrency, redactor),
+        open_agent=open_agent,
         prices=prices,
         budget=Budget(limit, prices, left=batches.reserved),
         batches=batches,
@@ -82,26 +101,20 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
     return settings, resources
 
 
-def _agent_sandbox(level: Level) -> Sandbox:
-    from pytest_upskill.agents.loop import agent_sandbox
+def called(hook: Callable[..., T], name: str, **arguments: object) -> T:
+    """Return what a plugin's hook returns.
 
-    return agent_sandbox(level)
-
-
-def _open_agent(
-    sandbox: Callable[[], Sandbox], concurrency: int, redactor: Redactor, client: Client
-) -> Client:
-    # Imported here: most runs have no agents.
-    from pytest_upskill.agents.loop import LoopClient
-
-    return LoopClient(client, sandbox(), concurrency, redactor.redact)
-
-
-def _compilers(level: Level, languages: Iterable[Language]) -> Compilers:
-    # Imported here: most skills have nothing to compile.
-    from pytest_upskill.checks.compile import Compilers
-
-    return Compilers(level, languages)
+    Raises:
+        pytest.UsageError: It raises an error.
+    """
+    try:
+        return hook(**arguments)
+    except (pytest.UsageError, pytest.exit.Exception):
+        raise
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001  a plugin's
+        raise pytest.UsageError(
+            f"{name} raised {describe_exception(error)}: fix the plugin"
+        ) from None
 
 
 def languages_of(config: pytest.Config) -> tuple[Language, ...]:
@@ -111,12 +124,7 @@ def languages_of(config: pytest.Config) -> tuple[Language, ...]:
         pytest.UsageError: A plugin's hook raises an error or does not return a list.
     """
     hook = "the hook pytest_upskill_languages"
-    try:
-        lists = config.hook.pytest_upskill_languages()
-    except Exception as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(
-            f"{hook} raised {describe_exception(error)}: fix the plugin"
-        ) from None
+    lists: list[Sequence[Language]] = called(config.hook.pytest_upskill_languages, hook)
     for languages in lists:
         if not isinstance(languages, (list, tuple)):
             returned = type(languages).__name__
