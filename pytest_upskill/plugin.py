@@ -3,8 +3,6 @@
 Imports only pytest and the table of options, so that an unused plugin costs no time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any

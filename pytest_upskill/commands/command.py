@@ -1,7 +1,5 @@
 """What the commands share: exit codes, arguments, errors, output, and the cases of a skill."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """``pytest-upskill eval`` and ``benchmark``: run skills by the equivalent pytest command."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

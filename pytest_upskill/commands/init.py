@@ -1,7 +1,5 @@
 """``pytest-upskill init``: a first case file for a skill, without a model."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

@@ -1,7 +1,5 @@
 """``pytest-upskill list``: the skills below a folder, with their cases, and what these need."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

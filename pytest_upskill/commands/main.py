@@ -1,7 +1,5 @@
 """Dispatch of ``pytest-upskill COMMAND``, and the table of its commands."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """``pytest-upskill report``: merge the reports of several jobs, and decide the gates."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``pytest-upskill runs``: the history of runs in the terminal, as CSV or as a page."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The arms of a cell: which cases they share, their figures, and what an agent did in them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

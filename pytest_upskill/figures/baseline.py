@@ -1,7 +1,5 @@
 """Baselines: files to be committed and reviewed, which belongs to which cell, and their update."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

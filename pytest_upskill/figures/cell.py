@@ -1,7 +1,5 @@
 """A cell, one skill on one model: its trials, and what they measure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Comparison of a cell with its past, a baseline or a git ref, to detect regressions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace

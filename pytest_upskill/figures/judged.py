@@ -1,7 +1,5 @@
 """A judge's decisions in a cell: how far to trust them, and how labels correct them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -4,8 +4,6 @@ A new figure is one row of a table below: then JUnit, JSON, CSV and HTML have it
 in the terminal, Markdown, HTML and the history, is made of these figures too.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The trials of a cell: how many there are, which count, and which are of one arm."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

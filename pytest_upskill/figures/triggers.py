@@ -1,7 +1,5 @@
 """How often a model chooses the skill of a cell, and instead of what."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,9 @@ NO_SKILL = "(no skill)"
 """What is taken where no skill is."""
 
 BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
+
+_Hits = tuple[TrialResult, int]
+"""A query, and in how many of its valid runs something happened."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,6 @@ def _mistake(wanted: str, taken: str) -> str:
         return f"chose {taken} where it should not"
     chosen, right = ("no skill" if name == NO_SKILL else name for name in (taken, wanted))
     return f"chose {chosen} instead of {right}"
-
-
-_Hits = tuple[TrialResult, int]
-"""A query, and in how many of its valid runs something happened."""
 
 
 def _times_taken(trial: TrialResult) -> int:

@@ -1,7 +1,5 @@
 """Numbers and trials in words, in which model output is safe to print."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The report as a value: sessions, and every cell with its gate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime

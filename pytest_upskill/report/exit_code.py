@@ -4,8 +4,6 @@ A session and the command that merges reports both decide here, so the report of
 the exit code of the session.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal

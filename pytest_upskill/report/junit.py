@@ -1,7 +1,5 @@
 """Trials and cells as pairs of name and value, for JUnit XML."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from statistics import fmean
 

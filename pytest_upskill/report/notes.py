@@ -1,7 +1,5 @@
 """Notes about cells, printed below the table."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 

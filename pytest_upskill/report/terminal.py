@@ -1,7 +1,5 @@
 """The tables of cells as lines that fit a terminal's width, in ASCII except for names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from pytest_upskill.figures.gate import Gate

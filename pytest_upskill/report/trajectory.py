@@ -1,7 +1,5 @@
 """What an agent did in a run, turn by turn, as people read it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Where case files, skills and catalogues are: by the ini file, from the rootdir, in node ids."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The models that options and the ini file choose, with their parameters and prices."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Answers of a session: what must hold before the first request, the start and the end."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

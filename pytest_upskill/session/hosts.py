@@ -1,7 +1,5 @@
 """The host of each model of a session: a plugin's client, a program, or a shared endpoint."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

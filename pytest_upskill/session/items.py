@@ -1,7 +1,5 @@
 """Case files and trials as pytest's collectors and items."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

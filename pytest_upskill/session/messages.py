@@ -1,7 +1,5 @@
 """Lines on the terminal; warnings about files, grouped by cause: many may repeat one mistake."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import defaultdict

@@ -4,8 +4,6 @@
 group. Every run of pytest imports this module, so it imports nothing heavy.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """What leaves a process in reports and logs: results, without keys and control characters."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Generator, Iterator
 from functools import cache, partial

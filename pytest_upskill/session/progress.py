@@ -1,7 +1,5 @@
 """Progress while a session waits for answers: a row below pytest's output, or lines in a log."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

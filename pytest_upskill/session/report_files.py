@@ -1,7 +1,5 @@
 """Report files of a session, JUnit XML, and annotations and summary in GitHub Actions."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

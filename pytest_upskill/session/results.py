@@ -1,7 +1,5 @@
 """The results of a session: those of trials, the cells that they make, and gates as tests."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress

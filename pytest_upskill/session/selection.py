@@ -1,7 +1,5 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress

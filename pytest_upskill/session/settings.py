@@ -1,7 +1,5 @@
 """The options of a session, read and validated once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path

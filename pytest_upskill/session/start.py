@@ -8,8 +8,6 @@
 `Outgoing` attaches the results to reports and cleans all text that leaves.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Generator
 from datetime import UTC, datetime

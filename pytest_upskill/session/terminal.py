@@ -1,7 +1,5 @@
 """Terminal output: header, forecast, the tables of cells, costs and notes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Sessions that run no test: pruning, the catalogue file, the work of a teacher."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

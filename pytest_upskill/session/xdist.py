@@ -10,8 +10,6 @@ They talk through the files of one folder, the `Handover`, in this order:
    controller has deleted the file ``open``: then no more answers will come.
 """
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """The report as one static page without network access or scripts."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The report as JSON, format 1: complete, with a published schema, and readable for merging."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The report as GitHub-flavored Markdown, for pull request comments and job summaries."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Sentences about cells and reports that Markdown and HTML share."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

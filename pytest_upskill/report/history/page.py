@@ -1,7 +1,5 @@
 """The history as one static page without network access or scripts, and its charts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

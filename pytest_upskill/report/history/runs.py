@@ -1,7 +1,5 @@
 """The runs of the past: how one is kept, and what each measured of each skill on each model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

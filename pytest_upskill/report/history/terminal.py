@@ -1,7 +1,5 @@
 """The history as lines for a terminal, and as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
