@@ -128,15 +128,10 @@ class Comparison:
             how = ", not clearly worse" if change < 0 else ", not worse"
             told = "" if self.drift or self.undecided else how
             yield f"{points(change)} points against {self.base}{told} ({self.sentence})"
-        if self.warning:
-            yield self.warning
+        if self.drift:
+            cure = "regressions are not reported, record the baseline again"
+            yield f"warning: {self.drift}: {cure}"
         yield from self.notes
-
-    @property
-    def warning(self) -> str:
-        """That the model changed, so that no regression is reported; empty if it did not."""
-        cure = "regressions are not reported, record the baseline again"
-        return f"warning: {self.drift}: {cure}" if self.drift else ""
 
     @property
     def worse_lines(self) -> list[str]:

@@ -83,22 +83,6 @@ def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
         )
 
 
-def short_notes(gates: Sequence[Gate]) -> Iterator[str]:
-    """Yield the notes without which the table misleads, for ``-q``."""
-    for gate in gates:
-        lines = [*_open_verdict(gate.cell.lift)]
-        if gate.comparison is not None and gate.comparison.warning:
-            lines.append(gate.comparison.warning)
-        yield from (f"{gate.cell.name}: {line}" for line in lines)
-    yield from statements_not_graded(gates)
-
-
-def _open_verdict(lift: Lift) -> Iterator[str]:
-    """Yield why the verdict is not the one that the runs show, if it is not."""
-    if lift.verdict == "too few runs" and lift.doubt:
-        yield lift.doubt
-
-
 def about_the_whole(report: Report) -> list[str]:
     """Return what was not measured, compared or graded, one line each, without repeats."""
     lines = [
@@ -167,7 +151,8 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
         yield from cell.triggers.mistakes
         return
     yield from _judge_notes(lift)
-    yield from _open_verdict(lift)
+    if lift.verdict == "too few runs" and lift.doubt:
+        yield lift.doubt
     yield from _on_the_test(gate)
     yield from _about_runs(lift)
     if cell.at_k:

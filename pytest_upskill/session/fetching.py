@@ -15,13 +15,7 @@ from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
-from pytest_upskill.session.hosts import (
-    agent_problems,
-    hosts_of,
-    installed_versions,
-    request_problems,
-    runs_ahead,
-)
+from pytest_upskill.session import hosts
 from pytest_upskill.session.items import needing_answers
 from pytest_upskill.session.progress import Progress, interruptible
 from pytest_upskill.session.resources import RESOURCES
@@ -30,7 +24,6 @@ from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
-_REPORT_OPTION = re.compile(r" --(?:upskill-(?:html|md|json)|junit-?xml)[= ](?:'[^']*'|\S+)")
 
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
@@ -47,9 +40,9 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
 
 
 def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
-    """Return the command line of this session, changed so that it records, without reports."""
+    """Return the command line of this session, changed so that it records."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
-    command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
+    command, replaced = _REPLAY_OPTION.subn(r"\1auto", command)
     return command if replaced else f"{command} --upskill-cache auto"
 
 
@@ -80,7 +73,7 @@ class Fetching:
         models += [
             trial.judge for trial in trials.values() if trial.judge and trial.case.judge_checks
         ]
-        self._hosts = hosts_of(self._config, dict.fromkeys(models))
+        self._hosts = hosts.hosts_of(self._config, dict.fromkeys(models))
         self._forecast = forecast(
             trials.values(), self._hosts, resources, concurrency=settings.concurrency
         )
@@ -92,12 +85,12 @@ class Fetching:
         settings, resources = self._settings, self._resources
         if settings.cache_mode != "replay":
             models = [estimate.model for estimate in self._forecast.all_models]
-            yield from request_problems({model: self._hosts[model] for model in models})
+            yield from hosts.request_problems({model: self._hosts[model] for model in models})
             if settings.max_cost is not None:
                 for model in self._forecast.unpriced:
                     yield f"--upskill-max-cost: {resources.prices.problem(model)}"
             agents = [model for model in models if model.agent]
-            yield from agent_problems(agents, self._hosts, resources)
+            yield from hosts.agent_problems(agents, self._hosts, resources)
         if any(sandboxed_of(trial.case) for trial in self._trials.values()):
             from pytest_upskill.sandbox.run import SandboxError
 
@@ -112,7 +105,7 @@ class Fetching:
         if cache.mode in {"auto", "refresh"}:
             cache.served_models.update(_fetch_served_models(self._hosts))
         if cache.mode == "auto":
-            cache.installed_agents.update(installed_versions(self._hosts))
+            cache.installed_agents.update(hosts.installed_versions(self._hosts))
         stops_at_failure = config.getoption("maxfail") or config.getoption("stepwise", False)
         may_waste_answers = stops_at_failure and not settings.early_stop
         command = _recording_command(config.invocation_params.args)
@@ -122,7 +115,7 @@ class Fetching:
             self._resources,
             concurrency=settings.concurrency,
             # A session that stops at a failure must not have paid for many answers beyond it.
-            lookahead=runs_ahead(self._hosts, settings) if may_waste_answers else None,
+            lookahead=hosts.runs_ahead(self._hosts, settings) if may_waste_answers else None,
             record_command=self._resources.redactor.redact(command),
         )
         return self._service, Progress(config, self._service, self._trials)

@@ -107,13 +107,6 @@ def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
                 f"{last_steps(completion.agent_run)}\n",
             )
             break
-    lines = [
-        f"run {number}: {'yes' if check.passed else 'no'}: {check.message}"
-        for number, run in enumerate(runs, 1)
-        for check in run.process
-    ]
-    if lines:
-        yield "what the agent did (reported, never counted)", "\n".join(lines)
 
 
 @cache

@@ -237,10 +237,6 @@ class Reporting:
         reasons = [f"{code}{each}" for each in lines]
         if code and not reasons:
             reasons = [f"{code}not everything ran, as other lines say"]
-        # With -q no notes about the cells are printed, and a missing comparison must not look like
-        # one that found no regression.
-        if self._config.get_verbosity() < 0 and exit_code.uncompared_base(report) is None:
-            reasons += exit_code.missing_comparisons(report)
         return reasons
 
 

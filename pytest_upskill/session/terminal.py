@@ -6,7 +6,6 @@ from itertools import chain
 
 import pytest
 
-from pytest_upskill.answers.budget import LOWER_COST
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
@@ -16,7 +15,7 @@ from pytest_upskill.figures.wording import money, original_cost
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import Report, runs_of
-from pytest_upskill.report.notes import about_offline, notes, short_notes, statements_not_graded
+from pytest_upskill.report.notes import about_offline, notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import QUIETEST, begin_line, lines_of, write
@@ -79,16 +78,16 @@ class Terminal:
             reasons: Why nothing or not everything was measured.
         """
         verbosity = self._config.get_verbosity()
-        lifts, choices = report.lifts, report.triggers
         # As with pytest-cov: -q keeps the tables, -qq drops them.
-        if verbosity > QUIETEST:
-            self._print_table(reporter, f"skills: {arms_of(lifts)}", lifts, LEGEND)
-            all_notes = notes(lifts, verbose=verbosity > 0, said=reasons)
-            for note in all_notes if verbosity >= 0 else short_notes(lifts):
-                write(reporter, note)
-            self._print_table(reporter, "triggers: is the skill chosen?", choices, TRIGGER_LEGEND)
-        if verbosity >= 0 and report.gates:
-            for note in (*notes(choices, verbose=False, said=reasons), *about_offline(report)):
+        if verbosity > QUIETEST and report.gates:
+            for title, gates, legend in (
+                (f"skills: {arms_of(report.lifts)}", report.lifts, LEGEND),
+                ("triggers: is the skill chosen?", report.triggers, TRIGGER_LEGEND),
+            ):
+                self._print_table(reporter, title, gates, legend)
+                for note in notes(gates, verbose=verbosity > 0, said=reasons):
+                    write(reporter, note)
+            for note in about_offline(report):
                 write(reporter, note)
             for line in chain.from_iterable(session.skipped for session in report.sessions):
                 write(reporter, f"skipped: {line}", yellow=True)
@@ -103,7 +102,6 @@ class Terminal:
         # As the table: also with -q, which many projects have in their addopts.
         if self._config.get_verbosity() > QUIETEST:
             self._costs(reporter, gates)
-        if self._config.get_verbosity() >= 0:
             for line in statements_not_graded(gates):
                 write(reporter, line, yellow=True)
         cache = self._resources.cache
@@ -233,25 +231,15 @@ def _plan(forecast: CostForecast, settings: Settings, resources: Resources) -> I
         line += "a day"
     yield line
     if settings.dry_run:
-        yield from _details(forecast, settings, resources)
+        for each in paid if len(paid) > 1 else ():
+            yield f"  {each.model.label}: {each.answers} to request{_costs_of([each])}"
+        for model in forecast.unpriced:
+            yield f"upskill: {resources.prices.problem(model)}"
     if limit := _default_limit(settings, resources):
         yield (
             f"upskill: with agents, the run stops at {limit} unless --upskill-max-cost sets "
             "another limit"
         )
-
-
-def _details(forecast: CostForecast, settings: Settings, resources: Resources) -> Iterator[str]:
-    """Yield what only a dry run says: the share of each model, and what stops the run."""
-    paid = [each for each in forecast.models if each.model.is_language_model]
-    for each in paid if len(paid) > 1 else ():
-        yield f"  {each.model.label}: {each.answers} to request{_costs_of([each])}"
-    for model in forecast.unpriced:
-        yield f"upskill: {resources.prices.problem(model)}"
-    at_most = _sum_if_known([each.max_usd for each in forecast.all_models])
-    if at_most is not None and settings.max_cost is not None and at_most > settings.max_cost:
-        stop = f"at its maximum the run would stop at {money(settings.max_cost)}"
-        yield f"upskill: --upskill-max-cost: {stop}: {LOWER_COST}"
 
 
 def _default_limit(settings: Settings, resources: Resources) -> str:

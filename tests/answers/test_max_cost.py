@@ -54,18 +54,6 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
     assert len(loopback.requests) == 20
 
 
-@pytest.mark.parametrize(("limit", "warned"), [("0.001", True), ("1", False)])
-def test_a_dry_run_says_if_its_maximum_is_above_the_limit(
-    run_once: Run, model: str, limit: str, *, warned: bool
-) -> None:
-    args = (*in_500_tokens(model), "--upskill-max-cost", limit, "--upskill-dry-run")
-
-    result = run_once(*args)
-
-    line = f"upskill: --upskill-max-cost: at its maximum the run would stop at $0.0010: {CURE}"
-    assert (line in result.outlines) is warned
-
-
 def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
     run_once: Run, loopback: Loopback, model: str
 ) -> None:
