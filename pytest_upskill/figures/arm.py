@@ -53,6 +53,12 @@ class ArmFigures:
     """Probability that all of k runs pass, likewise."""
 
 
+def sum_if_known(amounts: Iterable[float | None]) -> float | None:
+    """Return a sum; None if an amount is unknown."""
+    known = list(amounts)
+    return None if None in known else sum(amount or 0 for amount in known)
+
+
 def figures_of_runs(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmFigures:
     """Return means over the valid runs of each case, averaged over the cases.
 
@@ -64,15 +70,11 @@ def figures_of_runs(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmF
     def average(of: Callable[[RunResult], float]) -> float:
         return fmean(fmean(of(run) for run in runs) for runs in valid)
 
-    def total(amounts: Iterable[float | None]) -> float | None:
-        known = list(amounts)
-        return None if None in known else sum(amount or 0 for amount in known)
-
     counts = [(sum(run.passed for run in runs), len(runs)) for runs in valid]
     rates = [Fraction(*each) for each in counts]
     completions = [run.completion for runs in valid for run in runs]
-    tokens = total(completion.tokens for completion in completions)
-    dollars = total(completion.cost_usd for completion in completions)
+    tokens = sum_if_known(completion.tokens for completion in completions)
+    dollars = sum_if_known(completion.cost_usd for completion in completions)
     passes = sum(passed for passed, _ in counts)
     return ArmFigures(
         runs=len(completions),

@@ -155,11 +155,6 @@ def money(dollars: float | None, *, at_most: bool = False) -> str:
     return f"${dollars:,.{digits}f}"
 
 
-def original_cost(dollars: float | None) -> str:
-    """Return what replayed answers had cost."""
-    return "original cost unknown" if dollars is None else f"{money(dollars)} when recorded"
-
-
 def _failure_lines(run: RunResult) -> list[str]:
     """Return why a run did not pass: a line for each failed check, followed by its details."""
     lines = [run.ending] if run.ending else []

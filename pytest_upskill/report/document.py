@@ -121,10 +121,3 @@ class Report:
 def runs_of(gates: Iterable[Gate]) -> Iterator[RunResult]:
     """Return an iterator over all valid runs of the gates' cells."""
     return (run for gate in gates for trial in gate.cell.trials for run in trial.runs)
-
-
-def dollars(runs: Iterable[RunResult]) -> float | None:
-    """Return the total cost of answers, replayed ones included; None if a price is unknown."""
-    costs = [run.completion.cost_usd for run in runs]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None

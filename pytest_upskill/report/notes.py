@@ -24,9 +24,6 @@ _MIN_CASES_FOR_NEW_PROMPTS = 10
 _SMALLEST_CONTEXT = 1000
 """Tokens of the smallest context that a server may have; fewer are a wrong count."""
 
-_PROBABLE = 0.5
-"""Least chance of a verdict that more runs of the same cases alone are worth their cost."""
-
 
 def notes(gates: Sequence[Gate], *, verbose: bool, said: Collection[str] = ()) -> Iterator[str]:
     """Yield the notes about all cells of one measure.
@@ -64,17 +61,14 @@ def _too_few(gates: Sequence[Gate]) -> Iterator[str]:
         if gate.cell.lift.lacks_runs and not gate.regressed and gate.outcome != "skipped"
     ]
     if more := [lift.more_runs for lift in lifts if lift.more_runs]:
-        runs, without = (
-            max(each.with_skill for each in more),
-            max(each.without_skill for each in more),
-        )
+        runs = max(each.with_skill for each in more)
+        without = max(each.without_skill for each in more)
         baseline = f" --upskill-baseline-runs {without}" if without != runs else ""
         chance = min(each.chance for each in more)
-        cases = ", and more cases raise that" if chance < _PROBABLE else ""
         models = ", ".join(dict.fromkeys(lift.cell.model for lift in lifts if lift.more_runs))
         yield (
             f"too few runs on {models}: --upskill-runs {runs}{baseline} would be "
-            f"enough with a probability of {percent(chance)} %{cases}"
+            f"enough with a probability of {percent(chance)} %"
         )
     if others := dict.fromkeys(lift.cell.model for lift in lifts if not lift.more_runs):
         yield (
@@ -197,8 +191,7 @@ def _on_the_test(gate: Gate) -> Iterator[str]:
         why = f"chance alone gives such a difference in {p} of experiments, and helps or hurts "
         why += f"needs {needed}{', as ' if added else ''}{added}"
         if (fewest := stats.fewest_runs(lift.counts)) < stats.MIN_RUNS:
-            copies = ", as answers repeat" if lift.cell.copied else ""
-            why = f"helps or hurts needs {stats.MIN_RUNS} runs in each arm; {fewest} count{copies}"
+            why = f"helps or hurts needs {stats.MIN_RUNS} runs in each arm; {fewest} count"
         yield f"{lift.verdict}: {why}"
     elif added:
         yield f"{added}, so helps or hurts needs a difference that chance alone gives in {needed}"

@@ -9,9 +9,10 @@ import pytest
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
+from pytest_upskill.figures.arm import sum_if_known
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.presentation import arms_of
-from pytest_upskill.figures.wording import money, original_cost
+from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import Report, runs_of
@@ -252,16 +253,11 @@ def _costs_of(estimates: Sequence[ModelEstimate]) -> str:
     """Return the maximum and the likely cost of requests to models."""
     if not estimates:
         return ""
-    max_usd = _sum_if_known([each.max_usd for each in estimates])
-    likely_usd = _sum_if_known([each.likely_usd for each in estimates])
+    max_usd = sum_if_known(each.max_usd for each in estimates)
+    likely_usd = sum_if_known(each.likely_usd for each in estimates)
     if max_usd is None or likely_usd is None:
         return f", {money(None)}"
     return f", at most {money(max_usd, at_most=True)}, likely {money(likely_usd)}"
-
-
-def _sum_if_known(costs: Sequence[float | None]) -> float | None:
-    """Return the sum of costs; None if one of them is unknown."""
-    return None if None in costs else sum(filter(None, costs))
 
 
 def _cost_summary(requested: Sequence[Completion], completions: Iterable[Completion]) -> str:
@@ -270,9 +266,8 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
     if requested:
         parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
     if replayed := [each for each in completions if each.replayed]:
-        known = any(each.cost_usd is not None for each in replayed)
-        cost = f"{_cost(replayed)} when recorded" if known else original_cost(None)
-        parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost}")
+        cost = _cost(replayed)
+        parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost} when recorded")
     if retried := sum(each.attempts > 1 for each in requested):
         parts.append(f"{counted(retried, 'request')} {'was' if retried == 1 else 'were'} retried")
     return "; ".join(parts)

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from pytest_upskill.figures.arm import sum_if_known
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
 from pytest_upskill.figures.triggers import BY_WORDS
-from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money, original_cost
+from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money
 from pytest_upskill.project.messages import counted
-from pytest_upskill.report.document import Report, dollars, runs_of
+from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.exit_code import Outcome, outcome, unrecorded_trials, why_undecided
 
 VERDICTS: tuple[ShownVerdict, ...] = (
@@ -183,19 +184,19 @@ def matrix_parts(gate: Gate) -> list[str]:
 
 def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
-    runs = list(runs_of(report.gates))
+    completions = [run.completion for run in runs_of(report.gates)]
     rows = []
-    for name, was_replayed, text in (
-        ("requested", False, money),
-        ("replayed", True, original_cost),
+    for name, was_replayed, when in (
+        ("requested", False, ""),
+        ("replayed", True, " when recorded"),
     ):
-        if some := [run for run in runs if run.completion.replayed is was_replayed]:
-            rows.append((name, f"{counted(len(some), 'usable answer')}, {text(dollars(some))}"))
-    tokens = [run.completion.tokens for run in runs]
-    known = [count for count in tokens if count is not None]
+        if some := [each for each in completions if each.replayed is was_replayed]:
+            cost = money(sum_if_known(each.cost_usd for each in some))
+            rows.append((name, f"{counted(len(some), 'usable answer')}, {cost}{when}"))
+    tokens = sum_if_known(each.tokens for each in completions)
     return [
         *rows,
-        ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
+        ("tokens", "n/a" if tokens is None else f"{tokens:,}"),
         ("missing runs", str(sum(gate.cell.missing for gate in report.gates))),
     ]
 
