@@ -108,18 +108,15 @@ class Judged:
         """Return how often the judge is right in an arm; None if it is not calibrated."""
         if not self.calibrated:
             return None
-        decided = (
+        labels = [label for label in self._labels if label.with_skill is with_skill]
+        passed, failed = (
             (
                 calibration.answers_of(self.cases, (with_skill, judged)),
-                [
-                    x.passed
-                    for x in self._labels
-                    if (x.with_skill, x.judged) == (with_skill, judged)
-                ],
+                [label.passed for label in labels if label.judged is judged],
             )
             for judged in (True, False)
         )
-        return calibration.agreement(*decided)
+        return calibration.agreement(passed, failed)
 
     @cached_property
     def _labels(self) -> list[calibration.Label]:

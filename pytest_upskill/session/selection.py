@@ -27,8 +27,8 @@ from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
-    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "nothing_changed"),
-    "_deselected",
+    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders"),
+    *("nothing_changed", "deselected"),
 )
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -75,7 +75,7 @@ class Selection:
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
         """Lines about those of them that look like cases, and Python files not collected."""
-        self._deselected = False
+        self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._broken_files = 0
 
@@ -148,7 +148,7 @@ class Selection:
 
     def pytest_deselected(self) -> None:
         """Record that items were collected and deselected."""
-        self._deselected = True
+        self.deselected = True
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Run the other files if only case files are broken: none depends on another."""
@@ -190,10 +190,10 @@ class Selection:
         """Yield lines about what was missed."""
         yield from sorted(self._misnamed.values())
         yield from self._hints
-        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        none_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self.deselected
         if none_ran or self.since is not None:
             yield from self.without_trials()
-        folders = [] if self._deselected else self._unvisited_folders()
+        folders = [] if self.deselected else self._unvisited_folders()
         if folders:
             have, them = ("has", "it") if len(folders) == 1 else ("have", "them")
             yield (

@@ -74,7 +74,7 @@ def start(config: pytest.Config) -> None:
     if settings.prune:
         from pytest_upskill.session.without_tests import Prune
 
-        plugins.register(Prune(config), "upskill-prune")
+        plugins.register(Prune(config, selection), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         answers = fetched = FetchedAnswers(config)
         config.stash[ANSWERS] = fetched.wait_for_answers

@@ -23,6 +23,7 @@ from pytest_upskill.session.hosts import hosts_of, request_problems
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import write
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of, set_up
+from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.trials.trial import Trial, request_of
 from pytest_upskill.trials.trigger_trial import probe
@@ -31,14 +32,9 @@ from pytest_upskill.trials.trigger_trial import probe
 class Prune:
     """Plugin that deletes unused recordings, in a dry run lists them, and runs no test."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+    def __init__(self, config: pytest.Config, selection: Selection) -> None:
+        self._config, self._selection = config, selection
         self._dry_run = config.stash[SETTINGS].dry_run
-        self._deselected = False
-
-    def pytest_deselected(self) -> None:
-        """Record that some items are deselected."""
-        self._deselected = True
 
     # First: no test may start.
     @pytest.hookimpl(tryfirst=True)
@@ -50,7 +46,7 @@ class Prune:
         """
         trials = [item.trial for item in session.items if isinstance(item, TrialItem)]
         reason = "" if trials else "there are no trials"
-        if self._deselected or any("::" in arg for arg in self._config.args):
+        if self._selection.deselected or any("::" in arg for arg in self._config.args):
             reason = "some trials are deselected"
         if session.testsfailed:
             reason = "some files could not be collected"
