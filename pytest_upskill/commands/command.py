@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.cases.adapters import registry
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_folders
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Skill
@@ -191,14 +190,8 @@ def load_skill(folder: Path, extensions: Extensions = NO_EXTENSIONS) -> Skill:
     if problems:
         raise problems_error(folder, problems)
     if found:
-        return min(found, key=lambda skill: _preference(skill.case_file))
+        return min(found, key=lambda skill: (skill.case_file.name != CASE_FILE, skill.case_file))
     try:
         return load_skills(folder / "SKILL.md", extensions=extensions)[0]
     except SkillError as error:
         raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
-
-
-def _preference(file: Path) -> tuple[bool, bool, str, int]:
-    """Return a key that is smallest for the file to choose: certain names first, then by name."""
-    name = file.name
-    return name != CASE_FILE, not registry.is_certain(file), name, len(file.parts)

@@ -88,11 +88,11 @@ def test_a_trials_properties_are_means_per_run() -> None:
     assert {name: text for name, text in found.items() if name.startswith("upskill.agent")} == {
         "upskill.agent": "loop",
         "upskill.agent.version": "1.2",
-        "upskill.agent.offered": "1.0000",
-        "upskill.agent.loaded": "0.5000",
-        "upskill.agent.turns": "4.50",
-        "upskill.agent.requests": "4.00",
-        "upskill.agent.calls": "1.50",
+        "upskill.agent.offered": "1",
+        "upskill.agent.loaded": "0.5",
+        "upskill.agent.turns": "4.5",
+        "upskill.agent.requests": "4",
+        "upskill.agent.calls": "1.5",
     }
 
 

@@ -39,10 +39,10 @@ def test_the_commands_with_a_teacher_find_the_case_files_that_pytest_runs(
     assert question_of(folder) == "What is it?"
 
 
-def test_of_several_case_files_the_one_with_the_most_certain_name_is_used(folder: Path) -> None:
-    write_evals(folder / "evals" / "basic-evals.json", "ambiguous?")
-    write_evals(folder / "tests" / "evals.json", "certain?")
-    assert question_of(folder) == "certain?"
+def test_of_several_case_files_our_own_is_used_else_the_first(folder: Path) -> None:
+    write_evals(folder / "evals" / "basic-evals.json", "first?")
+    write_evals(folder / "tests" / "evals.json", "second?")
+    assert question_of(folder) == "first?"
 
     cases = {"cases": [{"input": "ours?", "expected": {"contains": "x"}}]}
     (folder / "skill_meta.json").write_text(json.dumps(cases), "utf-8")

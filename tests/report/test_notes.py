@@ -11,10 +11,7 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.notes import notes
 from tests.reporting import counted
 
-UNLIKELY = (
-    "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %, and more "
-    "cases raise that"
-)
+UNLIKELY = "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %"
 ADD_CASES = "add cases, or raise --upskill-runs where answers differ from run to run"
 
 

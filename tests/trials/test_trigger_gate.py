@@ -38,7 +38,7 @@ def test_the_gate_fails_beyond_its_limits(
     if problem:
         result.stdout.fnmatch_lines([problem])
     junit = Path("j.xml").read_text("utf-8")
-    assert '<property name="upskill.trigger.recall" value="0.7500"/>' in junit.replace(" />", "/>")
+    assert '<property name="upskill.trigger.recall" value="0.75"/>' in junit.replace(" />", "/>")
     assert 'name="upskill.trigger.taken" value="none"' in junit
 
 
