@@ -27,9 +27,6 @@ from typing import Literal
 from pytest_upskill.sandbox.confinement import can_change_user, confined, own_user_command
 from pytest_upskill.sandbox.limits import Level, Limits, Usage, limit_command
 
-_PREFIX = "pytest-upskill-sandbox-"
-"""Begins the names of workspaces, each of which is locked while the process that made it runs."""
-
 Ended = Literal["exited", "time", "output", "files", "stopped"]
 
 _DEFAULT_LIMITS = Limits()
@@ -94,8 +91,6 @@ class Sandbox:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._closed = False
-        if os.name == "posix":
-            remove_leftovers()
         for candidate in _candidates(level):
             self.level, self.own_user = candidate
             # Runs a program as this candidate does.
@@ -335,48 +330,13 @@ def workspace() -> Iterator[Workspace]:
 
     It is removed at the end.
     """
-    lock = None
-    while lock is None:
-        root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-        # None if another process, which removes leftovers right now, has locked it first.
-        lock = _lock(root)
+    root = Path(tempfile.mkdtemp(prefix="pytest-upskill-sandbox-")).resolve()
     try:
         (root / "cwd").mkdir()
         (root / "tmp").mkdir()
         yield Workspace(root)
     finally:
         _remove(root)
-        os.close(lock)
-
-
-def remove_leftovers() -> None:
-    """Remove the workspaces of processes of this user that no longer run."""
-    for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        lock = _lock(root)
-        if lock is not None:
-            _remove(root)
-            os.close(lock)
-
-
-def _lock(root: Path) -> int | None:
-    """Lock a workspace of this user, and return its open folder, None on failure.
-
-    Closing it, or the end of this process, unlocks it.
-    """
-    import fcntl  # not on Windows, where no level of the sandbox works
-
-    try:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    with contextlib.suppress(OSError):
-        if os.fstat(folder).st_uid == os.getuid():
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have removed the workspace in the meantime, and then unlocked it.
-            if root.exists():
-                return folder
-    os.close(folder)
-    return None
 
 
 def _remove(root: Path) -> None:

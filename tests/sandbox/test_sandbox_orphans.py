@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.limits import Level
-from pytest_upskill.sandbox.run import Sandbox, remove_leftovers, workspace
+from pytest_upskill.sandbox.run import Sandbox, workspace
 from tests.conftest import WriteSkill
 from tests.sandbox_programs import every_level_and_off, is_gone, running
 
@@ -22,8 +21,7 @@ from tests.sandbox_programs import every_level_and_off, is_gone, running
 OUTLIVE = "sleep {0} & (sleep {0} &) ; (setsid sleep {0} &) ; sleep {0}"
 RUN = """
 import sys
-from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.run import remove_leftovers, workspace
+from pytest_upskill.sandbox.run import Sandbox, workspace
 with workspace() as home:
     Sandbox(sys.argv[1]).run(["/bin/sh", "-c", sys.argv[2]], home)
 """
@@ -54,23 +52,19 @@ def is_sleep(process: int) -> bool:
 
 
 @every_level_and_off
+@pytest.mark.usefixtures("temporary")
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
 def test_programs_die_with_the_process_that_started_them(
-    level: Level, kind: signal.Signals, marker: str, temporary: Path
+    level: Level, kind: signal.Signals, marker: str
 ) -> None:
     script = OUTLIVE.format(marker)
     process = subprocess.Popen([sys.executable, "-c", RUN, level, script])
     wait_for(marker, 3 if level == "landlock" else 4)
-    with workspace() as of_another_run:
-        os.kill(process.pid, kind)
-        process.wait()
-        assert is_gone(marker)
-        left = {each for each in temporary.iterdir() if each != of_another_run.root}
-        assert left
 
-        Sandbox(level)
+    os.kill(process.pid, kind)
+    process.wait()
 
-        assert list(temporary.iterdir()) == [of_another_run.root]
+    assert is_gone(marker)
 
 
 @every_level_and_off
@@ -107,7 +101,6 @@ def test_a_killed_pytest_leaves_no_answer_running(
 
 def test_a_folder_is_removed_however_deep_and_unreadable_it_is(temporary: Path) -> None:
     script = """
-import fcntl
 import os
 for depth in range(1500):
     os.mkdir("d" * 20)
@@ -120,30 +113,3 @@ os.chmod("unreadable", 0)
         subprocess.run([sys.executable, "-c", script], cwd=home.root / "tmp", check=True)
 
     assert list(temporary.iterdir()) == []
-
-
-def test_a_folder_of_the_user_is_never_taken_for_a_leftover(temporary: Path) -> None:
-    (temporary / "pytest-upskill-notes").mkdir()
-    (temporary / "pytest-upskill-sandbox-file").write_text("mine")
-
-    Sandbox("limits")
-
-    assert len(list(temporary.iterdir())) == 2
-
-
-def test_a_folder_that_is_removed_while_it_is_made_is_made_again(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flock = fcntl.flock
-
-    def lock_late(file: int, operation: int) -> None:
-        monkeypatch.setattr(fcntl, "flock", flock)
-        # As another process that comes first.
-        remove_leftovers()
-        flock(file, operation)
-
-    monkeypatch.setattr(fcntl, "flock", lock_late)
-
-    with workspace() as home:
-        assert (home.root / "cwd").is_dir()
-    assert not list(temporary.iterdir())
