@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from pytest_upskill.checks.blocks import canonical, relative_path
+from pytest_upskill.checks.blocks import relative_path
 from pytest_upskill.checks.cpu_limit import CheckError
 from pytest_upskill.checks.files import RunsCommand
 from pytest_upskill.checks.text import Check
@@ -46,7 +46,7 @@ class Compile(Check):
     for_teacher = "a language: c, cpp, cuda or python"
 
     language: str
-    """A registered language: ``python``, ``c``, ``cpp`` or ``cuda``."""
+    """The name of a registered language: ``python``, ``c``, ``cpp`` or ``cuda``."""
     arch: str | None = None
     """CUDA architecture; None for ``sm_90``."""
     flags: tuple[str, ...] = ()
@@ -65,16 +65,15 @@ class Compile(Check):
     @property
     def problem(self) -> str | None:
         """What is wrong with the options, None if nothing is."""
-        language = canonical(self.language) or self.language
         options = [name for name in ("arch", "host") if getattr(self, name)]
         for_cuda = [*options, *(each.name for each in self.requires)]
-        if for_cuda and language != "cuda":
+        if for_cuda and self.language != "cuda":
             return f"{min(for_cuda)!r} is for cuda only: remove it"
-        if self.headers and language not in C_FAMILY:
-            return f"'requires' names headers, and {language} has none: remove it"
+        if self.headers and self.language not in C_FAMILY:
+            return f"'requires' names headers, and {self.language} has none: remove it"
         if self.arch is not None and not _ARCH.fullmatch(self.arch):
             return f"bad arch {self.arch!r}: write it as in 'sm_90' or 'sm_90a'"
-        problems = (check_flags(language, self.flags), *map(check_file, self.files))
+        problems = (check_flags(self.language, self.flags), *map(check_file, self.files))
         return next(filter(None, problems), None)
 
 

@@ -33,8 +33,8 @@ def test_valid_code_passes_and_the_compiler_is_named(
     )
 
 
-def test_an_alias_means_its_language(compilers: Compilers) -> None:
-    (result,) = compilers.decide(Compile(language="C++"), fenced("cxx", "class A {};"))
+def test_another_label_of_a_fence_means_its_language(compilers: Compilers) -> None:
+    (result,) = compilers.decide(Compile(language="cpp"), fenced("cxx", "class A {};"))
 
     assert result.passed
     assert result.message.startswith("compile cpp: builds")

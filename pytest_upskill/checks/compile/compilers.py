@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.blocks import blocks, canonical, choose_units, file_block, relative_path
+from pytest_upskill.checks.blocks import blocks, choose_units, file_block, relative_path
 from pytest_upskill.checks.code import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
 from pytest_upskill.checks.compile.c_family import Cuda, Gnu
 from pytest_upskill.checks.compile.python import Python, PythonRunner
@@ -36,11 +36,7 @@ class Compilers:
             Language(name="cuda", toolchain=Cuda()),
             Language(name="python", toolchain=Python(), runner=PythonRunner()),
         )
-        self._languages = {
-            spelling: language
-            for language in (*built_in, *languages)
-            for spelling in language.spellings
-        }
+        self._languages = {language.name: language for language in (*built_in, *languages)}
         self._built: dict[str, Built] = {}
         self._sandbox: Sandbox | None = None
         self._closed = False
@@ -63,7 +59,7 @@ class Compilers:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
         if isinstance(check, RunsCommand):
             return self._why_unsafe()
-        language = self._languages.get(_spelling(check))
+        language = self._languages.get(check.language)
         if isinstance(check, Run):
             if language is None or language.runner is None:
                 return f"no runner is known for language {check.language!r}"
@@ -95,7 +91,7 @@ class Compilers:
             raise CannotCompile(reason)
         if isinstance(check, RunsCommand):
             return self._run_command(check, left)
-        language = self._languages[_spelling(check)]
+        language = self._languages[check.language]
         found = _sources(check, language, text, left)
         if isinstance(found, str):
             built, what = None, found
@@ -185,12 +181,6 @@ class Compilers:
                     raise CannotCompile(_ENDED)
                 self._sandbox = Sandbox(self._requested_level)
             return self._sandbox
-
-
-def _spelling(check: OfCode) -> str:
-    """Return the key of a check's language in `Compilers`."""
-    word = check.language.strip().lower()
-    return canonical(word) or word
 
 
 def _sources(check: OfCode, language: Language, text: str, left: Left) -> Sources | str:
