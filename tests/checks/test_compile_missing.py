@@ -33,7 +33,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("language", "reason"),
     [
         ("c", "no gcc or clang on PATH: install one"),
-        ("c++", r"no g\+\+ or clang\+\+ on PATH"),
+        ("cpp", r"no g\+\+ or clang\+\+ on PATH"),
         ("cuda", r"no nvcc on PATH.*: install .*'pytest-upskill\[cuda\]'"),
         ("cobol", "no compiler is known for language 'cobol'"),
     ],
