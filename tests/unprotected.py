@@ -95,7 +95,6 @@ SANDBOX = (
     Removal("test_nothing_a_program_starts_outlives_it", (Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
     Removal("test_programs_die_with_the_process_that_started_them", (NO_PIPE,), ("landlock", "limits", "off")),
     Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/confinement.py", ', "--die-with-parent"', ""),), ("bwrap",)),
-    Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/run.py", "            remove_leftovers()\n", "            pass\n"),), EVERY),
     Removal("test_the_wall_clock_ends_a_program_and_its_children", (NO_TIME,), EVERY),
     Removal("test_output_is_cut_and_its_source_killed", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if False:"),), EVERY),
     Removal("test_cpu_time_is_limited", (Edit("sandbox/limits.py", 'ulimit -t "$1"; ', ""),), LIMITED),
