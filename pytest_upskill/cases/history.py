@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_upskill.cases.catalogue import ListedSkill
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.cases.skill_files import installed_files, read_bundle
@@ -71,6 +73,30 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         return replace(skill, history=f"no text changed since {since}: not compared")
     return replace(skill, before=before)
+
+
+def other_skills_changed(commit: str, home: Path) -> bool:
+    """Return whether the skills of a folder have other names or descriptions than at a commit.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    if not is_changed(commit, home):
+        return False
+    listings = (
+        _listing(file, content_at(commit, file)) != _listing(file, file.read_bytes())
+        for file in home.glob("*/SKILL.md")
+    )
+    return any(listings) or any(each.parent == home for each in deleted_skills(commit, home))
+
+
+def _listing(file: Path, content: bytes | None) -> ListedSkill | None:
+    """Return a skill as agents see it, None if they cannot."""
+    with suppress(BadFile):
+        text = (content or b"").decode("utf-8", "replace")
+        skill = read_skill_text(text, folder=file.parent.name)
+        return ListedSkill(name=skill.name, description=skill.description)
+    return None
 
 
 def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:

@@ -12,10 +12,12 @@ import pytest
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
-from pytest_upskill.project.git import GitError, deleted_files, is_changed, merge_base
+from pytest_upskill.cases.history import other_skills_changed
+from pytest_upskill.project.git import GitError, content_at, deleted_files, is_changed, merge_base
 from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.case_files import (
     arguments_of,
+    catalogue_file,
     discovery_of,
     path_from,
     project_of,
@@ -130,6 +132,7 @@ class Selection:
         if since is None:
             return
         changed = cache(lambda folder: self._is_changed(folder, since))
+        others_changed = cache(lambda folder: self._is_catalogue_changed(folder, since))
         try:
             unchanged = {
                 item
@@ -137,6 +140,7 @@ class Selection:
                 # A trial depends on the folders of the skill and of the case file.
                 if isinstance(item, TrialItem)
                 and not (changed(item.trial.skill.folder) or changed(item.path.parent))
+                and not (item.trial.chooses and others_changed(item.trial.skill.folder.parent))
             }
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
@@ -218,6 +222,13 @@ class Selection:
     def _is_changed(self, folder: Path, ref: str) -> bool:
         """Return whether a folder is new, or differs from its version at a git ref."""
         return is_changed(merge_base(folder, ref, self._project), folder)
+
+    def _is_catalogue_changed(self, folder: Path, ref: str) -> bool:
+        """Return whether the skills among which a model chooses differ from those at a git ref."""
+        commit, file = merge_base(folder, ref, self._project), catalogue_file(self._config)
+        if file.exists():
+            return content_at(commit, file) != file.read_bytes()
+        return other_skills_changed(commit, folder)
 
     def without_trials(self) -> Iterator[str]:
         """Yield which visited skills have no cases; in a pull request, which of the changed.

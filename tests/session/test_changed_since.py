@@ -111,3 +111,33 @@ def test_a_bad_ref_in_the_ini_file_is_refused_in_one_line(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *no commit is called 'nowhere' in *: git fetch, *"])
+
+
+def test_a_new_skill_runs_the_queries_of_the_others_that_it_could_take(
+    repository: Path, run_once: Run, write_skill: WriteSkill
+) -> None:
+    git(repository, "switch", "--quiet", "main")
+    write_skill({"id": "bill", "input": "Facts about billing.", "should_trigger": True})
+    commit_all(repository, "a query")
+    git(repository, "switch", "--quiet", "--create", "new")
+    write_skill(name="bills", description="Everything about billing and facts. Use for bills.")
+
+    result = run_once(*ARGS, "-v")
+
+    result.stdout.fnmatch_lines(["*billing/skill_meta.json::bill?offline-trigger] *"])
+    result.stdout.no_fnmatch_line("*billing/skill_meta.json::*with_skill*")
+    result.stdout.no_fnmatch_line("*shipping/skill_meta.json::*")
+
+
+def test_the_text_below_a_description_takes_no_query_of_another_skill(
+    repository: Path, run_once: Run, write_skill: WriteSkill
+) -> None:
+    git(repository, "switch", "--quiet", "main")
+    write_skill({"id": "bill", "input": "Facts about billing.", "should_trigger": True})
+    commit_all(repository, "a query")
+    git(repository, "switch", "--quiet", "--create", "later")
+    changed(repository)
+
+    result = run_once(*ARGS, "-v")
+
+    result.stdout.no_fnmatch_line("*billing/skill_meta.json::*")
