@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pytest_upskill.answers.prices import Prices
+from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion, Request
 
 Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
@@ -82,9 +83,12 @@ class Budget:
     @property
     def exceeded(self) -> str:
         """What the first request that does not fit would do, and the cure."""
-        left = self._of_left_batches
-        why = f", as batches that were left may cost ${left:.2f}" if left else ""
-        return f"could exceed ${self.limit:g}{why}: {LOWER_COST}"
+        counted = (
+            (self._of_left_batches, "batches that were left may cost"),
+            (self.assumed, "requests of unknown cost are assumed to cost"),
+        )
+        why = " and ".join(f"{what} {money(dollars)}" for dollars, what in counted if dollars)
+        return f"could exceed ${self.limit:g}{f', as {why}' if why else ''}: {LOWER_COST}"
 
     async def reserve(self, request: Request, *, share: float = 1.0) -> Reservation:
         """Reserve the maximum cost of a request, or of an agent's run.

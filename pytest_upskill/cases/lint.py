@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_upskill.cases.adapters.choice import choice_in
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
-from pytest_upskill.cases.skill import PLACEHOLDER, Case, Skill, plain_name
+from pytest_upskill.cases.skill import Case, Skill, plain_name
 from pytest_upskill.cases.source.document import Problem
 from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.code import Run, find_tests
@@ -17,9 +17,12 @@ from pytest_upskill.checks.text import Contains, NotContains, TextCheck
 def findings(skill: Skill) -> list[Problem]:
     """Return the defects of a skill's cases, in the order of the file."""
     found: list[Problem] = []
+    if skill.cases and not _FRONTMATTER.sub("", skill.text).strip():
+        what = "has no instructions below the frontmatter: write what an agent needs to know"
+        found.append(Problem(where="SKILL.md", what=what))
     first: dict[object, Case] = {}
     for case in skill.cases:
-        whats = [*_question(case, skill), *_checks(case)]
+        whats = [*filter(None, [case.unwritten]), *_question(case, skill), *_checks(case)]
         other = first.setdefault((case.input, case.files, case.workspace, case.setup), case)
         if other is not case and case.input:  # what is one question would count as two
             whats.append(
@@ -33,8 +36,10 @@ def findings(skill: Skill) -> list[Problem]:
     return sorted(found)
 
 
+_FRONTMATTER = re.compile(r"\A---\n.*?^---\s*$", re.DOTALL | re.MULTILINE)
+
 _UNWRITTEN = re.compile(
-    rf"{PLACEHOLDER}.*|(TODO|TBD|FIXME)(\W*|: (add|describe|fill|insert|replace|write)\b.*)"
+    r"(TODO|TBD|FIXME)(\W*|: (add|describe|fill|insert|replace|write)\b.*)"
     r"|\.{3}|…|<[^<>]*>|\{\{[^{}]*\}\}",
     re.DOTALL,
 )

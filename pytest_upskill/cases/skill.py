@@ -22,6 +22,7 @@ from pytest_upskill.checks.files import (
     placed,
 )
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks.text import Contains
 from pytest_upskill.project.messages import counted, listed
 
 MAX_PROMPT_BYTES, MAX_PROMPT_FILES = 256 << 10, 100
@@ -31,7 +32,7 @@ MAX_PROMPT_BYTES, MAX_PROMPT_FILES = 256 << 10, 100
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 PLACEHOLDER = "Replace this with "
-"""How the questions begin that ``pytest-upskill init`` writes, to be replaced."""
+"""How the questions and texts begin that ``pytest-upskill init`` writes, to be replaced."""
 
 
 def plain_name(name: str) -> str:
@@ -116,6 +117,16 @@ class Case:
         """All files that an agent finds in its workspace before the setup."""
         files = (*placed(self.files, self.input), *self.workspace)
         return tuple({file.name: file for file in files}.values())
+
+    @property
+    def unwritten(self) -> str:
+        """What is still as ``pytest-upskill init`` wrote it, with the cure; "" if nothing is."""
+        if self.input.startswith(PLACEHOLDER):
+            return "the input is still a placeholder: write a question"
+        contained = (check.text for check in self.checks if isinstance(check, Contains))
+        if any(text.startswith(PLACEHOLDER) for text in contained):
+            return "a check is still a placeholder: write a text that every right answer has"
+        return ""
 
     @property
     def judge_checks(self) -> list[Judge]:

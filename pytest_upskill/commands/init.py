@@ -90,7 +90,7 @@ def _commented_file(skill: Skill, command: str) -> Mapping[str, Any]:
         "$comment": "Every string must be in the answer; letter case is ignored.",
         "id": "fact",
         "input": f"{PLACEHOLDER}a question about a fact of the skill",
-        "expected": {"contains": ["a string of the answer"]},
+        "expected": {"contains": [f"{PLACEHOLDER}a text that every right answer has"]},
     }
     near_miss = {
         "$comment": "A similar request that is not for the skill: no agent should choose it.",

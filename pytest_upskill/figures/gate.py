@@ -21,7 +21,7 @@ NOT_MEASURED = 75
 FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated", "cases"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_RESTORE = "restore the cases, or accept the change: --upskill-fail-on without cases"
+_RESTORE = "restore the cases, or have a maintainer agree and merge past this check"
 
 ShownVerdict = CellVerdict | Literal["regression"]
 """A cell's verdict, or ``regression``."""

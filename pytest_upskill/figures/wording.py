@@ -56,13 +56,6 @@ def failure(result: TrialResult) -> str:
     return "\n".join(lines)
 
 
-CASE_NEXT_STEP = (
-    "next: read the answers of the failed cases, and correct the skill or the case; min_pass_rate "
-    "sets how many runs must pass"
-)
-"""Advice about cases that failed."""
-
-
 def _required_passes(result: TrialResult) -> str:
     runs = len(result.runs)
     least = result.required_passes(runs)

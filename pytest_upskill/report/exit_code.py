@@ -67,7 +67,9 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
             yield f"{counted(count, 'trial')} not measured: {cause}"
         if others := causes.total() - sum(count for _, count in frequent):
             yield f"{counted(others, 'trial')} not measured for other reasons"
-    elif gates := [gate for gate in report.gates if gate.misses_data]:
+    elif not unrecorded_trials(report) and (
+        gates := [gate for gate in report.gates if gate.misses_data]
+    ):
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):
         run = f"the run of {session.date:%Y-%m-%d %H:%M} UTC"

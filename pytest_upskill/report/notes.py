@@ -92,6 +92,26 @@ def about_the_whole(report: Report) -> list[str]:
     return [*dict.fromkeys(lines)]
 
 
+_OF_CASES = (
+    "next: read the answers of the failed cases, and correct the skill or the case; min_pass_rate "
+    "sets how many runs must pass"
+)
+"""Advice about cases that failed."""
+
+_OF_QUERIES = (
+    "next: say in the description when to use the skill and when not to, or correct the query; "
+    "min_pass_rate sets how many runs must be right"
+)
+"""Advice about queries that failed."""
+
+
+def next_steps(report: Report) -> Iterator[str]:
+    """Yield advice about the failed cases, and about the failed queries."""
+    failed = {gate.cell.chooses for gate, _ in report.failed_cases}
+    steps = ((False, _OF_CASES), (True, _OF_QUERIES))
+    yield from (step for chooses, step in steps if chooses in failed)
+
+
 def _unrecorded(report: Report) -> Iterator[str]:
     """Yield how to record what a replay lacks."""
     if trials := unrecorded_trials(report):

@@ -14,7 +14,7 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_upskill.cases.history import with_history
 from pytest_upskill.cases.load import NoSkillError, SkillError, load_skills
-from pytest_upskill.cases.skill import PLACEHOLDER, Skill
+from pytest_upskill.cases.skill import Skill
 from pytest_upskill.cases.skill_files import with_files
 from pytest_upskill.cases.source.files import Unreadable
 from pytest_upskill.checks import CheckError
@@ -27,7 +27,7 @@ from pytest_upskill.report.junit import trial_properties
 from pytest_upskill.session.case_files import catalogues_of, discovery_of, path_from, shown
 from pytest_upskill.session.messages import GROUPED_WARNINGS
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of
-from pytest_upskill.session.results import TrialRecord
+from pytest_upskill.session.results import TrialRecord, failure_repr
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, runs_tests
 from pytest_upskill.session.untrusted_files import HooksOfParent
 from pytest_upskill.trials.needs import UNDECIDABLE, why_skipped
@@ -56,7 +56,8 @@ class ItemOutsidePackages(HooksOfParent, pytest.Item):
         """Return the report of a failed case or the findings, without a traceback."""
         # With -W error a warning is an exception.
         if isinstance(excinfo.value, ItemFailed | pytest.UsageError | pytest.PytestWarning):
-            return str(excinfo.value)
+            path, line, _ = self.reportinfo()
+            return failure_repr(str(excinfo.value), os.fspath(path), (line or 0) + 1)
         return super().repr_failure(excinfo, style)
 
 
@@ -159,6 +160,8 @@ class TrialItem(ItemOutsidePackages):
                         f"the skill has {what}, in a passage that shares too few words with the "
                         "question for offline to quote it"
                     )
+                    return
+        yield "offline only quotes its context: what has to be computed or written needs a model"
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the case's file, line (pytest counts from 0) and title."""
@@ -168,7 +171,8 @@ class TrialItem(ItemOutsidePackages):
         """Return the result with its place in the session, None before the trial is graded."""
         if self.result is None:
             return None
-        skill, model = self.trial.skill, self.trial.model
+        trial, skill, model = self.trial, self.trial.skill, self.trial.model
+        is_answered = any(case.is_answered for case in skill.cases)
         cell = Cell(
             path=self.case_path,
             skill=skill.name,
@@ -180,7 +184,8 @@ class TrialItem(ItemOutsidePackages):
             ref=skill.ref,
             history=self._history(),
             past_unknown=skill.past_unknown,
-            case_changes=skill.case_changes,
+            # Once: where a skill has lifts, they tell.
+            case_changes="" if trial.chooses and is_answered else skill.case_changes,
         )
         return TrialRecord(key=self.cell, cell=cell, index=self.index, result=self.result)
 
@@ -299,8 +304,7 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         unusable = None
         if settings.require_compilers:
             unusable, lack = lack, None
-        if trial.case.input.startswith(PLACEHOLDER):
-            unusable = "the input is still a placeholder: write a question"
+        unusable = trial.case.unwritten or unusable
         place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
         item: TrialItem = TrialItem.from_parent(
             parent,

@@ -3,7 +3,7 @@
 import json
 import os
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,9 +82,29 @@ class Files:
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))
-        if os.environ.get("GITHUB_ACTIONS") and not self._config.pluginmanager.has_plugin(_SAME):
-            for line in _annotations(reporter, self._config.rootpath):
+
+    def annotate(
+        self, reporter: pytest.TerminalReporter, report: Report, reasons: Iterable[str]
+    ) -> None:
+        """Print commands by which GitHub Actions marks what failed and what was not measured.
+
+        Args:
+            reporter: pytest's reporter.
+            report: The report.
+            reasons: Why nothing or not everything was measured.
+        """
+        if not os.environ.get("GITHUB_ACTIONS"):
+            return
+        root = self._config.rootpath
+        if not self._config.pluginmanager.has_plugin(_SAME):
+            for line in _failures(reporter, root):
                 reporter.line(line)
+        for reason in reasons:
+            reporter.line(f"::error title=pytest-upskill::{_escaped(reason)}")
+        changes = {gate.cell.path: gate.cell.case_changes for gate in report.gates}
+        for path, change in changes.items():
+            if change:
+                reporter.line(f"::warning {_place(root / path, 1, path)}::{_escaped(change)}")
 
     def _presentable(self, report: Report) -> Report:
         """Return the report with what only files show, from which all formats are written."""
@@ -108,16 +128,24 @@ _MOST_ANNOTATIONS = 10
 """How many errors of a step GitHub shows."""
 
 
-def _annotations(reporter: pytest.TerminalReporter, root: Path) -> Iterator[str]:
-    """Yield commands by which GitHub Actions marks what failed at the lines of case files."""
+def _failures(reporter: pytest.TerminalReporter, root: Path) -> Iterator[str]:
+    """Yield commands that mark failed cases at their lines, and failed gates at the skills."""
     failed = [report for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
     ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
     for report in ours[:_MOST_ANNOTATIONS]:
         path, line, _ = report.location or (report.nodeid, 0, "")
-        file = os.path.relpath(root / path, os.environ.get("GITHUB_WORKSPACE", root))
-        place = f"file={_property(file)},line={(line or 0) + 1},title={_property(report.nodeid)}"
-        message, *_ = str(report.longrepr).strip().splitlines() or [""]
-        yield f"::error {place}::{_escaped(message)}"
+        file, lines = root / path, str(report.longrepr).strip().splitlines() or [""]
+        if getattr(report, "upskill", report) is not None:  # a case
+            lines = lines[:1]
+        elif (skill := file.with_name("SKILL.md")).is_file():
+            file = skill
+        message = "%0A".join(map(_escaped, lines))
+        yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"
+
+
+def _place(file: Path, line: int, title: str) -> str:
+    name = os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE"))
+    return f"file={_property(name)},line={line},title={_property(title)}"
 
 
 def _escaped(text: str) -> str:

@@ -9,6 +9,14 @@ from typing import Any, Literal
 
 import pytest
 
+# pytest has no public way to say which part of a failure its summary shows.
+from _pytest._code.code import (
+    ReprEntryNative,
+    ReprExceptionInfo,
+    ReprFileLocation,
+    ReprTraceback,
+)
+
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import Gate
@@ -145,6 +153,16 @@ _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 
 
+def failure_repr(text: str, path: str, line: int) -> ReprExceptionInfo:
+    """Return the report of a failure whose first line says it all.
+
+    Where CI is set, pytest's summary has the whole message of each failure, which is that line.
+    """
+    where = ReprFileLocation(path, line, text.partition("\n")[0])
+    entry = ReprEntryNative([f"{text}\n"])
+    return ReprExceptionInfo(ReprTraceback([entry], extraline=None, style="native"), where)
+
+
 def report_gate(session: pytest.Session, gate: Gate) -> None:
     """Report a gate as if it were a test."""
     text = gate.report if gate.outcome == "failed" else gate.text
@@ -172,7 +190,7 @@ def report_as_test(
     location = (path, 0, title)
     phases: list[tuple[_When, _Outcome, Any]] = [
         ("setup", "passed", None),
-        ("call", outcome, safe(text) if outcome == "failed" else None),
+        ("call", outcome, failure_repr(safe(text), path, 1) if outcome == "failed" else None),
     ]
     if outcome == "skipped":
         phases = [("setup", "skipped", (path, 1, f"Skipped: {safe_line(text)}"))]

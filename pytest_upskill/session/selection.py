@@ -1,7 +1,7 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
 import re
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -77,6 +77,8 @@ class Selection:
         """Other files from which no cases are read, though they have a suffix of case files."""
         self._hints: list[str] = []
         """Lines about those of them that look like cases, and Python files not collected."""
+        self._collected: set[Path] = set()
+        """Case files that were collected."""
         self.deselected = False
         """Whether items were deselected, so that skills are missing on purpose."""
         self._broken_files = 0
@@ -103,6 +105,7 @@ class Selection:
         Those that the command line names have cases, or an error that is clearer than pytest's.
         """
         collectors = yield
+        self._collected.update(each.path for each in collectors if isinstance(each, SkillFile))
         if file_path.name == "SKILL.md":
             self._visited.add(str(file_path.parent))
         if not collectors and parent.session.isinitpath(file_path):
@@ -165,6 +168,7 @@ class Selection:
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
         self._hints += _lookalikes(self._unread, self._config)
+        self._hints += _unmatched(self._collected, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -322,6 +326,14 @@ def _lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str
             patterns = list(dict.fromkeys(f"{_pattern(file)}{skill}" for file in files))
             setting = f"upskill_case_files = {' '.join(patterns[:_MOST_PATTERNS])}"
             yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
+
+
+def _unmatched(collected: Iterable[Path], config: pytest.Config) -> Iterator[str]:
+    """Yield which patterns of case files in the settings match no file."""
+    for pattern in discovery_of(config).patterns:
+        is_collected = any(file.match(pattern) for file in collected)
+        if not is_collected and not any(config.rootpath.rglob(pattern)):
+            yield f"upskill_case_files: no file matches {pattern!r}: correct it, or remove it"
 
 
 def _pattern(file: Path) -> str:

@@ -162,6 +162,7 @@ class Reporting:
         self._gates = decide_gates(cells, settings.thresholds, old)
         # What ``offline`` chose by words is no test.
         gates = [gate for gate in self._gates if not gate.cell.is_by_words]
+        self._terminal.tell_the_past(gates)
         if gates:
             self._terminal.announce_gates()
         for gate in gates:
@@ -222,6 +223,7 @@ class Reporting:
         if self._report is not None:
             reasons = self._why_undecided(self._report)
             self._terminal.print_results(terminalreporter, self._report, reasons)
+            self._files.annotate(terminalreporter, self._report, reasons)
         # Also with -q: users must know which files changed.
         for update in self._updates:
             write(terminalreporter, update.text, red=update.refused)

@@ -16,13 +16,14 @@ from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion
 from pytest_upskill.project.messages import counted, listed, safe_line
 from pytest_upskill.report.document import Report, runs_of
-from pytest_upskill.report.notes import about_offline, notes, statements_not_graded
+from pytest_upskill.report.notes import about_offline, next_steps, notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import QUIETEST, begin_line, lines_of, write
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
+from pytest_upskill.trials.result import CellKey
 from pytest_upskill.trials.trial import run_count
 
 
@@ -65,6 +66,22 @@ class Terminal:
             begin_line(reporter)
             reporter.write("gates:" if reporter.showfspath else "gates: ")
 
+    def tell_the_past(self, gates: Iterable[Gate]) -> None:
+        """Add to the report of each failed case how it did with the old skill."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        of_cells = {
+            CellKey(cell.path, cell.skill, cell.model, cell.chooses): gate
+            for gate in gates
+            for cell in [gate.cell]
+        }
+        for failed in reporter.stats.get("failed", ()) if reporter else ():
+            record = getattr(failed, "upskill", None)
+            if record is None or (gate := of_cells.get(record.key)) is None:
+                continue
+            if gate.comparison and (past := gate.past.get(record.result.case)):
+                told = f"passed {past.was} runs with the skill at {gate.comparison.base}"
+                failed.sections.append(("before", f"{told}, {past.now} now"))
+
     def print_results(
         self,
         reporter: pytest.TerminalReporter,
@@ -90,6 +107,8 @@ class Terminal:
                     write(reporter, note)
             for note in about_offline(report):
                 write(reporter, note)
+            for line in next_steps(report):
+                write(reporter, line)
             for line in chain.from_iterable(session.skipped for session in report.sessions):
                 write(reporter, f"skipped: {line}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
@@ -144,7 +163,7 @@ class Terminal:
         if budget.stopped:
             stop = f"--upskill-max-cost: stopped, as the next request {budget.exceeded}"
             write(reporter, stop, yellow=True)
-        if budget.assumed:
+        elif budget.assumed:
             guess = f"{money(budget.assumed)} assumed for requests of unknown cost"
             write(reporter, f"--upskill-max-cost: {guess}", yellow=True)
 

@@ -136,14 +136,25 @@ def test_a_placeholder_of_init_is_red_and_the_other_cases_run(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     placeholder = "Replace this with a question about: fees"
-    write_skill(case("written", "Send it."), case("a", placeholder))
+    check = {"contains": ["Replace this with a text that every right answer has"]}
+    write_skill(case("written", "Send it."), case("a", placeholder), case("b", "Pay it.", **check))
 
     result = run_once("--upskill-models=offline", "skills")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["skills/*/skill_meta.json:*: the input is still a placeholder: write a question"]
-    )
+    for what in ("the input is still a placeholder: *", "a check is still a placeholder: *"):
+        result.stdout.fnmatch_lines([f"skills/*/skill_meta.json:*: {what}"])
+
+
+def test_a_skill_without_instructions_is_named(run_once: Run, write_skill: WriteSkill) -> None:
+    folder = write_skill(case("a", "Send it."))
+    front = "---\nname: billing\ndescription: Facts. Use when asked.\n---\n"
+    (folder / "SKILL.md").write_text(front, "utf-8")
+
+    result = run_once(*LINT)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*SKILL.md: has no instructions below the frontmatter: *"])
 
 
 def test_an_evals_file_anywhere_is_looked_at(run_once: Run, write_skill: WriteSkill) -> None:

@@ -52,7 +52,7 @@ def test_the_first_cases_explain_themselves_and_do_not_run_as_they_are(
     assert f"pytest --upskill-models offline {skill}" in capsys.readouterr().out
     written = read(skill)
     assert [case.get("expected") for case in written["cases"]] == [
-        {"contains": ["a string of the answer"]},
+        {"contains": ["Replace this with a text that every right answer has"]},
         None,
     ]
     assert written["cases"][-1]["should_trigger"] is False

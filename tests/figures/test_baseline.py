@@ -23,7 +23,7 @@ def test_fewer_runs_than_the_baseline_has_are_enough(script: Script, run_once: R
 
     result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines(
-        ["* worse than the baseline: one (3/6 with the skill, *, p = .014)"]
+        ["* worse than the baseline: one (all cases: 3/6 with the skill, *, p = .014)"]
     )
 
 
@@ -47,7 +47,9 @@ def test_a_regression_is_red_only_if_fail_on_names_it(script: Script, run_once: 
     result = run_once(*args, COMPARE, LENIENT, "--upskill-fail-on=hurts")
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["csv on haiku: became worse than the baseline: one, two (0/20 *"])
+    result.stdout.fnmatch_lines(
+        ["csv on haiku: became worse than the baseline: one, two (all cases: 0/20 *"]
+    )
 
 
 NO_BASELINE = "csv on haiku: no baseline: record one with --upskill-runs 10 *-update and commit it"

@@ -49,7 +49,7 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
     result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "csv on haiku: the skill became worse than main: one (5/10 with the skill, *)",
+            "csv on haiku: the skill became worse than main: one (all cases: 5/10 with *)",
             "lift: helps: *",
             "worse: one: 5/5 -> 0/5",
             "next: restore what the skill has lost",
@@ -115,7 +115,9 @@ def test_missing_runs_of_the_old_skill_leave_the_gate_undecided(
     why = "missing data: 2 missing runs could decide: the skill became worse than main: one"
     said = [line for line in result.outlines if "gate not decided" in line]
     assert len(said) == 1
-    assert said[0].startswith(f"exit code 75: csv on haiku: gate not decided: {why} (2/5 ")
+    assert said[0].startswith(
+        f"exit code 75: csv on haiku: gate not decided: {why} (all cases: 2/5 "
+    )
 
 
 @pytest.mark.usefixtures("repository")
@@ -338,7 +340,7 @@ def test_cases_that_were_removed_or_changed_since_are_named(
 
     result = run_once(*OFFLINE, COMPARE, "--upskill-md=out.md", "--upskill-html=out.html")
 
-    line = "cases since main (???????): removed: b; changed: a: a worse skill may look better; *"
+    line = "cases since main (???????): removed: b; changed: a: a worse skill may look better"
     result.stdout.fnmatch_lines([f"billing on offline: {line}"])
     for page in ("out.md", "out.html"):
         assert "removed: b; changed: a" in Path(page).read_text("utf-8")

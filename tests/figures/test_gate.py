@@ -215,7 +215,7 @@ def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
         "gate not decided: missing data: missing runs or cut answers of other cells "
         "could decide: "
         "the skill became worse than main: case-2, case-3, case-4, case-5 "
-        "(21/25 with the skill, main 25/25, p = .062)"
+        "(all cases: 21/25 with the skill, main 25/25, p = .062)"
     )
 
 
@@ -320,7 +320,7 @@ def test_a_regression_names_the_cases_that_fell_the_most_first() -> None:
 
     (gate,) = decide_gates([cell], REGRESSION, None)
 
-    assert "became worse than main: case-4, case-2, case-1, case-5 (14/25 " in gate.text
+    assert "became worse than main: case-4, case-2, case-1, case-5 (all cases: 14/25 " in gate.text
     assert gate.details[1:3] == ["worse: case-4: 5/5 -> 0/5", "worse: case-2: 5/5 -> 1/5"]
     shown = {line.case: line.status for line in case_lines(gate)}
     assert (shown["case-2"], shown["case-1"], shown["case-3"]) == (

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
 
 HOSTILE = "100%\r\n::stop-commands::x"
 
@@ -78,3 +79,42 @@ def test_elsewhere_nothing_is_marked(
     write_skill({"id": "size", "input": "Why?", "expected": {"contains": "zebra"}})
 
     assert not marks_of(run_once("--upskill-models=offline", "skills"))
+
+
+def test_a_failed_gate_is_marked_in_the_skill_with_what_to_do(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill({"id": "size", "input": "Why?", "expected": {"not_contains": "zebra"}})
+
+    result = run_once("--upskill-models=offline", "--upskill-min-lift=0.5", "skills")
+
+    (line,) = marks_of(result)
+    assert line.startswith("::error file=skills/billing/SKILL.md,line=1,")
+    assert "lift is under +50 points" in line
+    assert "%0Anext: " in line
+
+
+def test_what_was_not_measured_is_marked(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill({"id": "size", "input": "Why?", "expected": {"judge": "It is long."}})
+
+    result = run_once("--upskill-models=offline", "skills")
+
+    assert result.ret == 75
+    assert any(line.startswith("::error title=pytest-upskill::") for line in marks_of(result))
+
+
+@pytest.mark.needs("git")
+def test_removed_cases_are_marked(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    cases = [{"id": name, "input": f"{name}?", "expected": {"not_contains": "q7"}} for name in "ab"]
+    write_skill(*cases)
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    write_skill(cases[0], body="Other facts.\n")
+
+    result = run_once("--upskill-models=offline", "--upskill-compare=main", "skills")
+
+    (line,) = marks_of(result)
+    assert line.startswith("::warning file=skills/billing/skill_meta.json,line=1,")
+    assert "removed: b" in line

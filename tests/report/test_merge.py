@@ -68,7 +68,7 @@ def test_jobs_are_held_against_baselines_when_they_are_merged(
     code = report_command(["billing.json", "csv.json"])
 
     assert code == 1
-    assert "(0/9 with the skill, baseline 9/9, p " in capsys.readouterr().out
+    assert "(all cases: 0/9 with the skill, baseline 9/9, p " in capsys.readouterr().out
 
 
 def test_missing_trials_leave_the_gate_open(capsys: pytest.CaptureFixture[str]) -> None:

@@ -183,3 +183,15 @@ def test_a_skill_md_in_lower_case_is_named(run: Run, write_skill: WriteSkill) ->
 
     said = [line for line in result.outlines if "skills" in line]
     assert said == ["upskill: skills/other/skill.md is not read: rename it to SKILL.md"]
+
+
+def test_a_listed_file_that_does_not_exist_is_named(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    setting = "upskill_case_files=quiz.json **/skill_meta.json"
+    result = run_once("--upskill-models", "offline", "-o", setting, "skills")
+
+    hints = [line for line in result.outlines if "no file matches" in line]
+    assert hints == [
+        "upskill: upskill_case_files: no file matches 'quiz.json': correct it, or remove it"
+    ]

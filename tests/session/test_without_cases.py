@@ -80,7 +80,7 @@ def test_a_removed_case_fails_the_gate_where_that_is_wanted(
         result.stdout.fnmatch_lines(
             [
                 "billing on offline: cases since main (???????): removed: b *",
-                "next: restore the cases, or accept the change: *",
+                "next: restore the cases, or have a maintainer agree *",
             ]
         )
     else:

@@ -90,7 +90,7 @@ def test_a_branch_that_breaks_a_case_is_red(pull_request: PullRequest, run: Run,
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            f"billing on m: the skill became worse than {base}: owner (5/15 with *)",
+            f"billing on m: the skill became worse than {base}: owner (all cases: 5/15 with *)",
             "worse: owner: 5/5 -> 0/5",
             "next: restore what the skill has lost*",
         ]
@@ -137,7 +137,7 @@ def test_after_a_repair_is_merged_a_branch_that_undoes_it_is_red(
     result = run_once(*RUNS, "--upskill-compare=baseline")
 
     result.stdout.fnmatch_lines(
-        ["* the skill became worse than the baseline: port (10/15 with the skill, *, p = .002)"]
+        ["* the skill became worse than the baseline: port (all cases: 10/15 with *, p = .002)"]
     )
 
 
@@ -151,7 +151,9 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     result = run_once(*RUNS, "--upskill-compare=baseline", "--junitxml=junit.xml", *files)
 
     result.stdout.no_fnmatch_line("too few runs on *")
-    headline = "billing on m: the skill became worse than the baseline: owner (5/15 with "
+    headline = (
+        "billing on m: the skill became worse than the baseline: owner (all cases: 5/15 with "
+    )
     step = "restore what the skill has lost; where the change is right, record the baseline again"
     assert "regression" in next(
         line for line in result.outlines if line.startswith("  m       0->33%")

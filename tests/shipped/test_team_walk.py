@@ -89,7 +89,7 @@ def test_a_skill_made_worse_is_red_though_its_cases_still_pass(
     (entry,) = reading.report["entries"]
     assert (entry["figures"]["verdict"], entry["figures"]["cases.failed"]) == ("regression", 0)
     reading.all_say(
-        "the skill became worse than main: one, two, three, four (12/20 with the skill, main 20/20",
+        "the skill became worse than main: one, two, three, four (all cases: 12/20 with the skill",
         "worse: two: 5/5 -> 3/5",
         "next: restore what the skill has lost",
     )
@@ -138,7 +138,7 @@ def test_a_renamed_skill_is_compared_with_itself(
     reading = lead()
 
     assert reading.code == 1
-    reading.all_say("became worse than main: one, two, three, four (12/20")
+    reading.all_say("became worse than main: one, two, three, four (all cases: 12/20")
     assert all("deleted" not in text for text in reading.texts.values())
 
 

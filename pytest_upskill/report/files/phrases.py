@@ -9,10 +9,11 @@ from pytest_upskill.figures.arm import sum_if_known
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
 from pytest_upskill.figures.triggers import BY_WORDS
-from pytest_upskill.figures.wording import CASE_NEXT_STEP, failure, money
+from pytest_upskill.figures.wording import failure, money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.exit_code import Outcome, outcome, unrecorded_trials, why_undecided
+from pytest_upskill.report.notes import next_steps
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",
@@ -135,8 +136,7 @@ def failed_case_lines(report: Report) -> Iterator[str]:
     for gate, trial in report.failed_cases:
         why, *_ = failure(trial).splitlines()
         yield f"{gate.cell.title}::{trial.case} on {gate.cell.model}: {why}"
-    if report.failed_cases:
-        yield CASE_NEXT_STEP
+    yield from next_steps(report)
 
 
 def results_in_words(report: Report) -> list[str]:
