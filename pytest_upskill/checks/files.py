@@ -88,6 +88,13 @@ class GitState:
     status: tuple[str, ...] = ()
     """Lines of ``git status --porcelain``: nothing is uncommitted if there are none."""
 
+    @property
+    def staged(self) -> list[str]:
+        """Names of the files whose changes are staged."""
+        names = [line[3:].rpartition(" -> ")[2] for line in self.status if line[0] not in " ?"]
+        # Git quotes names with blanks.
+        return [re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] == '"' else name for name in names]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
@@ -214,6 +221,8 @@ class Git(OfWorkspace):
     """Whether nothing is uncommitted or untracked."""
     message: TextCheck | None = None
     """A check of the message of the last commit."""
+    staged: str = ""
+    """A file whose changes are staged; ``*`` and ``?`` are wildcards."""
 
     def check_left(self, left: Left) -> CheckResult:
         """Compare the fact.
@@ -230,6 +239,9 @@ class Git(OfWorkspace):
         if self.branch:
             holds = matches(git.branch, self.branch)
             what = f" branch {self.branch}: it is {git.branch or 'none (detached HEAD)'}"
+        elif self.staged:
+            holds = any(matches(name, self.staged) for name in git.staged)
+            what = f" staged {self.staged}: {', '.join(git.staged) or 'nothing'} is staged"
         else:
             holds = (not git.status) is self.clean
             dirty = f"uncommitted: {', '.join(map(quoted, git.status))}"

@@ -399,3 +399,11 @@ def test_settings_of_git_that_a_case_stages_are_no_file_twice() -> None:
         compilers.close()
 
     assert results[0].passed
+
+
+def test_the_names_of_staged_files_are_those_that_people_write() -> None:
+    status = ('A  "data (1).csv"', "M  a.py", "?? b.py", " M c.py", 'R  d.py -> "e \\"f\\".py"')
+
+    state = GitState(branch="main", commits=1, message="x", status=status)
+
+    assert state.staged == ["data (1).csv", "a.py", 'e "f".py']

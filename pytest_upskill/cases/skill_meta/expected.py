@@ -231,6 +231,8 @@ class GitEntry(Entry):
     """Whether nothing is uncommitted or untracked."""
     message: Annotated[TextChecks | None, BeforeValidator(check_expected)] = None
     """Checks of the message of the last commit."""
+    staged: values.FileNames = Field(default_factory=list)
+    """Files whose changes are staged; `*` and `?` are wildcards."""
 
 
 class CallEntry(Entry):
@@ -300,6 +302,7 @@ def _git(entry: GitEntry) -> list[Git]:
         *([Git(branch=entry.branch)] if entry.branch else []),
         *([Git(clean=entry.clean)] if entry.clean is not None else []),
         *(Git(message=check) for check in _made(entry.message, TextChecks)),
+        *(Git(staged=name) for name in entry.staged),
     ]
 
 
