@@ -54,8 +54,19 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
-    """Load no ``conftest.py`` of skills and evals, if models are chosen or under lint."""
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None]:
+    """Load no ``conftest.py`` of skills and evals, if models are chosen or under lint.
+
+    If pytest then refuses an option with a misspelled name, it prints the one that was meant.
+    """
+    flags = {option.flag for options in OPTIONS.values() for option in options}
+    for name in (str(arg).partition("=")[0] for arg in args):
+        if name.startswith("--upsk") and name not in flags:
+            from pytest_upskill.project.messages import did_you_mean
+
+            parser.extra_info[name] = did_you_mean(name, flags).strip(" ()") or "see --help"
     given = early_config.known_args_namespace
     if not (given.upskill_lint or given.upskill_models or early_config.getini("upskill_models")):
         return (yield)

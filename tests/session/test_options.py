@@ -64,6 +64,15 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
 
 
+@pytest.mark.parametrize("given", ["--upskill-model", "--upskil-models=x"])
+def test_a_misspelled_option_is_answered_by_the_right_one(run_once: Run, given: str) -> None:
+    name = given.partition("=")[0]
+
+    lines = run_once(*OFFLINE, given, "skills").errlines
+
+    assert f"  {name}: did you mean '--upskill-models'?" in lines
+
+
 @pytest.mark.parametrize("given", [[","], ["offline", ","], ["", "offline"]])
 def test_an_empty_list_of_models_is_refused_in_one_line(run_once: Run, given: list[str]) -> None:
     result = run_once(*(f"--upskill-models={models}" for models in given), "skills")
