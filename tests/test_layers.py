@@ -36,7 +36,7 @@ MOST_LAYERS = 10
 DEPTHS = {room: depth for depth, layer in enumerate(LAYERS) for room in layer.split()}
 KNOW_PYTEST = {"plugin", "hookspecs", "session"}
 HOMES = {
-    "_pytest": {"session.items", "session.report_files"},
+    "_pytest": {"session.items", "session.report_files", "session.results"},
     "anthropic": {"models.anthropic"},
     "openai": {"models.openai"},
     "httpx2": {
