@@ -22,7 +22,7 @@ from multiprocessing import Pool
 from multiprocessing.pool import Pool as PoolType
 
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.acceptance import decide_acceptance, draw_passes, improved_rates
+from pytest_upskill.teacher.acceptance import decide_acceptance
 from pytest_upskill.teacher.confirmation import QUERY_RUNS
 from pytest_upskill.teacher.search import TRAIN_RUNS
 
@@ -58,6 +58,18 @@ def draw(chance: random.Random, spread: str, cases: int, rate: float = 0.6) -> l
     return [
         chance.betavariate(rate * concentration, (1 - rate) * concentration) for _ in range(cases)
     ]
+
+
+def improved_rates(rates: Sequence[float], gain: float) -> list[float]:
+    """Return pass rates whose mean is higher by ``gain``, or 1 where that is impossible."""
+    room = 1 - sum(rates) / len(rates)
+    share = min(1.0, gain / room) if room > 0 else 0.0
+    return [rate + (1 - rate) * share for rate in rates]
+
+
+def draw_passes(chance: random.Random, rate: float, runs: int) -> int:
+    """Draw the number of passes of some runs."""
+    return sum(chance.random() < rate for _ in range(runs))
 
 
 def better(rates: Sequence[float], spread: str) -> list[float]:

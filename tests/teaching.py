@@ -8,7 +8,6 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ import pytest
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher import plan
-from pytest_upskill.teacher.acceptance import is_held_out, power
+from pytest_upskill.teacher.acceptance import is_held_out
 from tests.loopback import Loopback, Received, Reply
 
 BAYS = tuple(range(24))
@@ -163,11 +161,6 @@ def _code_asked_for(received: Received) -> str:
     return code(int(match[1]))
 
 
-cached_power = cache(power)
-"""A simulation of half a second, and the sessions of the tests all need the same one."""
-
-
 @pytest.fixture
-def depot(pytester: pytest.Pytester, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Depot:
-    monkeypatch.setattr(plan, "power", cached_power)
+def depot(pytester: pytest.Pytester, loopback: Loopback) -> Depot:
     return Depot(pytester.path, loopback)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import Literal
 from unicodedata import normalize
 
@@ -95,9 +96,9 @@ ALPHA = 0.05
 WORSE = 0.05
 """Significance at which a student counts as worse, which rules a version out."""
 
-_SESSIONS = 400
+_TINY_P = 0.0001
 _RATE = 0.5
-"""Mean pass rate with the old version."""
+"""Mean pass rate with the old version, for the power of a look."""
 SPREAD = 4.0
 """Concentration of the Beta distribution of pass rates where most cases pass now and then."""
 
@@ -134,13 +135,18 @@ def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int
     )
 
 
+def p_text(p: float) -> str:
+    """Return ``p = 0.012``, or that it is too small to matter how small."""
+    return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
+
+
 def power(
     gain: float, *, cases: int, runs: int, look: int, students: int = 1, spread: float = SPREAD
 ) -> float:
     """Estimate how often a version that is truly better would be accepted.
 
-    The gain repairs the same share of the failures everywhere. The same arguments return the same
-    figure.
+    The gain repairs the same share of the failures everywhere. By a normal approximation of the
+    test, which is within 4 points of simulations with 10 runs.
 
     Args:
         gain: The true difference in the mean pass rate, a fraction.
@@ -148,34 +154,21 @@ def power(
         runs: Runs of each case with each version.
         look: Number of the look, from 1.
         students: Number of students; one of them gains.
-        spread: Concentration of the Beta distribution from which pass rates are drawn.
+        spread: Concentration of the Beta distribution of pass rates with the old version.
     """
-    chance = random.Random(f"{gain} {cases} {runs} {look} {students} {spread}")  # noqa: S311  a simulation
-    level = look_alpha(look, ALPHA) / students
-    accepted = 0
-    for _ in range(_SESSIONS):
-        old = [chance.betavariate(_RATE * spread, (1 - _RATE) * spread) for _ in range(cases)]
-        new = improved_rates(old, gain)
-        counts = [
-            CaseCounts(
-                draw_passes(chance, better, runs), runs, draw_passes(chance, before, runs), runs
-            )
-            for better, before in zip(new, old, strict=True)
-        ]
-        accepted += mid_p_tails(counts)[1] <= level
-    return accepted / _SESSIONS
+    fails = 1 - _RATE
+    mean_square = fails**2 + _RATE * fails / (spread + 1)
+    left = max(0.0, 1 - gain / fails)
 
+    def variance(share: float) -> float:
+        """Return that of a run, mean over cases, if a share of the failures is left."""
+        return share * fails - share**2 * mean_square
 
-def improved_rates(rates: Sequence[float], gain: float) -> list[float]:
-    """Return pass rates whose mean is higher by ``gain``, or 1 where that is impossible."""
-    room = 1 - sum(rates) / len(rates)
-    share = min(1.0, gain / room) if room > 0 else 0.0
-    return [rate + (1 - rate) * share for rate in rates]
-
-
-def draw_passes(chance: random.Random, rate: float, runs: int) -> int:
-    """Draw the number of passes of some runs."""
-    return sum(chance.random() < rate for _ in range(runs))
+    # The test takes the versions for equal, so that each has half of the gain.
+    tested = sqrt(2 * variance((1 + left) / 2) / (runs * cases))
+    true = sqrt((variance(1) + variance(left)) / (runs * cases))
+    normal = NormalDist()
+    return normal.cdf((gain + normal.inv_cdf(look_alpha(look, ALPHA) / students) * tested) / true)
 
 
 # The looks: how often versions were compared on held-out questions, which no detour may hide.
@@ -208,6 +201,10 @@ class VersionComparison:
     """Digest of the task for which the cases were made, empty if they were there before."""
 
 
+LookDecision = Literal["accepted", "not shown", "open"]
+"""What a look decided; ``open`` as long as answers are missing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLook:
     """The file of a look, written before its first request."""
@@ -223,7 +220,7 @@ class KeptLook:
     comparison: VersionComparison
     answers: int = 0
     """How many of its answers were recorded when this was written."""
-    decision: Literal["accepted", "not shown", "open"] = "open"
+    decision: LookDecision = "open"
     p: float | None = None
     alpha: float | None = None
 

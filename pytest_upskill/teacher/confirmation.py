@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.catalogue import as_listed
@@ -29,12 +28,15 @@ from pytest_upskill.teacher.acceptance import (
     STRIDE,
     KeptLook,
     Ledger,
+    LookDecision,
     VersionComparison,
     decide_acceptance,
+    p_text,
     question_digest,
     text_digest,
 )
 from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.outcome import Work
 from pytest_upskill.teacher.versions import Task, estimate_tokens
 from pytest_upskill.trials.digests import case_digest
 from pytest_upskill.trials.result import TrialResult
@@ -49,48 +51,32 @@ QUERY_RUNS = 3
 TOKENS_PER_POINT = 100
 """Tokens by which a version may be longer for each percentage point that it gains."""
 
-_TINY_P = 0.0001
 _FEASIBLE_RUNS = 50
 """Beyond this, more cases are the better advice."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
-    """The result of a look."""
-
-    results: Sequence[TrialResult]
-    """Results of both versions, case by case."""
-    fields: Mapping[str, Any]
-    """The decision and its figures, as fields of a command's outcome."""
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the new version is better, and worth its length."""
-        return bool(self.fields["decision"] == "accepted")
-
-
-def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Mapping[str, Any]:
-    """Decide about a new version, and return the fields of a command's outcome.
+def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptLook:
+    """Decide about a new version, note what was decided and why, and return the decided look.
 
     Args:
+        work: The command; its growth is noted already.
         results: Results of both versions, case by case.
-        look: The number of the look.
-        growth: Tokens by which the new version is longer.
+        look: The look.
     """
-    counts = _counts_by_student(results)
-    acceptance = decide_acceptance(counts, look=look)
+    counts, growth = _counts_by_student(results), work.outcome.growth
+    acceptance = decide_acceptance(counts, look=look.look)
     if is_better := acceptance.accepted:
         # It must stand as well if the old version's cut answers would have passed.
         against = _counts_by_student(results, old_cut_pass=True)
-        acceptance = replace(decide_acceptance(against, look=look), worse=())
+        acceptance = replace(decide_acceptance(against, look=look.look), worse=())
     gain = 100 * max(lift(cases) or 0.0 for cases in counts.values())
-    evidence = f"{p_text(acceptance.p)}, level {acceptance.alpha:.2g} at look {look}"
+    evidence = f"{p_text(acceptance.p)}, level {acceptance.alpha:.2g} at look {look.look}"
     if growth:
         evidence += f"; {growth:+,} tokens for {gain:+.0f} points"
     if cut := sum(trial.cut_failures for trial in results):
         cut_answers = counted(cut, "answer")
         evidence += f"; {cut_answers} cut at the output limit: --param max_tokens=N raises it"
-    accepted = False
+    decision: LookDecision = "not shown"
     if acceptance.worse:
         finding = f"worse for {', '.join(acceptance.worse)}"
     elif is_better and not acceptance.accepted:
@@ -101,16 +87,16 @@ def _decide(results: Sequence[TrialResult], look: int, growth: int) -> Mapping[s
     elif growth > TOKENS_PER_POINT * max(0.0, gain):
         finding = f"better, but too long for it, as {TOKENS_PER_POINT} a point may be"
     else:
-        finding, accepted = "better on held-out cases", True
-    return {
-        "decision": "accepted" if accepted else "not shown",
-        "reason": f"{finding}: {evidence}",
-        "look": look,
-        "p": acceptance.p,
-        "alpha": acceptance.alpha,
-        "growth": growth,
-        "figures": {student: figures_of(cases) for student, cases in counts.items()},
-    }
+        finding, decision = "better on held-out cases", "accepted"
+    work.note(
+        decision=decision,
+        reason=f"{finding}: {evidence}",
+        look=look.look,
+        p=acceptance.p,
+        alpha=acceptance.alpha,
+        figures={student: _figures(cases) for student, cases in counts.items()},
+    )
+    return replace(look, decision=decision, p=acceptance.p, alpha=acceptance.alpha)
 
 
 def _advice(counts: Mapping[str, Sequence[CaseCounts]], alpha: float) -> str:
@@ -122,7 +108,7 @@ def _advice(counts: Mapping[str, Sequence[CaseCounts]], alpha: float) -> str:
     return f"; about {needed} runs per case would show a gain of this size: add --runs {needed}"
 
 
-def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
+def _figures(cases: Sequence[CaseCounts]) -> dict[str, float]:
     """Return mean pass rates before and after, the lift and its interval, as JSON."""
     estimate, interval = lift(cases), lift_interval(cases)
     # There are cases, and a missing run would have stopped the command.
@@ -134,31 +120,27 @@ def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
     return {**shown, "low": interval.low, "high": interval.high}
 
 
-def comparison_lines(
-    counts: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, blocks: bool
+def _comparison_lines(
+    work: Work, counts: Mapping[str, Sequence[CaseCounts]], before: str, after: str
 ) -> Iterator[str]:
     """Yield ``baseline ████░░ 60%``, ``with skill ███████ 95% (+35%)`` and the lift by student.
 
     Args:
+        work: The command, which has noted the figures.
         counts: Counts of the held-out cases by student.
         before: Name of the *without* side.
         after: Name of the *with* side.
-        blocks: Whether the output can show block characters.
     """
     width = max(len(before), len(after))
     for student, cases in counts.items():
-        figures = figures_of(cases)
+        figures = work.outcome.figures[student]
         gain, interval = points(figures["lift"]), Interval(figures["low"], figures["high"])
         yield f"{student}, held-out cases, fresh runs:"
         for name, key, change in ((before, "before", ""), (after, "after", f" ({gain}%)")):
             rate = figures[key]
-            yield f"  {name:{width}}  {bar(rate, 1.0, blocks)} {percent(rate):>3}%{change}"
+            shown = bar(rate, 1.0, work.engine.can_show_blocks)
+            yield f"  {name:{width}}  {shown} {percent(rate):>3}%{change}"
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
-
-
-def p_text(p: float) -> str:
-    """Return ``p = 0.012``, or that it is too small to matter how small."""
-    return f"p = {p:.2g}" if p >= _TINY_P else "p < 0.0001"
 
 
 def look_of(engine: Engine, task: Task, text: str) -> KeptLook:
@@ -176,21 +158,25 @@ def look_of(engine: Engine, task: Task, text: str) -> KeptLook:
     return ledger.next_look(task.skill.name, comparison, date)
 
 
-def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
-    """Measure both versions on the hold-out once, and decide; print the figures.
+def confirm(work: Work, task: Task, text: str) -> Sequence[TrialResult]:
+    """Measure both versions on the hold-out once; note and print what that decides.
 
     The ledger gets the look before its first request: an interrupted look is continued as long as
     its answers are there, and no other comparison ever gets its answers.
 
     Args:
-        engine: Runs the trials.
+        work: The command.
         task: The old version, unless the skill is new, and the held-out cases.
         text: The new version.
+
+    Returns:
+        The results of both versions, case by case.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
         OSError: The ledger cannot be written.
     """
+    engine = work.engine
     ledger, look = _ledger(engine), look_of(engine, task, text)
     trials = look_trials(engine, task, text, look.draw)
     ledger.write(look)
@@ -199,14 +185,14 @@ def confirm(engine: Engine, task: Task, text: str) -> Confirmation:
     finally:
         look = replace(look, answers=engine.estimate(trials).recorded)
         ledger.write(look)
-    after, before = (estimate_tokens(task.version(each).text) for each in (text, task.text))
-    growth = 0 if task.is_new or task.settings.description else after - before
-    fields = _decide(results, look.look, growth)
-    ledger.write(replace(look, **{name: fields[name] for name in ("decision", "p", "alpha")}))
+    if not task.is_new and not task.settings.description:
+        new, old = (estimate_tokens(task.version(each).text) for each in (text, task.text))
+        work.note(growth=new - old)
+    ledger.write(_decide(work, results, look))
     names = ("baseline", "with skill") if task.is_new else ("old version", "new version")
     counts = _counts_by_student(results)
-    engine.say(*comparison_lines(counts, *names, blocks=engine.can_show_blocks))
-    return Confirmation(results=results, fields=fields)
+    engine.say(*_comparison_lines(work, counts, *names))
+    return results
 
 
 def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
@@ -260,39 +246,39 @@ def _digest(task: Task, text: str) -> str:
     return hashlib.sha256(seen.encode("utf-8", "replace")).hexdigest()
 
 
-def log_confirmation(engine: Engine, confirmed: Confirmation, folder: Path, command: str) -> None:
+def log_confirmation(work: Work, results: Sequence[TrialResult], folder: Path) -> None:
     """Write the confirmation of a skill into the history; say so if that is impossible.
 
     Args:
-        engine: Knows the project and prints messages.
-        confirmed: The measurement on held-out cases.
+        work: The command.
+        results: Results of both versions on held-out cases, case by case.
         folder: The folder of the skill.
-        command: The command's name.
     """
+    engine = work.engine
     project = engine.state.parent
     path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
     before: dict[Arm, Arm] = {"with_skill": "old_skill", "trigger": "old_trigger"}
-    new, old = confirmed.results[::2], confirmed.results[1::2]
-    results = [*new, *(replace(each, arm=before.get(each.arm, each.arm)) for each in old)]
-    models = {result.model: result.resolved for result in results}
+    old = (replace(each, arm=before.get(each.arm, each.arm)) for each in results[1::2])
+    trials_of: dict[str, list[TrialResult]] = {}
+    for result in (*results[::2], *old):
+        trials_of.setdefault(result.model, []).append(result)
     gates = []
-    for label, resolved in models.items():
-        trials = tuple(result for result in results if result.model == label)
+    for label, trials in trials_of.items():
         cell = Cell(
             path=path,
-            skill=new[0].skill,
+            skill=trials[0].skill,
             model=label,
-            resolved=resolved,
+            resolved=trials[0].resolved,
             gate=GateRule(),
             planned=len(trials),
-            trials=trials,
+            trials=tuple(trials),
         )
         gates.append(Gate(cell=cell, outcome="passed", text=cell.name))
     session = Session(
         date=datetime.now(UTC).replace(microsecond=0),
         versions={},
-        models=models,
-        options={"command": command, "look": confirmed.fields["look"]},
+        models={gate.cell.model: gate.cell.resolved for gate in gates},
+        options={"command": work.outcome.command, "look": work.outcome.look},
         complete=True,
         revision=revision(project, [folder]),
     )

@@ -47,6 +47,10 @@ class Stopped(Exception):  # noqa: N818  a state from which the same command con
     """A command that ended early; everything so far is recorded. The message says why."""
 
 
+class NotShown(Exception):  # noqa: N818  a decision, not an error of this program
+    """Nothing shows that a proposal is better; the message says why."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Engine:
     """Runs a command's trials within its limits, and counts what they cost."""

@@ -2,10 +2,10 @@
 
 1. The most that can be requested is printed (`plan`). Without a skill, the teacher writes a draft
    (`search`). Without enough cases, it proposes some (`cases`).
-2. The text of its question decides whether a case is a train case or held out (`holdout`).
+2. The text of its question decides whether a case is a train case or held out (`acceptance`).
 3. The teacher proposes versions; the one that passes most train cases is chosen (`search`).
 4. It is compared once with the old version, or with no skill, by fresh runs on the held-out cases
-   (`confirmation`). A ledger counts these looks (`holdout`): each one is stricter.
+   (`confirmation`). A ledger counts these looks (`acceptance`): each one is stricter.
 5. A new skill is saved; a version of an existing one is written if the user agrees (`files`).
 """
 
@@ -27,8 +27,8 @@ from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_cases, split_cases
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept
-from pytest_upskill.teacher.confirmation import Confirmation, confirm, log_confirmation
-from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.confirmation import confirm, log_confirmation
+from pytest_upskill.teacher.engine import Engine, NotShown
 from pytest_upskill.teacher.files import (
     Change,
     check_clean,
@@ -133,61 +133,70 @@ def _start(skill: Skill, settings: Settings, *, is_new: bool = False) -> Task:
     return replace(task, proposes=bool(settings.count and _too_few_reason(task)))
 
 
-def _prove(work: Work, task: Task) -> tuple[Task, Confirmation | None]:
-    """Choose a version on the train cases, and prove it on the hold-out.
+def _with_proposed_cases(work: Work, task: Task) -> Task:
+    """Return a task with the cases that the teacher proposes.
 
-    Returns:
-        The task with all its cases, and the proof if the version is accepted.
+    Raises:
+        NotShown: They are too few to decide.
+    """
+    answered = (case for case in work.keep_cases(task) if case.checks)
+    cases = [*task.train, *task.holdout, *answered]
+    train, holdout = split_cases(cases)
+    work.note_cases(cases, {**work.outcome.dropped, **work.kept.dropped})
+    task = replace(task, train=train, holdout=holdout)
+    if reason := _too_few_reason(task):
+        raise NotShown(reason)
+    return task
+
+
+def _chosen_version(work: Work, task: Task) -> str:
+    """Return the version that passes most train cases.
+
+    Raises:
+        NotShown: It is the version that the skill has already.
     """
     engine = work.engine
-    work.old = "" if task.is_new else task.text
-    if task.proposes:
-        answered = (case for case in work.keep_cases(task) if case.checks)
-        cases = [*task.train, *task.holdout, *answered]
-        train, holdout = split_cases(cases)
-        task = replace(task, train=train, holdout=holdout)
-        work.note_cases(cases, {**work.outcome.dropped, **work.kept.dropped})
-        if reason := _too_few_reason(task):
-            work.note(decision="not shown", reason=reason)
-            return task, None
-    work.cases = [*task.train, *task.holdout]
     bare = bare_trials(engine, task)
     work.add("without", engine.results(bare, "without the skill, for the page"))
     current, best, log = search(engine, task)
     work.note(candidates=tuple(log))
     work.add("draft" if task.is_new else "old", current.results)
-    if best is current and not task.is_new:
-        reason = "no candidate passed more train cases, so the hold-out was not used"
-        if current.passes == current.runs:
-            reason = "the skill passes every train case: nothing to learn from, add harder cases"
-        work.note(decision="not shown", reason=reason)
-        return task, None
-    work.new = best.text
     if best is not current:
         work.add("new", best.results)
-    engine.drafts.write("SKILL.md", work.new)
-    confirmed = confirm(engine, task, work.new)
-    work.add("new", confirmed.results[::2])
-    work.add("without" if task.is_new else "old", confirmed.results[1::2])
-    work.note(**confirmed.fields)
-    return task, confirmed if confirmed.accepted else None
+    elif current.passes == current.runs and not task.is_new:
+        what = "the skill passes every train case: nothing to learn from, add harder cases"
+        raise NotShown(what)
+    elif not task.is_new:
+        raise NotShown("no candidate passed more train cases, so the hold-out was not used")
+    return best.text
 
 
 def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> None:
-    """Prove a version of a skill, show its change, and write it if the user agrees.
+    """Choose a version of a skill, prove it, and write it if the user agrees.
 
     Args:
         work: The command.
         task: What to improve.
         content: Its ``SKILL.md`` as it is.
         output: The folder of a changed copy; None to change the skill itself.
+
+    Raises:
+        NotShown: There is nothing to prove.
     """
-    task, confirmed = _prove(work, task)
-    if confirmed is None:
+    engine, old, folder = work.engine, "" if task.is_new else task.text, task.skill.folder
+    work.old = old
+    if task.proposes:
+        task = _with_proposed_cases(work, task)
+    work.cases = [*task.train, *task.holdout]
+    work.new = new = _chosen_version(work, task)
+    engine.drafts.write("SKILL.md", new)
+    results = confirm(work, task, new)
+    work.add("new", results[::2])
+    work.add("without" if task.is_new else "old", results[1::2])
+    if work.outcome.decision != "accepted":
         return
-    engine, old, new, folder = work.engine, work.old, work.new, task.skill.folder
     if old:
-        engine.say(*marked_diff(old, new, (*task.train, *task.holdout), name="SKILL.md"))
+        engine.say(*marked_diff(old, new, work.cases, name="SKILL.md"))
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
     changes = [*_case_file_changes(engine, task, work.kept)]
@@ -199,7 +208,7 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
         review = "review it with 'git diff'"
     else:
         return
-    log_confirmation(engine, confirmed, output or folder, work.outcome.command)
+    log_confirmation(work, results, output or folder)
     step = f"{review}, then commit it with .upskill/looks, which count the looks"
     work.note(applied=True, next_step=step)
 

@@ -16,11 +16,10 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment, style
-from pytest_upskill.teacher.acceptance import split_cases
+from pytest_upskill.teacher.acceptance import p_text, split_cases
 from pytest_upskill.teacher.additions import new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
-from pytest_upskill.teacher.confirmation import p_text
-from pytest_upskill.teacher.engine import Engine, Refused, Stopped, check_models
+from pytest_upskill.teacher.engine import Engine, NotShown, Refused, Stopped, check_models
 from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
 from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import TrialResult
@@ -179,7 +178,7 @@ class Work:
 
         Args:
             plan: The plan's lines.
-            run: Notes the outcome; it may raise `Stopped` or `Refused`.
+            run: Notes the outcome; it may raise `Stopped`, `Refused` or `NotShown`.
 
         Raises:
             WorkError: The user does not agree, or ``run`` raised it; that is recorded.
@@ -196,6 +195,8 @@ class Work:
             run()
         except Refused as refused:
             self.note(decision="refused", reason=str(refused))
+        except NotShown as reason:
+            self.note(decision="not shown", reason=str(reason))
         except Stopped as stopped:
             self.note(reason=str(stopped), next_step=_RESUME_HINT)
         except (WorkError, OSError, KeyboardInterrupt) as error:

@@ -22,11 +22,10 @@ import pytest
 
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher import plan
 from pytest_upskill.teacher.acceptance import split_cases
 from tests.conftest import Run
 from tests.loopback import Loopback, Received
-from tests.teaching import BAYS, HEAD, adding, cached_power, case, code, facts, line, proposed
+from tests.teaching import BAYS, HEAD, adding, case, code, facts, line, proposed
 
 GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
 LOCAL = "http://localhost:8080/v1"
@@ -167,7 +166,6 @@ def terminal(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-anybody")
     monkeypatch.setenv("GENERIC_BASE_URL", loopback.openai_url)
     monkeypatch.setattr(sys, "stdin", _Keyboard("y\n" * 99))
-    monkeypatch.setattr(plan, "power", cached_power)
     Server(loopback)
     return loopback
 
