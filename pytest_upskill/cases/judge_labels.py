@@ -4,8 +4,6 @@
 What the person must not know meanwhile is in a file of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``pytest-upskill judge``: draw answers for a person to label, and compare a judge with them."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

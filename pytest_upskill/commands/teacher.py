@@ -1,7 +1,5 @@
 """``pytest-upskill generate``, ``cases`` and ``refine``: the commands that have a teacher."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 It is the last step between answers, which `answers/` gets, and the results of which cells consist.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The judge sees question, statements and answer, but not which model or arm the a
 statement holds only if the judge quotes evidence that occurs in the answer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import re

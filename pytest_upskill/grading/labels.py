@@ -1,7 +1,5 @@
 """Labels of a person: drawing answers for them, and applying them to the trials of a run."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ person labels some, drawn at random from four strata: with and without the skill
 not to pass. Strata of the arms are never pooled, as a judge may be more lenient to one arm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The counts of runs on which all statistics are based, and the lift."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

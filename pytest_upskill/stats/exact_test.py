@@ -1,7 +1,5 @@
 """Exact tests for a difference between two arms, stratified by case, and Holm's correction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb, fsum
 

@@ -1,7 +1,5 @@
 """Confidence intervals of a pass rate and of the lift, and the numerical functions for them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

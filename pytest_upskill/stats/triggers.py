@@ -5,8 +5,6 @@ over queries of the rate over their runs, and its interval counts queries: an ef
 alike as these are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -6,8 +6,6 @@ looks after each round, which is one run of every case in both arms, and the lev
 together have an error rate an eighth above that of its look.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache

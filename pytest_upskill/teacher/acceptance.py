@@ -1,7 +1,5 @@
 """Which cases are held out, the rule by which a version is accepted on them, and its looks."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

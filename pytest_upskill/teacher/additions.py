@@ -4,8 +4,6 @@ Nothing is known because a source says it, as whoever wrote the source may be an
 URLs of sources may be repeated.
 """
 
-from __future__ import annotations
-
 import difflib
 import html
 import re

@@ -1,7 +1,5 @@
 """Proposed cases and queries: which a teacher proposes, and which of them are kept."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -1,7 +1,5 @@
 """The confirmation: one look at the hold-out, with fresh and interleaved runs of two versions."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence

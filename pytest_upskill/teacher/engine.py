@@ -1,7 +1,5 @@
 """How a command runs trials and asks its teacher, what that costs, and how a reply is read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

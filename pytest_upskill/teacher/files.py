@@ -1,7 +1,5 @@
 """The files of a command: drafts, and changes that the user agrees to and that keep the rest."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -9,8 +9,6 @@
 5. A new skill is saved; a version of an existing one is written if the user agrees (`files`).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a command decided: its ``decision.json``, its last lines in a terminal, and its page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

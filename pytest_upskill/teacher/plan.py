@@ -1,7 +1,5 @@
 """The plan: the most that a command can request and cost, and the gains that a look would find."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The versions of a skill that a teacher writes: a draft, then edits, chosen by the train cases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Sources: how they are read, redacted, cut to a budget, and marked in a question."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

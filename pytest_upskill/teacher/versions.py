@@ -1,7 +1,5 @@
 """The versions of a skill that a teacher writes: a draft, edits of a text, a description."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
