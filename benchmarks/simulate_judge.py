@@ -383,9 +383,9 @@ def _trial(case: str, arm: Arm, version: str, rng: random.Random) -> TrialResult
 
 
 def _draw(trials: list[TrialResult], before: LabelsFile | None) -> LabelsFile:
-    drawing = draw(trials, case_file="", judge="j", answers=40, date="", before=before)
-    assert drawing is not None
-    return drawing.file
+    file = draw(trials, case_file="", judge="j", answers=40, date="", before=before)
+    assert file is not None
+    return file
 
 
 def _labelled(file: LabelsFile) -> LabelsFile:

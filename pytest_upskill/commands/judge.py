@@ -1,9 +1,7 @@
 """``pytest-upskill judge``: draw answers for a person to label, and compare a judge with them."""
 
 import argparse
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,10 +29,9 @@ from pytest_upskill.commands.command import (
 )
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
-from pytest_upskill.grading.labels import STRATA, Drawing, draw
+from pytest_upskill.grading.labels import STRATA, draw
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
-from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, read_report
 from pytest_upskill.stats import calibration
 
@@ -81,7 +78,7 @@ def _draw(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     drawn = 0
     for path, cells in _judged_cells(gate.cell for gate in report.lifts).items():
-        drawing = draw(
+        file = draw(
             [trial for cell in cells for trial in cell.trials],
             case_file=path.name,
             judge=cells[0].judge,
@@ -89,11 +86,15 @@ def _draw(options: argparse.Namespace) -> int:
             date=f"{datetime.now(UTC):%Y-%m-%d}",
             before=_previous_labels(path),
         )
-        if drawing is not None:
+        if file is not None:
             drawn += 1
-            _report_drawing(write_labels(path.parent, drawing.file), drawing)
+            models, answers = ", ".join(file.models), counted(len(file.answers), "answer")
+            place = write_labels(path.parent, file)
+            say(f"{place}: {answers} of {models}, {file.labelled} of them labelled already")
     if not drawn:
-        raise CommandError(f"{options.report}: no judge in it: run pytest with --upskill-judge")
+        cure = "run pytest with --upskill-judge"
+        raise CommandError(f"{options.report}: no answer in it that a judge decided: {cure}")
+    say("label them with: pytest-upskill judge label")
     return PASSED
 
 
@@ -116,20 +117,6 @@ def _previous_labels(case_file: Path) -> LabelsFile | None:
     if file is not None and file.case_file != case_file.name:
         raise CommandError(f"{place}: has labels of {file.case_file}: give each its own folder")
     return file
-
-
-def _report_drawing(path: Path, drawing: Drawing) -> None:
-    count = len(drawing.file.answers)
-    labelled = drawing.file.labelled
-    kept = f", {labelled} of them labelled already" if labelled else ""
-    say(f"{path}: {counted(count, 'answer')} of {', '.join(drawing.file.models)}{kept}")
-    if drawing.unused:
-        say(f"  labels of {counted(drawing.unused, 'answer')} are dropped: not drawn this time")
-    if drawing.too_long:
-        answers = counted(drawing.too_long, "judged answer")
-        say(f"  {answers} cannot be drawn: over {ANSWER_LIMIT:,} characters")
-    if labelled < count:
-        say("  label them with: pytest-upskill judge label")
 
 
 def _label(options: argparse.Namespace) -> int:
@@ -314,21 +301,10 @@ def _pressed(next_key: Callable[[], str]) -> str:
 
 
 def _answer_lines(answer: LabelledAnswer, index: int, count: int) -> Iterator[str]:
-    """Yield an answer with its question; code keeps its lines."""
-    width = min(100, shutil.get_terminal_size().columns)
-    yield "-" * width
+    """Yield an answer with its question, line by line."""
+    yield "-" * 60
     yield f"Answer {index + 1} of {count}, case {answer.case}"
     for title, lines in (("Question", answer.question.splitlines()), ("Answer", answer.text)):
         yield from ("", f"{title}:")
-        yield from (f"  | {line}" for line in _wrapped(lines, width - 4))
+        yield from (f"  | {line}" for line in lines)
     yield ""
-
-
-def _wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
-    """Yield the lines of Markdown, prose wrapped between words."""
-    is_code = False
-    for line in lines:
-        is_fence = line.lstrip().startswith(("```", "~~~"))
-        is_code ^= is_fence
-        plain = is_code or is_fence or line.startswith(("    ", "\t", "|"))
-        yield from [line.expandtabs(4)] if plain else textwrap.wrap(line, width) or [""]

@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cases.judge_labels import (
@@ -117,17 +116,6 @@ STRATA = 4
 """Strata of a model's answers: with and without the skill, passed and not passed by the judge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """A labels file, and what happened to the labels of the one before."""
-
-    file: LabelsFile
-    unused: int
-    """Number of answers whose labels are not in the file, as they were not drawn again."""
-    too_long: int
-    """Number of judged answers that cannot be drawn, as the report holds only their beginning."""
-
-
 _Place = tuple[str, str, str]
 """Digest of the prompt, digest of the skill, and digest of the answer."""
 
@@ -142,7 +130,7 @@ def draw(
     answers: int,
     date: str,
     before: LabelsFile | None,
-) -> Drawing | None:
+) -> LabelsFile | None:
     """Draw answers of each model from the strata, equally many where there are enough.
 
     Known labels are filled in afterwards: if an answer were drawn because it has one, answers that
@@ -157,7 +145,7 @@ def draw(
         before: The labels file to replace, None for none.
 
     Returns:
-        The drawing, or None if no answer depended on the judge.
+        The labels file, or None if no whole answer depended on the judge.
     """
     judged = [
         (trial, run)
@@ -175,13 +163,7 @@ def draw(
         strata.setdefault((answer.model, key.arm, key.judged), []).append((answer, key))
     chosen = [each for stratum in strata.values() for each in stratum[: answers // STRATA]]
     drawn = _in_random_order(chosen, "show")
-    known = _known_labels(before)
-    filled_in = []
-    for number, (answer, key) in enumerate(drawn, 1):
-        place = _place(answer, key)
-        labels = [known.get((place, label.statement), label) for label in answer.labels]
-        filled_in.append(answer.model_copy(update={"id": number, "labels": labels}))
-    file = LabelsFile(
+    return LabelsFile(
         format=1,
         case_file=case_file,
         drawn=date,
@@ -190,14 +172,9 @@ def draw(
         prompt=PROMPT_DIGEST,
         models={trial.model: trial.resolved for trial, _ in judged},
         cases={trial.case: trial.case_digest for trial, _ in judged},
-        answers=filled_in,
+        answers=_with_known_labels(drawn, before),
         key={str(number): key for number, (_, key) in enumerate(drawn, 1)},
         cells=_stratum_sizes(strata),
-    )
-    return Drawing(
-        file=file,
-        unused=len({place for place, _ in known} - {_place(*each) for each in drawn}),
-        too_long=sum(bool(run.left_out) for _, run in judged),
     )
 
 
@@ -243,16 +220,20 @@ def _candidate(trial: TrialResult, run: RunResult) -> _Drawn:
     return answer, key
 
 
-def _known_labels(before: LabelsFile | None) -> Mapping[tuple[_Place, str], StatementLabel]:
-    """Return the labels that a person has given, by what they are about and by statement."""
-    if before is None:
-        return {}
-    return {
+def _with_known_labels(drawn: Sequence[_Drawn], before: LabelsFile | None) -> list[LabelledAnswer]:
+    """Return the drawn answers, numbered, with the labels that a person has given them before."""
+    known = {
         (_place(answer, before.key[str(answer.id)]), label.statement): label
-        for answer in before.answers
+        for answer in (before.answers if before else ())
         for label in answer.labels
-        if label.holds is not None
+        if before and label.holds is not None
     }
+    found = []
+    for number, (answer, key) in enumerate(drawn, 1):
+        place = _place(answer, key)
+        labels = [known.get((place, label.statement), label) for label in answer.labels]
+        found.append(answer.model_copy(update={"id": number, "labels": labels}))
+    return found
 
 
 def _place(answer: LabelledAnswer, key: KeyEntry) -> _Place:

@@ -32,11 +32,11 @@ def trial(arm: Arm, *texts: str, **changes: Any) -> TrialResult:
 
 
 def drawn(*trials: TrialResult, before: LabelsFile | None = None, answers: int = 40) -> LabelsFile:
-    drawing = draw(
+    file = draw(
         trials, case_file="skill_meta.json", judge="j", answers=answers, date="", before=before
     )
-    assert drawing is not None
-    return drawing.file
+    assert file is not None
+    return file
 
 
 def labelled(file: LabelsFile) -> LabelsFile:
