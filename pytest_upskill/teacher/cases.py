@@ -62,18 +62,9 @@ class Kept:
         """Number of held-out cases among those with checks."""
         return sum(is_held_out(case) for case in self.cases if case.checks)
 
-    def keep(self, engine: Engine, case: Case, **written: Any) -> None:
-        """Keep a case, given its keys in the case file and its provenance."""
-        provenance = {"teacher": engine.teacher.resolved} | written.pop("provenance", {})
-        self.cases.append(case)
-        self.entries.append(
-            {"id": case.id, "input": case.input, **written, "provenance": provenance}
-        )
-
-    def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
-        """Record why a proposal is dropped, under a name that is not taken."""
-        names = {*self.dropped, *(case.id for case in (*self.cases, *taken))}
-        while name in names:
+    def drop(self, name: str, reason: str) -> None:
+        """Record why a proposal is dropped, under its name or a longer one."""
+        while name in self.dropped:
             name += "+"
         self.dropped[name] = reason
 
@@ -98,31 +89,33 @@ def keep_cases(engine: Engine, task: Task) -> Kept:
     def is_enough() -> bool:
         return len(kept.cases) >= count and kept.held_out >= lacking
 
-    proposals = _Asked("proposals", BATCH, question_rounds(count, BATCH), _read_proposal)
+    proposals = _Asked("proposals", BATCH, question_rounds(count, BATCH), read_proposal)
     for sound in _replies(engine, task, kept, proposals, is_enough):
         room = len(sound) if task.proposes else count - len(kept.cases)
         for case, _ in sound[room:]:
             kept.drop(case.id, f"not needed: --count {count} is reached")
         refuted = _refuted(engine, task, [case for case, _ in sound[:room]])
-        for case, written in sound[:room]:
+        for case, entry in sound[:room]:
             if reason := refuted.get(case.id):
                 kept.drop(case.id, reason)
             else:
-                kept.keep(engine, case, **written)
+                kept.cases.append(case)
+                kept.entries.append(entry)
         engine.say(str(kept))
     # Half of them are for the skill, and half are not.
     wanted = {True: ceil(queries / 2), False: queries // 2}
     asked = _Asked("queries", queries, question_rounds(queries, QUERY_BATCH), _read_query)
     for sound in _replies(engine, task, kept, asked, lambda: not any(wanted.values())):
-        for case, written in sound:
-            if wanted[written["should_trigger"]]:
-                wanted[written["should_trigger"]] -= 1
-                kept.keep(engine, case, **written)
+        for case, entry in sound:
+            if wanted[entry["should_trigger"]]:
+                wanted[entry["should_trigger"]] -= 1
+                kept.cases.append(case)
+                kept.entries.append(entry)
     return kept
 
 
-Sound = tuple[Case, Mapping[str, Any]]
-"""A case that passes the checks by code, and what is written of it besides id and question."""
+Sound = tuple[Case, dict[str, Any]]
+"""A case that passes the checks by code, and its entry in the case file, with its provenance."""
 
 
 class _Asked(NamedTuple):
@@ -170,12 +163,14 @@ def _replies(
         for entry in entries:
             kept.proposed += 1
             try:
-                sound.append(asked.read(engine, task, entry, existing))
-                existing.append(sound[-1][0])
+                case, written = asked.read(engine, task, entry, existing)
+                written["provenance"]["teacher"] = engine.teacher.resolved
+                sound.append((case, {"id": case.id, **written}))
+                existing.append(case)
             except Refused as reason:
                 given = entry.get("id") if isinstance(entry, dict) else None
                 id_ = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
-                kept.drop(id_, str(reason), existing)
+                kept.drop(id_, str(reason))
         yield sound
 
 
@@ -219,7 +214,7 @@ KEYS = "; ".join(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class _Proposal:
     """A case that a teacher proposes, with right and wrong answers that validate its checks."""
 
     id: str = ""
@@ -246,32 +241,48 @@ def _read_query(engine: Engine, task: Task, entry: object, existing: Sequence[Ca
         Refused: It is malformed, or says too much.
     """
     skill, read = task.skill, validate_as(_Query, entry)
-    written = {"should_trigger": read.for_skill}
-    case = _read_case({"input": read.query, **written}, engine.workplace.extensions)
+    written = {"input": read.query, "should_trigger": read.for_skill}
+    case = _read_case(written, engine.workplace.extensions)
     if skill.name.casefold() in read.query.casefold():
         raise Refused("names the skill")
     if copies_words(skill.description, read.query):
         raise Refused("repeats 8 words of the description")
-    if problem := next(_repetitions(case, existing), ""):
+    for problem in _repetitions(case, existing):
         raise Refused(problem)
-    return case, written
+    return case, {**written, "provenance": {}}
 
 
-def _read_proposal(engine: Engine, task: Task, entry: object, existing: Sequence[Case]) -> Sound:
+def read_proposal(engine: Engine, task: Task, entry: object, existing: Sequence[Case]) -> Sound:
     """Read an entry of a reply as a case with checks by code.
+
+    Args:
+        engine: Runs the checks.
+        task: Knows the text of the skill and the sources.
+        entry: The entry.
+        existing: The cases of the skill, and the proposals that were accepted so far.
 
     Raises:
         Refused: It is malformed, or something rules it out.
     """
-    proposal = validate_as(Proposal, entry)
-    sources = "\n".join(source.text for source in task.sources)
-    case = validate(proposal, engine, existing, skill=task.skill.text, sources=sources)
-    provenance: dict[str, Any] = {"unsourced": True}
-    if quote := proposal.quote:
-        named = (e.name for e in task.sources if _normalize(quote) in _normalize(e.text))
-        provenance = {"source": next(named, ""), "quote": quote}
-    provenance["screened"] = [student.resolved for student in engine.students]
-    return case, {"expected": dict(proposal.expected), "provenance": provenance}
+    proposal = validate_as(_Proposal, entry)
+    written: dict[str, Any] = {"input": proposal.input, "expected": dict(proposal.expected)}
+    named = {"id": proposal.id, **written} if proposal.id else written
+    case = _read_case(named, engine.workplace.extensions)
+    quote = _normalize(proposal.quote)
+    source = next((each.name for each in task.sources if quote in _normalize(each.text)), None)
+    # Questions that differ in a name only have other answers.
+    same = [e for e in existing if e.id == case.id or _accepts(e, proposal.reference, engine)]
+    if source is None:
+        raise Refused(f"its quote is not in the sources: {proposal.quote[:60]!r}")
+    for problem in chain(
+        _case_problems(case, task.skill.text),
+        _repetitions(case, same),
+        _check_problems(proposal, case, engine),
+    ):
+        raise Refused(problem)
+    of_source = {"source": source, "quote": proposal.quote} if quote else {"unsourced": True}
+    screened = [student.resolved for student in engine.students]
+    return case, {**written, "provenance": {**of_source, "screened": screened}}
 
 
 EMPTY_ANSWERS = (
@@ -302,50 +313,18 @@ def _read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     return case
 
 
-def validate(
-    proposal: Proposal, engine: Engine, existing: Sequence[Case], *, skill: str, sources: str
-) -> Case:
-    """Return the case of a proposal.
-
-    Args:
-        proposal: The proposal.
-        engine: Runs the checks.
-        existing: The cases of the skill, and the proposals that were accepted so far.
-        skill: The text of the skill.
-        sources: The texts of the sources.
-
-    Raises:
-        Refused: Something rules it out.
-    """
-    entry: dict[str, Any] = {"input": proposal.input, "expected": dict(proposal.expected)}
-    entry |= {"id": proposal.id} if proposal.id else {}
-    case = _read_case(entry, engine.workplace.extensions)
-    # Questions that differ in a name only have other answers.
-    same = [e for e in existing if e.id == case.id or _accepts(e, proposal.reference, engine)]
-    reasons = chain(
-        _case_problems(case, proposal, skill, sources),
-        _repetitions(case, same),
-        _check_problems(proposal, case, engine),
-    )
-    if reason := next(reasons, ""):
-        raise Refused(reason)
-    return case
-
-
-def _case_problems(case: Case, proposal: Proposal, skill: str, sources: str) -> Iterator[str]:
+def _case_problems(case: Case, skill: str) -> Iterator[str]:
     if case.agent_key:
         yield f"'{case.agent_key}' needs an agent"
     if case.judge_checks:
         yield "needs a judge: only checks by code are kept"
     if all(isinstance(check, TextCheck) and check.is_negative for check in case.checks):
         yield "has no positive check: an empty answer would pass"
-    if proposal.quote and _normalize(proposal.quote) not in _normalize(sources):
-        yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
     if copies_words(skill, case.input):
         yield "its question appears in the skill: 8 words in a row are the same"
 
 
-def _check_problems(proposal: Proposal, case: Case, engine: Engine) -> Iterator[str]:
+def _check_problems(proposal: _Proposal, case: Case, engine: Engine) -> Iterator[str]:
     """Yield why a case does not distinguish right answers from wrong ones."""
 
     def failures(text: str) -> list[str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from pytest_upskill.cases.skill import Case
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.teacher.cases import KEYS, Proposal, validate
-from pytest_upskill.teacher.engine import Engine, Refused, read_part, validate_as
+from pytest_upskill.teacher.cases import KEYS, read_proposal
+from pytest_upskill.teacher.engine import Engine, Refused, read_part
 from pytest_upskill.teacher.sources import marked, marked_sources, prompt, source_of
+from pytest_upskill.teacher.versions import Settings, Task
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
 GOOD: dict[str, Any] = {
@@ -38,10 +40,12 @@ def validated(
     changes: dict[str, Any], check: Callable[[Case, str], Sequence[CheckResult]] = check
 ) -> Case:
     workplace = SimpleNamespace(extensions=NO_EXTENSIONS)
-    engine = cast("Engine", SimpleNamespace(workplace=workplace, check_by_code=check))
-    skill = f"# Frames\n\n{SOURCE}"
-    proposal = validate_as(Proposal, GOOD | changes)
-    return validate(proposal, engine, [OTHER], skill=skill, sources=SOURCE)
+    fields = {"workplace": workplace, "check_by_code": check, "students": ()}
+    engine = cast("Engine", SimpleNamespace(**fields))
+    text = f"# Frames\n\n{SOURCE}"
+    skill = Skill(name="frames", text=text, case_file=Path("skill_meta.json"), cases=())
+    case, _ = read_proposal(engine, Task(skill=skill, settings=Settings()), GOOD | changes, [OTHER])
+    return case
 
 
 def test_a_sound_proposal_becomes_a_case() -> None:
