@@ -8,12 +8,11 @@ from pydantic import Field
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
-from pytest_upskill.cases.skill import Skill
+from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.teacher.engine import Engine, Refused, read_part
 from pytest_upskill.teacher.sources import Source, marked_sources, prompt, source_of
 from pytest_upskill.teacher.versions import (
     MAX_SKILL_TOKENS,
-    Example,
     Settings,
     Task,
     check_candidate,
@@ -22,7 +21,7 @@ from pytest_upskill.teacher.versions import (
     read_draft,
     token_limit,
 )
-from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
 
 DRAFTS = 2
@@ -217,25 +216,13 @@ def _measure(engine: Engine, task: Task, text: str, number: int) -> Candidate:
     return Candidate(number=number, text=text, results=results)
 
 
-def _examples(results: Iterable[TrialResult], task: Task) -> list[Example]:
-    """Return an answer for each case, wrong ones first: those of cases that fail most often."""
-    cases = {case.id: case for case in task.train}
-    worst: dict[str, TrialResult] = {}
+def _examples(results: Iterable[TrialResult], task: Task) -> list[tuple[Case, RunResult]]:
+    """Return a run of each case, wrong ones first: those of cases that fail most often."""
+    worst: dict[str, RunResult] = {}
     for result in sorted(results, key=lambda each: (each.passes / len(each.runs), each.case)):
-        worst.setdefault(result.case, result)
-    found: dict[bool, list[Example]] = {False: [], True: []}
-    for name, result in worst.items():
-        run = min(result.runs, key=lambda each: each.passed)
-        case, wanted = cases[name], ""
-        if task.settings.description and case.trigger:
-            wanted = "it is for this skill" if case.trigger.should else "it is not for this skill"
-        example = Example(
-            question=case.input,
-            answer=run.choice.text if run.choice else run.completion.text,
-            passed=run.passed,
-            wanted=wanted,
-            quote=case.quote,
-        )
-        found[run.passed].append(example)
+        worst.setdefault(result.case, min(result.runs, key=lambda run: run.passed))
+    cases = {case.id: case for case in task.train}
+    found = [(cases[name], run) for name, run in worst.items()]
     # Of the right answers, those first that are right least often: they are lost most easily.
-    return [*found[False][:_FAILED], *found[True][:_PASSED]]
+    wrong, right = ([each for each in found if each[1].passed is so] for so in (False, True))
+    return [*wrong[:_FAILED], *right[:_PASSED]]

@@ -220,20 +220,6 @@ def _draft_problems(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """A train case with an answer of a student."""
-
-    question: str
-    answer: str
-    """The answer, or which skill was chosen."""
-    passed: bool
-    wanted: str = ""
-    """For a request, whether it is for the skill; "" for a question."""
-    quote: str = ""
-    """The passage of the source that the case was made from; "" if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """One replacement."""
 
