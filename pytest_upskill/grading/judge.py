@@ -17,13 +17,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.judge import (
-    INSTRUCTIONS,
-    MESSAGE,
-    REFERENCE,
-    UNUSABLE,
-    Judge,
-)
+from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, REFERENCE, UNUSABLE, Judge
 from pytest_upskill.checks.text import quoted
 from pytest_upskill.models import Completion, Model, Request
 

@@ -5,12 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cases.judge_labels import (
-    KeyEntry,
-    LabelledAnswer,
-    LabelsFile,
-    StatementLabel,
-)
+from pytest_upskill.cases.judge_labels import KeyEntry, LabelledAnswer, LabelsFile, StatementLabel
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.grading.grade import with_changes
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult

@@ -146,8 +146,7 @@ def _without_middle(text: str, most: int) -> str:
 
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "private key": re.compile(
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-        re.DOTALL,
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
     ),
     "key": re.compile(
         r"\b(?:sk-ant-[\w-]{20,}|sk-(?:proj-|or-v1-|svcacct-)?[\w-]{20,}|gh[pousr]_\w{30,}"
