@@ -1,17 +1,16 @@
 """How a command runs trials and asks its teacher, what that costs, and how a reply is read."""
 
-import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from pytest_upskill.answers.budget import Budget
 from pytest_upskill.answers.estimate import CostForecast, forecast
@@ -23,7 +22,7 @@ from pytest_upskill.answers.service import Service
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.blocks import blocks
-from pytest_upskill.figures.wording import fit_parts, wrap
+from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer, check_text, grade, sandboxed_of, text_checks_of
 from pytest_upskill.models import Completion, Model
 from pytest_upskill.project.files import ANSWERS
@@ -68,15 +67,20 @@ class Engine:
     dry_run: bool
     typed: str
     """The command as it was typed."""
-    drafts: Drafts = field(init=False)
-    """The command's folder, once it has begun."""
 
     def __post_init__(self) -> None:
         self._out = sys.stderr
         self._columns = shutil.get_terminal_size().columns if self._out.isatty() else 0
-        """Width of the terminal; 0 for a log, where lines may be long."""
+        """Width of the terminal; 0 for a log, which has no live line."""
         self._counted_answers = 0
         self._money_left = self.max_cost
+        self.drafts = Drafts(self.state / "drafts", "")
+
+    def begin(self, skill: str, *identity: str) -> None:
+        """Choose the folder of a command on a skill, given what else must be equal to continue."""
+        models = (self.teacher, *sorted(self.students, key=lambda model: model.resolved))
+        resolved = (model.resolved for model in models)
+        self.drafts = Drafts(self.state / "drafts", skill, *resolved, *identity)
 
     @property
     def can_show_blocks(self) -> bool:
@@ -84,11 +88,8 @@ class Engine:
         return (self._out.encoding or "").lower().replace("-", "") == "utf8"
 
     def say(self, *lines: str) -> None:
-        """Print lines; a terminal gets them wrapped, except quotes and diffs."""
-        for text in map(safe_line, lines):
-            is_wrapped = self._columns and text[:1].isalpha()
-            rows = wrap(text, self._columns) if is_wrapped else [text]
-            self._out.writelines(f"{row}\n" for row in rows)
+        """Print lines."""
+        self._out.writelines(f"{safe_line(line)}\n" for line in lines)
         self._out.flush()
 
     def question(self, skill: Skill, name: str, prompt: str, *, run: int = 0) -> Trial:
@@ -175,8 +176,7 @@ class Engine:
         except CancelledError:
             raise Stopped("the requests were cancelled") from None
         finally:
-            with suppress(Exception):
-                service.stop()
+            service.stop()
             if budget.left is not None:
                 self._money_left = budget.left
             self._list_answers(trials)
@@ -322,10 +322,9 @@ def read_json_reply(text: str) -> Any:
     bare = text[text.find("{") : text.rfind("}") + 1]
     for candidate in (*reversed(fenced), text, bare):
         try:
-            value = json.loads(candidate)
-            # JSON can escape half of a surrogate pair, which cannot be written into a file.
-            json.dumps(value, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
+            # It refuses half of a surrogate pair, which could not be written into a file.
+            value = from_json(candidate)
+        except ValueError:
             continue
         if isinstance(value, dict | list):
             return value

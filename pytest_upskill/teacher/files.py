@@ -101,10 +101,7 @@ class Consent:
         _discard_typed_input(self.terminal)
         sys.stderr.write(f"{safe_line(question)} ")
         sys.stderr.flush()
-        try:
-            return self.terminal.readline().strip()
-        except UnicodeDecodeError:
-            return ""
+        return self.terminal.readline().strip()
 
 
 def _discard_typed_input(terminal: TextIO) -> None:

@@ -18,7 +18,7 @@ from pytest_upskill.teacher.acceptance import p_text, split_cases
 from pytest_upskill.teacher.additions import new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
 from pytest_upskill.teacher.engine import Engine, NotShown, Refused, Stopped, check_models
-from pytest_upskill.teacher.files import COMMENTS, Drafts, display_path
+from pytest_upskill.teacher.files import COMMENTS, display_path
 from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import TrialResult
 
@@ -117,9 +117,7 @@ class Work:
         cls, engine: Engine, settings: Settings, command: str, skill: str, *texts: str
     ) -> Self:
         """Return a command that has not decided anything; ``texts`` are those that it improves."""
-        models = (engine.teacher, *sorted(engine.students, key=lambda model: model.resolved))
-        identity = (command, *(model.resolved for model in models), repr(settings), *texts)
-        engine.drafts = Drafts(engine.state / "drafts", skill, *identity)
+        engine.begin(skill, command, repr(settings), *texts)
         outcome = CommandOutcome(command=command, skill=skill)
         return cls(engine=engine, settings=settings, outcome=outcome)
 
@@ -149,14 +147,6 @@ class Work:
         """Return the results of a case by version, from none to the new one."""
         found = ((version, self.results.get((case, version), ())) for version in _VERSIONS)
         return {version: results for version, results in found if results}
-
-    def got_worse(self, case: str) -> bool:
-        """Return whether a held-out case passes in fewer runs with the new version than before."""
-        rates = [
-            sum(result.passes for result in results) / sum(len(result.runs) for result in results)
-            for results in self.versions(case).values()
-        ]
-        return case in self.outcome.holdout and rates[-1] < rates[-2:][0]
 
     @property
     def failing(self) -> list[str]:
@@ -264,8 +254,6 @@ def _last_lines(work: Work) -> Iterator[str]:
         for student, each in outcome.figures.items()
     ]
     yield from (f"pass rate with the skill: {each}" for each in students[:_MOST_STUDENTS])
-    if more := students[_MOST_STUDENTS:]:
-        yield f"pass rates of {len(more)} more students are on the page"
     if failing := work.failing:
         yield f"still failing: {listed(failing, _MOST_NAMED)}"
     if outcome.dropped:

@@ -97,10 +97,6 @@ def test_a_version_that_helps_one_student_and_hurts_another_is_not_accepted(
         assert f"{student}, held-out cases, fresh runs:\n  old version  " in said
     assert depot.text == SKILL
 
-    worse = [bay for bay in BAYS if "got worse" in shown_on_page(depot, bay)]
-    assert worse
-    assert not set(worse) & {*TRAIN, *LACKING}
-
     requests = len(depot.loopback.requests)
     assert depot.refine(*arguments) == 1
     assert len(depot.loopback.requests) == requests
@@ -154,7 +150,6 @@ def test_the_end_in_a_terminal_is_at_most_ten_lines(
     lines = capsys.readouterr().err.splitlines()
     end = lines[next(i for i, line in enumerate(lines) if line.startswith("accepted: ")) :]
     assert len(end) <= 10
-    assert "pass rates of 3 more students are on the page" in end
     assert [line.partition(":")[0] for line in end][-4:] == [
         "still failing",
         "cost",
