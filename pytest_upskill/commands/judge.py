@@ -10,23 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cases.judge_labels import (
-    ARMS,
-    LabelArm,
-    LabelledAnswer,
-    LabelsFile,
-    load_labels,
-    write_labels,
-)
+from pytest_upskill.cases import judge_labels
+from pytest_upskill.cases.judge_labels import LabelArm, LabelledAnswer, LabelsFile
 from pytest_upskill.cases.source.document import BadFile
-from pytest_upskill.commands.command import (
-    PASSED,
-    CommandError,
-    Parser,
-    problems_error,
-    say,
-    whole_number_type,
-)
+from pytest_upskill.commands import command
+from pytest_upskill.commands.command import CommandError, Parser, say
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.wording import judge_accuracy
 from pytest_upskill.grading.labels import STRATA, draw
@@ -63,7 +51,7 @@ def add(parser: Parser) -> None:
             report = "report that --upskill-json wrote"
             action.add_argument("report", type=Path, metavar="REPORT.json", help=report)
             answers = "number of answers of each model (default: %(default)s)"
-            count = whole_number_type(_ANSWERS, 10_000)
+            count = command.whole_number_type(_ANSWERS, 10_000)
             action.option("--answers", "N", answers, type=count, default=_ANSWERS)
         else:
             where = f"a {LABELS_FILE}, or a folder to search for them (default: this folder)"
@@ -89,13 +77,13 @@ def _draw(options: argparse.Namespace) -> int:
         if file is not None:
             drawn += 1
             models, answers = ", ".join(file.models), counted(len(file.answers), "answer")
-            place = write_labels(path.parent, file)
+            place = judge_labels.write_labels(path.parent, file)
             say(f"{place}: {answers} of {models}, {file.labelled} of them labelled already")
     if not drawn:
         cure = "run pytest with --upskill-judge"
         raise CommandError(f"{options.report}: no answer in it that a judge decided: {cure}")
     say("label them with: pytest-upskill judge label")
-    return PASSED
+    return command.PASSED
 
 
 def _judged_cells(cells: Iterable[Cell]) -> Mapping[Path, list[Cell]]:
@@ -127,7 +115,7 @@ def _label(options: argparse.Namespace) -> int:
         for path, file in files.items():
             if not label_answers(file, path, next_key):
                 break
-    return PASSED
+    return command.PASSED
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -136,7 +124,7 @@ def _check(options: argparse.Namespace) -> int:
         # Not an error: a workflow may check a judge before anybody has labelled an answer.
         say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
     too_few = [_report_agreement(path, file) for path, file in files.items()]
-    return FAILED if any(too_few) else PASSED
+    return FAILED if any(too_few) else command.PASSED
 
 
 def _labels_files(paths: Sequence[Path]) -> dict[Path, LabelsFile]:
@@ -158,7 +146,7 @@ def _report_agreement(path: Path, file: LabelsFile) -> list[str]:
         f"drawn {file.drawn} for {file.judge}"
     )
     too_few, agreement = list[str](), list[str]()
-    for model, arm in product(file.cells, ARMS):
+    for model, arm in product(file.cells, judge_labels.ARMS):
         strata = [_stratum(file, model, arm, judged=judged) for judged in (True, False)]
         for (size, labels), passed in zip(strata, ("passed", "did not pass"), strict=True):
             have, need = len(labels), min(calibration.MIN_LABELS, size)
@@ -207,9 +195,11 @@ def _read_labels_file(path: Path) -> LabelsFile | None:
         CommandError: It cannot be read or has problems.
     """
     try:
-        return load_labels(path.parent)
+        return judge_labels.load_labels(path.parent)
     except BadFile as error:
-        raise problems_error(path, [each.at(str(path)) for each in error.problems]) from None
+        raise command.problems_error(
+            path, [each.at(str(path)) for each in error.problems]
+        ) from None
 
 
 CANNOT_TELL = "cannot tell"
@@ -273,7 +263,7 @@ def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> 
         labels = list(answers[index].labels)
         labels[number] = labels[number].model_copy(update={"holds": holds, "why": why})
         answers[index] = answers[index].model_copy(update={"labels": labels})
-        write_labels(path.parent, file.model_copy(update={"answers": answers}))
+        judge_labels.write_labels(path.parent, file.model_copy(update={"answers": answers}))
         at = _next_open(answers, places, at + 1)
     done = sum(answer.passed is not None for answer in answers)
     say(f"{path}: {done} of {len(answers)} answers labelled", "next: pytest-upskill judge check")

@@ -8,18 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_upskill.answers.resources import Workplace
-from pytest_upskill.commands.command import (
-    PASSED,
-    STUDENT,
-    UNUSABLE,
-    CommandError,
-    Parser,
-    folder_of_skill,
-    load_skill,
-    own_cases,
-    whole_number_type,
-    with_generic_server,
-)
+from pytest_upskill.commands import command
+from pytest_upskill.commands.command import CommandError, Parser
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.models import Model
 from pytest_upskill.project.redaction import without_userinfo
@@ -33,9 +23,9 @@ from pytest_upskill.teacher.sources import read_sources
 from pytest_upskill.teacher.versions import Settings
 
 _EXIT_CODES: Mapping[Decision, int] = {
-    "accepted": PASSED,
+    "accepted": command.PASSED,
     "not shown": 1,
-    "refused": UNUSABLE,
+    "refused": command.UNUSABLE,
     "stopped": NOT_MEASURED,
 }
 """Exit codes as of pytest: tests passed, failed, wrong usage, and not enough data to decide."""
@@ -64,7 +54,7 @@ def _add_teacher_arguments(parser: Parser, **counts: int) -> None:
     """
     what = "the teacher, which writes (default: %(default)s)"
     parser.option("-m --model --m", "TEACHER", what, default=_TEACHER)
-    what = f"a student, which the skill is for; repeatable (default: {STUDENT})"
+    what = f"a student, which the skill is for; repeatable (default: {command.STUDENT})"
     parser.repeatable("--eval-model", "STUDENT", what)
     what = "OpenAI-compatible server for students that name no host"
     parser.option("--eval-base-url", "URL", what)
@@ -76,13 +66,13 @@ def _add_teacher_arguments(parser: Parser, **counts: int) -> None:
     what = "maximum cost in dollars (default: %(default)g)"
     parser.option("--max-cost", "USD", what, type=_dollars, default=5.0)
     what = "maximum number of answers; needed for remote models without a price"
-    parser.option("--max-answers", "N", what, type=whole_number_type(1))
+    parser.option("--max-answers", "N", what, type=command.whole_number_type(1))
     parser.flag("-y --yes", "send the sources without asking, and answer no questions")
     parser.flag("--apply", "change the skill's folder without asking")
     parser.flag("--dry-run", "print the plan and its maximum cost, then stop")
     for name, default in counts.items():
         least = 0 if name == "queries" else 1
-        number = whole_number_type(least, _MAX_COUNT)
+        number = command.whole_number_type(least, _MAX_COUNT)
         what = f"{_COUNTS[name]} (default: %(default)s)"
         parser.option(f"--{name}", "N", what, type=number, default=default)
 
@@ -120,18 +110,18 @@ def _run_in_session(
             typed=without_userinfo(options.typed),
         )
         outcome = run(engine)
-        return PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]
+        return command.PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]
 
     url = options.eval_base_url
-    chosen = options.eval_model or [STUDENT] if students else [options.model]
-    arguments = [f"--upskill-models={with_generic_server(each, url)}" for each in chosen]
+    chosen = options.eval_model or [command.STUDENT] if students else [options.model]
+    arguments = [f"--upskill-models={command.with_generic_server(each, url)}" for each in chosen]
     arguments += [f"--upskill-param={parameter}" for parameter in options.param]
     arguments += ["--upskill-dry-run"] * options.dry_run
     arguments += [f"--upskill-base-url={url}"] if url else []
     return run_in_session(
         run_in_workplace,
         place,
-        teacher=with_generic_server(options.model, None),
+        teacher=command.with_generic_server(options.model, None),
         parameters=options.teacher_param,
         arguments=arguments,
     )
@@ -202,17 +192,17 @@ def add_cases(parser: Parser) -> None:
 
 
 def _run_cases(options: argparse.Namespace) -> int:
-    folder = folder_of_skill(options.skill).absolute()
+    folder = command.folder_of_skill(options.skill).absolute()
     sources = list(options.sources)
     if options.harden:
-        found, _ = own_cases(folder)
+        found, _ = command.own_cases(folder)
         judged = [skill for skill in found if any(case.judge_checks for case in skill.cases)]
         if not judged:
             raise CommandError(f"--harden: no case of {folder.name} has statements for a judge")
         sources += [skill.case_file for skill in judged]
 
     def run(engine: Engine) -> CommandOutcome:
-        skill = load_skill(folder, engine.workplace.extensions)
+        skill = command.load_skill(folder, engine.workplace.extensions)
         return propose_cases(engine, skill, _settings(options, sources))
 
     return _run_in_session(run, options, folder)
@@ -225,7 +215,7 @@ def add_refine(parser: Parser) -> None:
     parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
     _add_teacher_arguments(parser, steps=4)
     what = f"{_COUNTS['runs']} (default: {RUNS}; {QUERY_RUNS} with --description)"
-    parser.option("--runs", "N", what, type=whole_number_type(1, _MAX_COUNT))
+    parser.option("--runs", "N", what, type=command.whole_number_type(1, _MAX_COUNT))
     what = "improve only the description, by which queries choose the skill"
     parser.flag("--description", what)
 
@@ -237,11 +227,11 @@ def _run_refine(options: argparse.Namespace) -> int:
 
 def _improve(options: argparse.Namespace, skill: Path, **more: Any) -> int:
     """Improve a skill; the other sources are those of its new version."""
-    folder = folder_of_skill(skill).absolute()
+    folder = command.folder_of_skill(skill).absolute()
     sources = [source for source in options.sources if source != skill]
 
     def run(engine: Engine) -> CommandOutcome:
-        read = load_skill(folder, engine.workplace.extensions)
+        read = command.load_skill(folder, engine.workplace.extensions)
         return refine(engine, read, _settings(options, sources, **more))
 
     return _run_in_session(run, options, folder)

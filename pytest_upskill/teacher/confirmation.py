@@ -22,17 +22,8 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.runs import log_run
 from pytest_upskill.report.history.terminal import bar
 from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, runs_needed, verdict
-from pytest_upskill.teacher.acceptance import (
-    STRIDE,
-    KeptLook,
-    Ledger,
-    LookDecision,
-    VersionComparison,
-    decide_acceptance,
-    p_text,
-    question_digest,
-    text_digest,
-)
+from pytest_upskill.teacher import acceptance
+from pytest_upskill.teacher.acceptance import KeptLook, Ledger, LookDecision, VersionComparison
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.outcome import Work
 from pytest_upskill.teacher.versions import Task, estimate_tokens
@@ -62,26 +53,26 @@ def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptL
         look: The look.
     """
     counts, growth = _counts_by_student(results), work.outcome.growth
-    acceptance = decide_acceptance(counts, look=look.look)
-    if is_better := acceptance.accepted:
+    decided = acceptance.decide_acceptance(counts, look=look.look)
+    if is_better := decided.accepted:
         # It must stand as well if the old version's cut answers would have passed.
         against = _counts_by_student(results, old_cut_pass=True)
-        acceptance = replace(decide_acceptance(against, look=look.look), worse=())
+        decided = replace(acceptance.decide_acceptance(against, look=look.look), worse=())
     gain = 100 * max(lift(cases) or 0.0 for cases in counts.values())
-    evidence = f"{p_text(acceptance.p)}, level {acceptance.alpha:.2g} at look {look.look}"
+    evidence = f"{acceptance.p_text(decided.p)}, level {decided.alpha:.2g} at look {look.look}"
     if growth:
         evidence += f"; {growth:+,} tokens for {gain:+.0f} points"
     if cut := sum(trial.cut_failures for trial in results):
         cut_answers = counted(cut, "answer")
         evidence += f"; {cut_answers} cut at the output limit: --param max_tokens=N raises it"
     decision: LookDecision = "not shown"
-    if acceptance.worse:
-        finding = f"worse for {', '.join(acceptance.worse)}"
-    elif is_better and not acceptance.accepted:
+    if decided.worse:
+        finding = f"worse for {', '.join(decided.worse)}"
+    elif is_better and not decided.accepted:
         finding = "better only if no cut answer of the old version would have passed"
-    elif not acceptance.accepted:
+    elif not decided.accepted:
         finding = "no better beyond chance on held-out cases"
-        evidence += _advice(counts, acceptance.alpha) if gain > 0 and not cut else ""
+        evidence += _advice(counts, decided.alpha) if gain > 0 and not cut else ""
     elif growth > TOKENS_PER_POINT * max(0.0, gain):
         finding = f"better, but too long for it, as {TOKENS_PER_POINT} a point may be"
     else:
@@ -90,11 +81,11 @@ def _decide(work: Work, results: Sequence[TrialResult], look: KeptLook) -> KeptL
         decision=decision,
         reason=f"{finding}: {evidence}",
         look=look.look,
-        p=acceptance.p,
-        alpha=acceptance.alpha,
+        p=decided.p,
+        alpha=decided.alpha,
         figures={student: _figures(cases) for student, cases in counts.items()},
     )
-    return replace(look, decision=decision, p=acceptance.p, alpha=acceptance.alpha)
+    return replace(look, decision=decision, p=decided.p, alpha=decided.alpha)
 
 
 def _advice(counts: Mapping[str, Sequence[CaseCounts]], alpha: float) -> str:
@@ -199,10 +190,10 @@ def _comparison(engine: Engine, task: Task, text: str) -> VersionComparison:
         old="" if task.is_new else _digest(task, task.text),
         new=_digest(task, text),
         students=tuple(sorted(student.resolved for student in engine.students)),
-        questions=tuple(sorted(map(question_digest, task.holdout))),
+        questions=tuple(sorted(map(acceptance.question_digest, task.holdout))),
         checks=hashlib.sha256("\n".join(checks).encode()).hexdigest()[:16],
         runs=task.settings.runs,
-        task=text_digest(what) if task.proposes and (what := task.settings.task) else "",
+        task=acceptance.text_digest(what) if task.proposes and (what := task.settings.task) else "",
     )
 
 
@@ -212,7 +203,7 @@ def look_trials(engine: Engine, task: Task, text: str, draw: int) -> list[Trial]
     arms: tuple[Arm, Arm] = ("with_skill", "without_skill" if task.is_new else "with_skill")
     if settings.description:
         arms = "trigger", "trigger"
-    runs, first = settings.runs, draw * STRIDE
+    runs, first = settings.runs, draw * acceptance.STRIDE
     both = (
         engine.trials(task.version(version), task.holdout, arm, runs=runs, first_run=first)
         for version, arm in zip((text, old), arms, strict=True)

@@ -22,22 +22,13 @@ from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
 from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.project.messages import counted, listed
+from pytest_upskill.teacher import files
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_cases, split_cases
 from pytest_upskill.teacher.additions import listed_code, marked_diff
 from pytest_upskill.teacher.cases import Kept
 from pytest_upskill.teacher.confirmation import confirm, log_confirmation
 from pytest_upskill.teacher.engine import Engine, NotShown
-from pytest_upskill.teacher.files import (
-    Change,
-    check_clean,
-    display_path,
-    encoded_like,
-    read_content,
-    replace_files,
-    save_copy,
-    with_cases,
-    with_train_marks,
-)
+from pytest_upskill.teacher.files import Change
 from pytest_upskill.teacher.outcome import NO_EVAL, CommandOutcome, Work
 from pytest_upskill.teacher.plan import plan_lines
 from pytest_upskill.teacher.search import bare_trials, request_draft, search
@@ -60,7 +51,7 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
         folder = settings.new_folder(skill.name)
         work.note(skill=skill.name)
         if not engine.students:  # --no-eval
-            engine.say(*listed_code(skill.text), save_copy(skill.folder, folder))
+            engine.say(*listed_code(skill.text), files.save_copy(skill.folder, folder))
             step = f"'pytest-upskill cases {folder}' proposes cases, which can measure it"
             return work.note(decision="not shown", reason=NO_EVAL, applied=True, next_step=step)
         task = _start(skill, replace(settings, sources=sources), is_new=True)
@@ -81,7 +72,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
     settings = replace(settings, comments=engine.drafts.comments(skill.name))
     if settings.description and not any(case.trigger for case in skill.cases):
-        place, folder = display_path(skill.case_file), display_path(skill.folder)
+        place, folder = files.display_path(skill.case_file), files.display_path(skill.folder)
         cure = f"'pytest-upskill cases {folder}' proposes some"
         raise WorkError(f"{place}: no case with 'should_trigger' or 'expected_skill': {cure}")
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
@@ -93,7 +84,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
         work.note(decision="refused", reason=reason)
         return work.record()
     if engine.consent.apply and settings.output is None:
-        check_clean(file)
+        files.check_clean(file)
 
     plan = plan_lines(engine, task, engine.drafts.read("SKILL.md"))
     return work.run(plan, partial(_improve, work, task, content, settings.output))
@@ -106,10 +97,10 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
         WorkError: The command cannot run as it was given.
     """
     file = skill.folder / CASE_FILE
-    content = read_content(file)
+    content = files.read_content(file)
     work = Work.start(engine, settings, "cases", skill.name, str(skill.folder))
     if engine.consent.apply:
-        check_clean(file)
+        files.check_clean(file)
     task = Task(skill=skill, settings=settings)
 
     def run() -> None:
@@ -117,7 +108,7 @@ def propose_cases(engine: Engine, skill: Skill, settings: Settings) -> CommandOu
         work.note(decision="not shown", reason=str(work.kept))
         if entries := work.kept.entries:
             engine.say(*_case_lines(entries))
-            change = Change(file=file, old=content, new=with_cases(content, entries))
+            change = Change(file=file, old=content, new=files.with_cases(content, entries))
             applied = apply_changes(engine, "Add them to", [change])
             work.note(decision="accepted", applied=applied)
 
@@ -198,10 +189,12 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
     changes = [*_case_file_changes(engine, task, work.kept)]
-    changes.append(Change(file=folder / "SKILL.md", old=content, new=encoded_like(content, new)))
+    changes.append(
+        Change(file=folder / "SKILL.md", old=content, new=files.encoded_like(content, new))
+    )
     if output:
-        engine.say(save_copy(folder, output, changes))
-        review = f"read {display_path(output.absolute())}"
+        engine.say(files.save_copy(folder, output, changes))
+        review = f"read {files.display_path(output.absolute())}"
     elif apply_changes(engine, "Write this to", changes):
         review = "review it with 'git diff'"
     else:
@@ -216,10 +209,10 @@ def _case_file_changes(engine: Engine, task: Task, kept: Kept) -> Iterator[Chang
     file = task.skill.folder / CASE_FILE
     if task.settings.description or (file != task.skill.case_file and not kept.entries):
         return
-    old = read_content(file)
-    new = with_cases(old, kept.entries) if kept.entries else old
+    old = files.read_content(file)
+    new = files.with_cases(old, kept.entries) if kept.entries else old
     assert new is not None
-    new = with_train_marks(new, [case.id for case in task.train])
+    new = files.with_train_marks(new, [case.id for case in task.train])
     if new != old:
         engine.say(
             f"{CASE_FILE}: {counted(len(kept.entries), 'new case')}; {len(task.train)} train cases "
@@ -239,18 +232,18 @@ def apply_changes(engine: Engine, action: str, changes: Sequence[Change]) -> boo
     Raises:
         WorkError: The user agreed, but a file has changed meanwhile or cannot be written.
     """
-    target, say = display_path(changes[-1].file), engine.say
+    target, say = files.display_path(changes[-1].file), engine.say
     if not engine.consent.apply:
         try:
             for change in changes:
-                check_clean(change.file)
+                files.check_clean(change.file)
         except WorkError as error:
             engine.say(f"nothing was changed: {error}; then the same command and --apply do it")
             return False
         if not engine.consent.ask_yes_no(f"{action} {target}?"):
             say("nothing was changed")
             return False
-    replace_files(changes)
+    files.replace_files(changes)
     say(f"written: {target}")
     return True
 

@@ -9,18 +9,10 @@ from pydantic import Field
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case, Skill
+from pytest_upskill.teacher import versions
 from pytest_upskill.teacher.engine import Engine, Refused, read_part
 from pytest_upskill.teacher.sources import Source, marked_sources, prompt, source_of
-from pytest_upskill.teacher.versions import (
-    MAX_SKILL_TOKENS,
-    Settings,
-    Task,
-    check_candidate,
-    estimate_tokens,
-    new_version,
-    read_draft,
-    token_limit,
-)
+from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, Trial
 
@@ -49,14 +41,14 @@ def request_draft(engine: Engine, settings: Settings) -> tuple[Skill, Sequence[S
             "draft",
             task=settings.task,
             name=settings.name,
-            limit=f"{MAX_SKILL_TOKENS:,}",
+            limit=f"{versions.MAX_SKILL_TOKENS:,}",
             sources=marked_sources(settings.sources),
             refused=refused,
         )
         question = engine.question(settings.longest_skill(), "draft", asked, run=attempt)
         try:
             reply = engine.ask(question, "draft", f"draft-{attempt + 1}-reply.md")
-            draft, references = read_draft(reply, settings.known, name=settings.name)
+            draft, references = versions.read_draft(reply, settings.known, name=settings.name)
             settings.new_folder(draft.name)
         except (Refused, WorkError) as reason:
             refused = str(reason)
@@ -155,8 +147,8 @@ def search(engine: Engine, task: Task) -> tuple[Candidate, Candidate, Sequence[M
             text=best.text,
             examples=examples,
             refused=refused,
-            size=f"{estimate_tokens(best.text):,}",
-            limit=f"{token_limit(best.text):,}",
+            size=f"{versions.estimate_tokens(best.text):,}",
+            limit=f"{versions.token_limit(best.text):,}",
             settings=settings,
             sources=marked_sources(settings.sources),
         )
@@ -189,10 +181,10 @@ def _read_version(task: Task, best: Candidate, reply: str, pool: Iterable[Candid
     """
     cases, known = (*task.train, *task.holdout), task.settings.known
     description = task.settings.description
-    new = new_version(best.text, reply, of_description=description)
+    new = versions.new_version(best.text, reply, of_description=description)
     if any(each.text == new for each in pool):
         raise Refused("the reply reproduces an earlier version")
-    check_candidate(new, task.text, cases, known=known, description=description)
+    versions.check_candidate(new, task.text, cases, known=known, description=description)
     return new
 
 
