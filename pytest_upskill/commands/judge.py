@@ -242,15 +242,20 @@ def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> 
         next_key: Returns the next key that is pressed.
     """
     answers = list(file.answers)
-    places = [(i, j) for i, answer in enumerate(answers) for j in range(len(answer.labels))]
-    at, shown = _next_open(answers, places, 0), -1
-    while at < len(places):
-        index, number = places[at]
+    open_labels = [
+        (index, number)
+        for index, answer in enumerate(answers)
+        for number, label in enumerate(answer.labels)
+        if label.holds is None and label.why != CANNOT_TELL
+    ]
+    at, shown = 0, -1
+    while at < len(open_labels):
+        index, number = open_labels[at]
         if index != shown:
             say(*_answer_lines(answers[index], index, len(answers)))
             shown = index
-        say(f"Statement {number + 1} of {len(answers[index].labels)}:")
-        say(f"  {answers[index].labels[number].statement}")
+        labels = list(answers[index].labels)
+        say(f"Statement {number + 1} of {len(labels)}:", f"  {labels[number].statement}")
         match _pressed(next_key):
             case "q":
                 say(f"saved; the same command continues: {path}")
@@ -260,24 +265,14 @@ def label_answers(file: LabelsFile, path: Path, next_key: Callable[[], str]) -> 
                 continue
             case key:
                 holds, why = _LABELS[key]
-        labels = list(answers[index].labels)
         labels[number] = labels[number].model_copy(update={"holds": holds, "why": why})
         answers[index] = answers[index].model_copy(update={"labels": labels})
-        judge_labels.write_labels(path.parent, file.model_copy(update={"answers": answers}))
-        at = _next_open(answers, places, at + 1)
-    done = sum(answer.passed is not None for answer in answers)
-    say(f"{path}: {done} of {len(answers)} answers labelled", "next: pytest-upskill judge check")
+        file = file.model_copy(update={"answers": answers})
+        judge_labels.write_labels(path.parent, file)
+        at += 1
+    done = f"{file.labelled} of {len(answers)} answers labelled"
+    say(f"{path}: {done}", "next: pytest-upskill judge check")
     return True
-
-
-def _next_open(answers: list[LabelledAnswer], places: list[tuple[int, int]], start: int) -> int:
-    """Return the index of the next place that nobody has decided."""
-    for at in range(start, len(places)):
-        index, number = places[at]
-        label = answers[index].labels[number]
-        if label.holds is None and label.why != CANNOT_TELL:
-            return at
-    return len(places)
 
 
 def _pressed(next_key: Callable[[], str]) -> str:
