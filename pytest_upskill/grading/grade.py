@@ -198,11 +198,12 @@ def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
         )
     except CheckError as error:
         return str(error)
+    run = answer.completion.agent_run
     return RunResult(
         completion=for_reports(answer.completion, judged=bool(answer.judged)),
         checks=checks,
         judgement=answer.judgement,
-        process=process_results(trial.case.process, answer.completion.agent_run),
+        process=tuple(_result(check, run) for check in trial.case.process) if run else (),
         choice=answer.choice,
     )
 
@@ -312,13 +313,6 @@ def for_reports(completion: Completion, *, judged: bool) -> Completion:
         )
     kept = replace(run, changed=files, edits=(), repository=())
     return replace(completion, agent_run=kept)
-
-
-def process_results(
-    checks: Iterable[ProcessCheck | OfCalls], run: AgentRun | None
-) -> tuple[CheckResult, ...]:
-    """Return the results of the checks of what an agent did; none without a run of an agent."""
-    return () if run is None else tuple(_result(check, run) for check in checks)
 
 
 def _changes(run: AgentRun) -> Iterator[str]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, REFERENCE, UNUSABLE, Judge
-from pytest_upskill.checks.text import quoted
+from pytest_upskill.checks.text import cut, quoted
 from pytest_upskill.models import Completion, Model, Request
 
 MAX_TOKENS = 4096
@@ -118,18 +118,17 @@ def _unusable(judgement: Completion, why: str) -> CheckError:
 def _decision(verdict: _Verdict, statement: str, answer: str) -> CheckResult | str:
     if isinstance(verdict.holds, str):
         return " ".join(verdict.reason.split())
-    quote = " ".join(verdict.quote.split())
+    quote, named = " ".join(verdict.quote.split()), quoted(statement, _MAX_SHOWN)
     if not occurs(verdict.quote, answer):
-        raise CheckError(f"{UNUSABLE}the quote {_cut(quote)!r} is not in the answer")
+        raise CheckError(f"{UNUSABLE}the quote {quoted(quote, _MAX_SHOWN)} is not in the answer")
     if verdict.holds and not proves(verdict.quote, answer):
-        raise CheckError(f"{UNUSABLE}no evidence for {_cut(statement)!r}: the quote is {quote!r}")
-    outcome = (
-        f'holds: "{_cut(quote)}"' if verdict.holds else f"does not hold: {_cut(verdict.reason)}"
-    )
+        raise CheckError(f"{UNUSABLE}no evidence for {named}: the quote is {quote!r}")
+    shown, reason = cut(quote, _MAX_SHOWN), cut(verdict.reason, _MAX_SHOWN)
+    outcome = f'holds: "{shown}"' if verdict.holds else f"does not hold: {reason}"
     return CheckResult(
         name=Judge.name,
         passed=verdict.holds,
-        message=f"judge {_cut(statement)!r}: {outcome}".replace("\n", " "),
+        message=f"judge {named}: {outcome}",
         detail="\n".join(filter(None, (f"evidence: {quote}" if quote else "", verdict.reason))),
     )
 
@@ -236,10 +235,6 @@ def _error_text(error: ValidationError) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
 # Quotes, despite what copying loses

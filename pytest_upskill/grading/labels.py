@@ -85,10 +85,8 @@ def _problem_of_all(
     if new := [each for each in served if each not in file.served]:
         then = " and ".join(file.served) or "an unknown model"
         return f"labels are for the judge {judge} when it was {then}, not {' and '.join(new)}"
-    if (then := file.models.get(model, "")) != resolved:
-        if then:
-            return f"labels are for {model} as {then}, not {resolved}"
-        return f"{LABELS_FILE} contains no answer of {model}"
+    if file.models.get(model) != resolved:
+        return f"{LABELS_FILE} contains no answer of {model} as {resolved}"
     return ""
 
 

@@ -11,13 +11,8 @@ from itertools import product
 from math import floor, fsum, sqrt
 from statistics import fmean
 
+from pytest_upskill.stats import intervals
 from pytest_upskill.stats.counts import CaseCounts, Estimate, lift
-from pytest_upskill.stats.intervals import (
-    lift_interval,
-    student_t_quantile,
-    two_sided_z,
-    wilson_interval,
-)
 from pytest_upskill.stats.verdicts import MARGIN, MIN_RUNS, NO_EFFECT_ALPHA, Verdict, fewest_runs
 
 Stratum = tuple[bool, bool]
@@ -276,18 +271,18 @@ def _spread(strata: Sequence[_Stratum], level: float, *, sampled: bool) -> float
     parts = zip(strata, variances, strict=True)
     freedom = total**2 / fsum(v**2 / max(1, each.labels - 1) for each, v in parts)
     # Whole degrees of freedom, which are slightly wide, are computed once.
-    return student_t_quantile((1 + level) / 2, max(1, floor(freedom))) ** 2 * total
+    return intervals.student_t_quantile((1 + level) / 2, max(1, floor(freedom))) ** 2 * total
 
 
 def _reaches(
     cases: Sequence[JudgedCase], strata: Sequence[_Stratum], estimate: float, level: float
 ) -> tuple[float, float]:
     """Return the half-widths down and up that are due to the number of runs."""
-    interval = lift_interval([case.counts for case in cases], level)
+    interval = intervals.lift_interval([case.counts for case in cases], level)
     assert interval is not None
     as_judged = [replace(each, errors=0.0) for each in strata]
     more = max(0.0, _variance(cases, strata) - _variance(cases, as_judged))
-    spread = two_sided_z(level) ** 2 * more
+    spread = intervals.two_sided_z(level) ** 2 * more
     return (
         sqrt((estimate - interval.low) ** 2 + spread),
         sqrt((interval.high - estimate) ** 2 + spread),
@@ -347,4 +342,4 @@ def _share(labels: Sequence[tuple[bool, float]]) -> Estimate | None:
         return None
     rate = fsum(weight for found, weight in labels if found) / total
     effective = total**2 / fsum(weight**2 for _, weight in labels)
-    return Estimate(rate, *wilson_interval(rate, effective))
+    return Estimate(rate, *intervals.wilson_interval(rate, effective))

@@ -226,17 +226,14 @@ class KeptLook:
 _LOOK = TypeAdapter(KeptLook)
 
 
+@dataclass(frozen=True, slots=True)
 class Ledger:
-    """The looks of a project.
+    """The looks of a project."""
 
-    Args:
-        folder: Made when first written to.
-        cache: The recordings of answers.
-    """
-
-    def __init__(self, folder: Path, cache: Cache) -> None:
-        self.folder = folder
-        self._cache = cache
+    folder: Path
+    """Made when first written to."""
+    cache: Cache
+    """The recordings of answers."""
 
     def looks(self, comparison: VersionComparison) -> list[KeptLook]:
         """Read the looks at a question of a comparison or at cases for its task, oldest first."""
@@ -286,7 +283,7 @@ class Ledger:
     def _recorded_draws(self, questions: Iterable[str]) -> Mapping[str, set[int]]:
         """Return which looks have recorded answers to each question."""
         found: dict[str, set[int]] = {question: set() for question in questions}
-        for _, recording in self._cache.recordings():
+        for _, recording in self.cache.recordings():
             draw = recording.request.get("run", 0) // STRIDE
             if draw and (asked := text_digest("\n".join(recording.request["user"]))) in found:
                 found[asked].add(draw)

@@ -127,10 +127,10 @@ def _is_hidden(character: str) -> bool:
     return unicodedata.category(character) in _HIDDEN_CATEGORIES or bool(_HIDDEN.match(character))
 
 
-def marked_diff(old: str, new: str, cases: Sequence[Case], *, name: str) -> Iterator[str]:
+def marked_diff(old: str, new: str, cases: Sequence[Case]) -> Iterator[str]:
     """Yield the lines of a unified diff, those marked that newly say what a check looks for."""
     lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm="", n=2
+        old.splitlines(), new.splitlines(), "a/SKILL.md", "b/SKILL.md", lineterm="", n=2
     )
     for line in lines:
         added = line[1:] if line.startswith("+") and not line.startswith("+++") else ""

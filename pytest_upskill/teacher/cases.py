@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -296,7 +295,6 @@ EMPTY_ANSWERS = (
 """Answers without content, which no case may accept."""
 
 _SIMILAR = 0.9
-_SPACE = re.compile(r"\s+")
 
 
 def _read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
@@ -370,4 +368,4 @@ def _are_similar(question: str, other_question: str) -> bool:
 
 def _normalize(text: str) -> str:
     """Return a text without what a quote may lose: case and the width of blanks."""
-    return _SPACE.sub(" ", text).strip().casefold()
+    return " ".join(text.split()).casefold()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -171,7 +172,7 @@ class Engine:
         )
         try:
             runs = [service.run_results(str(place)) for place in range(len(trials))]
-            self._wait([future for of_trial in runs for future in of_trial], purpose)
+            self._wait([*chain.from_iterable(runs)], purpose)
             answers = [[future.result() for future in of_trial] for of_trial in runs]
         except CancelledError:
             raise Stopped("the requests were cancelled") from None
@@ -180,7 +181,13 @@ class Engine:
             if budget.left is not None:
                 self._money_left = budget.left
             self._list_answers(trials)
-        self._check_complete(answers)
+        all_answers = [*chain.from_iterable(answers)]
+        missing = [answer for answer in all_answers if answer.completion is None or answer.error]
+        if any(answer.why_not_sent for answer in missing):
+            raise Stopped(f"--max-cost: further requests could exceed ${self.max_cost:g}")
+        if missing:
+            count = f"{len(missing)} of {counted(len(all_answers), 'answer')}"
+            raise Stopped(f"no reply for {count}: {missing[0].error}")
         return answers
 
     def ask(self, question: Trial, purpose: str, kept_as: str = "") -> str:
@@ -263,16 +270,6 @@ class Engine:
         if self._columns:
             self._out.write(f"\r\x1b[K{fit_parts(parts, self._columns - 1)}")
             self._out.flush()
-
-    def _check_complete(self, answers: Iterable[Iterable[Answer]]) -> None:
-        all_answers = [answer for of_trial in answers for answer in of_trial]
-        missing = [answer for answer in all_answers if answer.completion is None or answer.error]
-        if not missing:
-            return
-        if any(each.why_not_sent for each in missing):
-            raise Stopped(f"--max-cost: further requests could exceed ${self.max_cost:g}")
-        count = f"{len(missing)} of {counted(len(all_answers), 'answer')}"
-        raise Stopped(f"no reply for {count}: {missing[0].error}")
 
 
 def check_models(engine: Engine) -> None:

@@ -24,7 +24,7 @@ from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.teacher import files
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_cases, split_cases
-from pytest_upskill.teacher.additions import listed_code, marked_diff
+from pytest_upskill.teacher.additions import listed_code
 from pytest_upskill.teacher.cases import Kept
 from pytest_upskill.teacher.confirmation import confirm, log_confirmation
 from pytest_upskill.teacher.engine import Engine, NotShown
@@ -185,7 +185,7 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     if work.outcome.decision != "accepted":
         return
     if old:
-        engine.say(*marked_diff(old, new, work.cases, name="SKILL.md"))
+        engine.say(*work.diff)
     engine.say(*listed_code(new, old))
     # The marks are written first, so that an interrupted command cannot leave too high a lift.
     changes = [*_case_file_changes(engine, task, work.kept)]

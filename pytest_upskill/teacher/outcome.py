@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from difflib import unified_diff
 from typing import Any, Literal, Self
 
 from jinja2 import ChoiceLoader, PackageLoader
@@ -15,7 +14,7 @@ from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.teacher.acceptance import p_text, split_cases
-from pytest_upskill.teacher.additions import new_code
+from pytest_upskill.teacher.additions import marked_diff, new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
 from pytest_upskill.teacher.engine import Engine, NotShown, Refused, Stopped, check_models
 from pytest_upskill.teacher.files import COMMENTS, display_path
@@ -157,9 +156,8 @@ class Work:
 
     @property
     def diff(self) -> list[str]:
-        """The lines of a unified diff of the versions."""
-        lines = unified_diff(self.old.splitlines(), self.new.splitlines(), lineterm="", n=3)
-        return [*lines][2:] if self.new else []
+        """The lines of a diff of the versions, marked where they say what a check looks for."""
+        return [*marked_diff(self.old, self.new, self.cases)] if self.new else []
 
     def run(self, plan: Iterable[str], run: Callable[[], None]) -> CommandOutcome:
         """Print the plan, run the command unless this is a dry run, and record its outcome.

@@ -7,14 +7,8 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import look_alpha
+from pytest_upskill.teacher import cases
 from pytest_upskill.teacher.acceptance import ALPHA, KeptLook, power
-from pytest_upskill.teacher.cases import (
-    BATCH,
-    QUERY_BATCH,
-    question_rounds,
-    screening_trials,
-    teacher_trials,
-)
 from pytest_upskill.teacher.confirmation import look_of, look_trials
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.search import DRAFTS, bare_trials, is_author_asked, train_trials
@@ -43,20 +37,19 @@ def plan_lines(engine: Engine, task: Task, chosen: str = "") -> Iterator[str]:
     if task.train or task.holdout:
         yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
     look = look_of(engine, task, chosen or task.text) if task.settings.steps else None
-    answers, recorded, costs, likely = 0, 0, list[float | None](), 0.0
+    answers, recorded, at_most, likely, unpriced = 0, 0, 0.0, 0.0, False
     for purpose, trials, times in _parts(engine, task, look):
         estimate = engine.estimate(trials)
         if not (runs := estimate.runs * times):
             continue
         answers += runs
         recorded += estimate.recorded
-        for model in estimate.models:
-            costs.append(None if model.max_usd is None else model.max_usd * times)
-            likely += (model.likely_usd or 0.0) * times
+        at_most += times * sum(model.max_usd or 0.0 for model in estimate.models)
+        likely += times * sum(model.likely_usd or 0.0 for model in estimate.models)
+        unpriced |= bool(estimate.unpriced)
         yield f"  {purpose}: at most {counted(runs, 'answer')}"
-    known = [cost for cost in costs if cost is not None]
-    total = money(sum(known) if known or not costs else None, at_most=True)
-    unknown = ", and models of unknown price" if known and None in costs else ""
+    total = money(None if unpriced and not at_most else at_most, at_most=True)
+    unknown = ", and models of unknown price" if unpriced and at_most else ""
     of_recorded = f", {recorded} of them recorded" if recorded else ""
     expected = f", likely below {money(likely)}" if likely else ""
     yield f"at most {counted(answers, 'answer')}{of_recorded}, {total}{unknown}{expected}"
@@ -81,17 +74,21 @@ def _parts(engine: Engine, task: Task, look: KeptLook | None) -> Iterator[Part]:
     if not engine.students:
         return
     if task.proposes or not settings.steps:
-        rounds = question_rounds(settings.count, BATCH)
-        cases = rounds * BATCH
+        rounds = cases.question_rounds(settings.count, cases.BATCH)
+        most = rounds * cases.BATCH
         case = Case(id="case", input="x" * _LONGEST_QUESTION, checks=())
         question = asked(known * _LONGEST_QUESTION)
-        own = teacher_trials(engine, task, [case])
-        screening = screening_trials(engine, task, [case])
+        own = cases.teacher_trials(engine, task, [case])
+        screening = cases.screening_trials(engine, task, [case])
         yield f"proposals of {teacher}", question, rounds
-        yield f"queries of {teacher}", question, question_rounds(settings.queries, QUERY_BATCH)
-        yield "its own answers to them, given the sources", own, cases
-        yield "screening without the skill (not counted)", screening, cases
-        more = [replace(case, id=f"case-{number}") for number in range(cases)]
+        yield (
+            f"queries of {teacher}",
+            question,
+            cases.question_rounds(settings.queries, cases.QUERY_BATCH),
+        )
+        yield "its own answers to them, given the sources", own, most
+        yield "screening without the skill (not counted)", screening, most
+        more = [replace(case, id=f"case-{number}") for number in range(most)]
         task = replace(task, train=[*task.train, *more], holdout=[*task.holdout, *more])
     if look:
         bare, question = bare_trials(engine, task), asked(len(task.longest) + _LONGEST_EXAMPLES)

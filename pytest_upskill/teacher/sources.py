@@ -222,17 +222,14 @@ def read_sources(paths: Sequence[Path], *, budget: int = BUDGET) -> list[Source]
 def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
     """Redact and cut a text."""
     kind, events = events_of(text)
+    removed, clean = Counter[str](), list[Event]()
     # The events, not the file: JSON escapes quotation marks, which the patterns do not expect.
-    clean = [(event.kind, *redact(event.text)) for event in events]
-    return Source(
-        name=name,
-        kind=kind,
-        text=cut_events(
-            [Event(kind=of, text=without_secrets) for of, without_secrets, _ in clean], budget
-        ),
-        characters=len(text),
-        removed=sum((each for *_, each in clean), Counter[str]()),
-    )
+    for event in events:
+        without_secrets, found = redact(event.text)
+        clean.append(Event(kind=event.kind, text=without_secrets))
+        removed += found
+    sent = cut_events(clean, budget)
+    return Source(name=name, kind=kind, text=sent, characters=len(text), removed=removed)
 
 
 def _text_of(path: Path) -> str:

@@ -183,7 +183,7 @@ def test_more_answers_of_a_run_include_those_that_are_labelled(
             {"prompt": "0" * 16},
             "labels are from another version, with other instructions for the judge",
         ),
-        ({"models": {"m": "openai:other"}}, "labels are for m as openai:other, not "),
+        ({"models": {"m": "openai:other"}}, "judge_labels.json contains no answer of m as "),
         (
             {"served": ["judge-2026-01"]},
             "labels are for the judge openai:judge when it was judge-2026-01, not judge",

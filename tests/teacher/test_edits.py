@@ -132,7 +132,7 @@ def test_a_line_that_says_what_a_check_looks_for_is_marked(expected: dict[str, o
     text = json.dumps([{"id": "budget", "input": "How many?", "expected": expected}])
     cases, _ = read_cases(text)
 
-    diff = list(marked_diff("# Billing\n", "# Billing\nIt is 37 attempts.\n", cases, name="S"))
+    diff = list(marked_diff("# Billing\n", "# Billing\nIt is 37 attempts.\n", cases))
 
     assert diff[-1] == "+It is 37 attempts.    <- a check of budget looks for this"
 
@@ -141,6 +141,6 @@ def test_what_the_old_version_says_already_is_not_marked() -> None:
     text = json.dumps([{"id": "budget", "input": "?", "expected": {"contains": "37 attempts"}}])
     cases, _ = read_cases(text)
 
-    diff = list(marked_diff("37 attempts\n", "37 attempts\nAgain: 37 attempts\n", cases, name="S"))
+    diff = list(marked_diff("37 attempts\n", "37 attempts\nAgain: 37 attempts\n", cases))
 
     assert diff[-1] == "+Again: 37 attempts"
