@@ -101,7 +101,10 @@ class Consent:
         _discard_typed_input(self.terminal)
         sys.stderr.write(f"{safe_line(question)} ")
         sys.stderr.flush()
-        return self.terminal.readline().strip()
+        try:
+            return self.terminal.readline().strip()
+        except UnicodeDecodeError:
+            return ""
 
 
 def _discard_typed_input(terminal: TextIO) -> None:
