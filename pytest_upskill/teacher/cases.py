@@ -324,22 +324,17 @@ def _case_problems(case: Case, skill: str) -> Iterator[str]:
 
 def _check_problems(proposal: _Proposal, case: Case, engine: Engine) -> Iterator[str]:
     """Yield why a case does not distinguish right answers from wrong ones."""
-
-    def failures(text: str) -> list[str]:
-        results = engine.check_by_code(case, text)
-        return [result.message for result in results if not result.passed]
-
     try:
         for check in text_checks_of(case):
             if not check.is_negative and check.check(case.input).passed:
                 yield f"the question gives the answer away: it passes {check.name}"
-        if failed := failures(proposal.reference):
+        if failed := engine.failures(case, proposal.reference):
             yield f"its own reference answer fails: {failed[0]}"
         for answer in proposal.alternatives:
-            if failed := failures(answer):
+            if failed := engine.failures(case, answer):
                 yield f"too literal: another right answer fails: {failed[0]}"
         for answer in (*EMPTY_ANSWERS, case.input, *proposal.wrong):
-            if not failures(answer):
+            if not engine.failures(case, answer):
                 yield f"accepts a wrong answer: {answer[:60]!r}"
     except CheckError as error:
         yield f"cannot be checked here: {error}"
@@ -347,7 +342,7 @@ def _check_problems(proposal: _Proposal, case: Case, engine: Engine) -> Iterator
 
 def _accepts(case: Case, text: str, engine: Engine) -> bool:
     try:
-        return all(result.passed for result in engine.check_by_code(case, text))
+        return not engine.failures(case, text)
     except CheckError:
         return False
 

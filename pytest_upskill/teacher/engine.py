@@ -21,7 +21,7 @@ from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.answers.service import Service
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer, check_text, grade, sandboxed_of, text_checks_of
@@ -226,8 +226,8 @@ class Engine:
             graded.append(result)
         return graded
 
-    def check_by_code(self, case: Case, text: str) -> list[CheckResult]:
-        """Check a text by the checks of a case that need no model, and return the results.
+    def failures(self, case: Case, text: str) -> list[str]:
+        """Return what fails of the checks of a case that need no model, on a text.
 
         Raises:
             CheckError: A check cannot be decided.
@@ -242,7 +242,7 @@ class Engine:
                     results += compilers.decide(check, text)
             except CannotCompile as error:
                 raise CheckError(str(error)) from None
-        return results
+        return [result.message for result in results if not result.passed]
 
     def _list_answers(self, trials: Iterable[Trial]) -> None:
         """List the recorded answers of trials in the session's folder: pruning keeps them."""

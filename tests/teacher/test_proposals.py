@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.cases import KEYS, read_proposal
@@ -32,15 +32,16 @@ GOOD: dict[str, Any] = {
 OTHER = Case(id="other", input="How long does a sensor sleep between two frames?", checks=())
 
 
-def check(case: Case, text: str) -> Sequence[CheckResult]:
-    return [each.check(text) for each in text_checks_of(case)]
+def failures(case: Case, text: str) -> Sequence[str]:
+    results = [each.check(text) for each in text_checks_of(case)]
+    return [result.message for result in results if not result.passed]
 
 
 def validated(
-    changes: dict[str, Any], check: Callable[[Case, str], Sequence[CheckResult]] = check
+    changes: dict[str, Any], failures: Callable[[Case, str], Sequence[str]] = failures
 ) -> Case:
     workplace = SimpleNamespace(extensions=NO_EXTENSIONS)
-    fields = {"workplace": workplace, "check_by_code": check, "students": ()}
+    fields = {"workplace": workplace, "failures": failures, "students": ()}
     engine = cast("Engine", SimpleNamespace(**fields))
     text = f"# Frames\n\n{SOURCE}"
     skill = Skill(name="frames", text=text, case_file=Path("skill_meta.json"), cases=())
@@ -119,7 +120,7 @@ def test_a_reply_without_proposals_is_refused(reply: str, reason: str) -> None:
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
-    def undecided(_: Case, __: str) -> Sequence[CheckResult]:
+    def undecided(_: Case, __: str) -> Sequence[str]:
         raise CheckError("needs nvcc")
 
     with pytest.raises(Refused, match="cannot be checked here: needs nvcc"):
