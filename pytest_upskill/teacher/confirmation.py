@@ -127,7 +127,7 @@ def _comparison_lines(
         yield f"{student}, held-out cases, fresh runs:"
         for name, key, change in ((before, "before", ""), (after, "after", f" ({gain}%)")):
             rate = figures[key]
-            shown = bar(rate, 1.0, work.engine.can_show_blocks)
+            shown = bar(rate, 1.0, work.engine.shows_blocks)
             yield f"  {name:{width}}  {shown} {percent(rate):>3}%{change}"
         yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
 

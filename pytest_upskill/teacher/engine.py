@@ -71,6 +71,8 @@ class Engine:
 
     def __post_init__(self) -> None:
         self._out = sys.stderr
+        self.shows_blocks = (self._out.encoding or "").lower().startswith("utf")
+        """Whether the output can show block characters."""
         self._columns = shutil.get_terminal_size().columns if self._out.isatty() else 0
         """Width of the terminal; 0 for a log, which has no live line."""
         self._counted_answers = 0
@@ -82,11 +84,6 @@ class Engine:
         models = (self.teacher, *sorted(self.students, key=lambda model: model.resolved))
         resolved = (model.resolved for model in models)
         self.drafts = Drafts(self.state / "drafts", skill, *resolved, *identity)
-
-    @property
-    def can_show_blocks(self) -> bool:
-        """Whether the output can show block characters."""
-        return (self._out.encoding or "").lower().replace("-", "") == "utf8"
 
     def say(self, *lines: str) -> None:
         """Print lines."""
