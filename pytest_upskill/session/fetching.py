@@ -24,6 +24,7 @@ from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
+_REPORT_OPTION = re.compile(r" --(?:upskill-(?:html|md|json)|junit-?xml)[= ](?:'[^']*'|\S+)")
 
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
@@ -40,9 +41,9 @@ def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str],
 
 
 def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
-    """Return the command line of this session, changed so that it records."""
+    """Return the command line of this session, changed so that it records, without reports."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
-    command, replaced = _REPLAY_OPTION.subn(r"\1auto", command)
+    command, replaced = _REPLAY_OPTION.subn(r"\1auto", _REPORT_OPTION.sub("", command))
     return command if replaced else f"{command} --upskill-cache auto"
 
 

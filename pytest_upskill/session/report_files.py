@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -108,7 +109,7 @@ class Files:
 
     def _presentable(self, report: Report) -> Report:
         """Return the report with what only files show, from which all formats are written."""
-        gates = tuple(map(_presentable, report.gates))
+        gates = tuple(_presentable(gate, f"{self._config.rootpath}/") for gate in report.gates)
         checks = {check.name for run in runs_of(gates) for check in run.checks}
         built = not checks.isdisjoint({Compile.name, Run.name})
         folders = {(self._config.rootpath / gate.cell.path).parent for gate in report.gates}
@@ -157,11 +158,19 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _presentable(gate: Gate) -> Gate:
-    """Return a gate without the ends of long answers."""
-    cell = gate.cell
-    trials = (replace(trial, runs=tuple(map(_shorter_run, trial.runs))) for trial in cell.trials)
-    return replace(gate, cell=replace(cell, trials=tuple(trials)))
+def _presentable(gate: Gate, root: str) -> Gate:
+    """Return a gate without the ends of long answers, and errors with paths from the rootdir."""
+    below = re.compile(rf"(?<!:){re.escape(root)}")  # "//" of a URL is no path
+    trials = (
+        replace(
+            trial,
+            runs=tuple(map(_shorter_run, trial.runs)),
+            # Some name the folder of recordings; no other machine has that of this one.
+            errors=tuple(below.sub("", error) for error in trial.errors),
+        )
+        for trial in gate.cell.trials
+    )
+    return replace(gate, cell=replace(gate.cell, trials=tuple(trials)))
 
 
 def _shorter_run(run: RunResult) -> RunResult:
