@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -77,9 +77,23 @@ def _read_key(reader: Reader | Keys, value: Any) -> Draft:
     return reader.read(value) if isinstance(reader, Reader) else read_keys(reader, value)
 
 
-def known(keys: Keys) -> set[str]:
-    """Return the names of all keys."""
-    return {name for names in keys for name in re.split(r"[ |]", names)}
+_split = cache(re.compile("[ |]").split)
+
+
+def known(keys: Keys) -> Keys:
+    """Return how the value of each key is read, by its name alone."""
+    return {name: reader for names, reader in keys.items() for name in _split(names)}
+
+
+def unknown(keys: Keys, value: Any, depth: int) -> Iterator[tuple[JsonPath, Any]]:
+    """Yield the keys of an object, and some levels below, that are not read; with their values."""
+    names = known(keys)
+    for key, part in value.items() if isinstance(value, dict) else ():
+        reader = names.get(spelled(key), {})
+        if not reader:
+            yield (key,), part
+        if depth and not isinstance(reader, Reader):
+            yield from (((key, *path), e) for path, e in unknown(reader, part, depth - 1))
 
 
 spelled = cache(to_snake)

@@ -19,7 +19,7 @@ from pytest_upskill.cases.adapters import (
     vally,
     waza,
 )
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, known, read_keys, spelled
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, is_at, read_keys, unknown
 from pytest_upskill.cases.adapters.draft import Note, Weight
 from pytest_upskill.cases.adapters.evals_json import SKILL_AT_TOP
 from pytest_upskill.cases.source.document import BadFile, Document, JsonPath, Problem
@@ -70,7 +70,7 @@ class Reading:
         cases = [bool((e.prompt or e.whys(Weight.LACKS)) and e.expects) for e in drafts]
         if not self.adapter.every:
             return any(cases)
-        noted = any(draft.notes for draft in drafts) or any(self._unread())
+        noted = any(draft.notes for draft in drafts) or any(self._unread(depth=0))
         return bool(cases) and all(cases) and not noted
 
     @property
@@ -109,18 +109,17 @@ class Reading:
     def unread(self) -> Iterator[Problem]:
         """Yield a hint for each unknown key that looks like an expectation, once per key."""
         first: dict[str | int, JsonPath] = {}
-        for path in self._unread():
-            first.setdefault(path[-1], path)
+        for path in self._unread(depth=1):
+            if path[:-1] not in first.values():
+                first.setdefault(path[-1], path)
         for path in sorted(first.values(), key=lambda path: self.document.offsets[path].key):
             yield self.document.problem(path, "is not read", key=True, is_hint=True)
 
-    def _unread(self) -> Iterator[JsonPath]:
-        names = known(self.adapter.keys)
+    def _unread(self, *, depth: int) -> Iterator[JsonPath]:
         for each in self.entries:
-            for key, value in each.value.items() if isinstance(each.value, dict) else ():
-                path = (*each.path, key)
-                is_expected = value and spelled(key) not in names and _EXPECTATION.search(key)
-                if is_expected and path in self.document.offsets:
+            for keys, value in unknown(self.adapter.keys, each.value, depth):
+                path = (*each.path, *keys)
+                if value and path in self.document.offsets and _EXPECTATION.search(str(path[-1])):
                     yield path
 
 

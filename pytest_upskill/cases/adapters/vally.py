@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader, entries_at
-from pytest_upskill.cases.adapters.draft import Draft, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import Draft, Weight, an_object, as_list, left_out
 from pytest_upskill.cases.skill import plain_name
 from pytest_upskill.checks.files import RunsCommand
 
@@ -111,6 +111,14 @@ ADAPTER = Adapter(
         "environment": {
             "files": keys.FILES,
             "commands": Reader("commands before an agent starts", keys.commands_in),
+            "mcp_servers": keys.unmeasured("a model is not given it", Weight.LACKS),
+        },
+        # As the graders of skills and calls; version 0.16 has no more expectations there.
+        "constraints": {
+            "expect_skills": keys.ALSO_EXPECTED,
+            "reject_skills": keys.FORBIDDEN,
+            "expect_tools": keys.CALLED_TOOLS,
+            "reject_tools": keys.REJECTED_TOOLS,
         },
         "tested": Reader("", lambda name: Draft(skills=(name,))),
     },

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_upskill.cases.skill import Trigger
+from pytest_upskill.checks.calls import CallOf, ToolCalled
 from tests.cases.adapters.conftest import CHARTS, Measured
+from tests.evals import read
 
 SUITE = """\
 name: csv-eval
@@ -63,3 +66,37 @@ def test_stimuli_are_measured_by_their_graders(measured: Measured) -> None:
         "calls with_skill": "skip",  # nothing positive is left
         "calls without_skill": "skip",
     }
+
+
+CONSTRAINED = """\
+stimuli:
+  - name: asserts
+    prompt: Count the rows
+    constraints:
+      max_turns: 9
+      expect_skills: [csv]
+      expect_tools: [bash]
+      reject_tools: [web]
+      expect_speed: high
+  - name: stays-out
+    prompt: Draw a chart
+    constraints: {reject_skills: [csv]}
+  - name: mcp
+    prompt: Count the rows
+    environment: {mcpServers: {db: {command: db}}}
+    graders: [{type: output-contains, config: {substring: "3"}}]
+"""
+
+
+def test_expectations_among_the_constraints_are_read() -> None:
+    found = read(CONSTRAINED, suffix=".yaml")
+    asserts, stays_out, mcp = found.cases
+
+    bash, web = (CallOf(names=(name,), pattern="") for name in ("bash", "web"))
+    assert asserts.checks == (
+        ToolCalled(calls=(bash,), least=1, most=None),
+        ToolCalled(calls=(web,), least=0, most=0),
+    )
+    assert (asserts.trigger, stays_out.trigger) == (Trigger(should=True), Trigger(should=False))
+    assert mcp.skip == "mcpServers: a model is not given it"
+    assert [each.where for each in found.warnings] == ["stimuli[0].constraints.expect_speed"]
