@@ -26,8 +26,11 @@ _GROUPS = tuple(f"{home}/*" for home in _PLAIN_HOMES)
 _HOMES = (".", "*", *_PLAIN_HOMES, *_GROUPS, "plugins/*/skills", "*/skills")
 """Folders of skills, relative to a folder above a case file; a star stands for any folder."""
 
-_OF_CASES = re.compile(r"[-_.](?:eval|evals|cases|tests?|triggers?|routing|prompts|queries)\b.*")
+_OF_CASES = re.compile(r"[-_.](evals?|cases|tests?|triggers?|routing|prompts|queries)(?![a-z]).*")
 """What the name of a case file may have after the name of its skill."""
+
+_TRIGGERS_OF = re.compile(r"(?!(?:all|full|my|negative|positive|skill)[-_])(.+)[-_]triggers?[-_].*")
+"""The name of a trigger list that begins with the name of a skill."""
 
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
 
@@ -127,7 +130,7 @@ class CaseDiscovery:
         5. A key at the top of the file names the skill.
         6. The name of a file among cases begins with it, as ``evals/cases/csv.json`` does, or the
            file's folder has it.
-        7. It is the only skill nearby.
+        7. It is the only skill nearby, and the name of the file does not begin with another one.
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
@@ -163,6 +166,8 @@ class CaseDiscovery:
         folder = case_file.parent
         is_in_case_folder = folder.name in CASE_FOLDERS
         top = folder.parent if is_in_case_folder else folder
+        if named := None if is_in_case_folder else _TRIGGERS_OF.fullmatch(case_file.stem):
+            return self.find_skill(named[1], case_file)
         if (top / "skill" / "SKILL.md").exists():
             return top / "skill"
         if reading and (reading.skill or any(each.draft.skills for each in reading.entries)):

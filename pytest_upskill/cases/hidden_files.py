@@ -25,12 +25,12 @@ CASE_FOLDERS = frozenset(
 """Names of folders that hold the cases of the skills beside them."""
 
 CASE_SUBFOLDERS = re.compile(
-    rf"(modes/[^/]+/)?((({'|'.join(sorted(CASE_FOLDERS))})/)([^/]+/){{0,2}})?|references/"
+    rf"(modes/[^/]+/|references/)?((({'|'.join(sorted(CASE_FOLDERS))})/)([^/]+/){{0,2}})?"
 )
 """Folders inside a skill's folder that may hold its cases."""
 
 CASE_FILE_PATTERNS = (
-    *("*", "references/*", "modes/*/*"),
+    *("*", "references/*", "references/*/*", "modes/*/*"),
     *(f"{name}/{deep}*" for name in sorted(CASE_FOLDERS) for deep in ("", "*/", "*/*/")),
 )
 """Files that may hold cases of a skill, relative to its folder or to one above."""

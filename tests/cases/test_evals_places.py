@@ -26,6 +26,7 @@ PLACES = [
     "tests/eval.yaml",
     "benchmark/evals.json",
     "references/evals.yaml",
+    "references/evals/evals.json",
     "modes/fast/evals.json",
     "test-prompts.json",
 ]
@@ -290,3 +291,33 @@ def test_a_file_that_names_an_unknown_skill_at_its_top_says_so(run_once: Run, fo
     run_once("--upskill-models", "offline", "shared").stdout.fnmatch_lines(
         ["*none of its cases can run: no skill near this file is called 'case-management'*"]
     )
+
+
+def test_a_trigger_list_that_is_named_after_a_missing_skill_is_of_none(
+    run_once: Run, folder: Path
+) -> None:
+    folder.rename(folder.parent.parent / "skill")
+    queries = [{"query": "Bill it", "should_trigger": True}]
+    for name in ("Research_trigger_eval", "billing_trigger_eval", "my_trigger_eval"):
+        write(folder.parent.parent / f"{name}.json", queries)
+
+    ids = collected(run_once, ".")
+
+    assert ids == [
+        f"{name}_trigger_eval.json::bill-it[offline-trigger]" for name in ("billing", "my")
+    ]
+
+
+def test_the_name_of_a_file_begins_with_its_skill_whatever_separates_it(
+    run_once: Run, folder: Path
+) -> None:
+    other = folder.parent / "parcels" / "SKILL.md"
+    other.parent.mkdir()
+    other.write_text("---\nname: parcels\ndescription: Facts.\n---\n", "utf-8")
+    write(folder.parent.parent / "evals" / "billing_trigger_eval.json", [
+        {"query": "Bill it", "should_trigger": True}
+    ])  # fmt: skip
+
+    assert collected(run_once, "evals") == [
+        "evals/billing_trigger_eval.json::bill-it[offline-trigger]"
+    ]
