@@ -10,15 +10,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_upskill.cases.adapters import keys, make
-from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader
+from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, is_at
 from pytest_upskill.cases.adapters.choice import own_skill, skills_in
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Flaw, Weight, as_list, left_out
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.calls import ToolOrder
 
+_PLACES = ("{evals,*-evals,*_evals,*-eval,*_eval}/**/{prompt*.md,case*.yaml}",)
 _ABSENT = frozenset({"not_contains", "count:0"})
 
 
@@ -112,14 +113,17 @@ _BODIES = {"llm": "criteria", "baseline": "criteria", "regex": "pattern"}
 def _beside(path: Path) -> Mapping[str, Any]:
     """Return what else the folder of a case has: its name, its ``case.yaml`` and its graders."""
     given = {"name": path.parent.name, **object_in(path.with_name("case.yaml"))}
-    found = []
-    for file in sorted(path.parent.glob("graders/*.md")):
-        grader = dict(object_in(file))
-        body, kind = grader.pop("body"), grader.get("type")
-        if kind:  # else it is another text, such as a README
-            stands_for = {_BODIES[kind]: body} if body and kind in _BODIES else {}
-            found.append({**stands_for, **grader})
-    return {**given, "graders": [*as_list(given.get("graders")), *found]}
+    files = {file.name: object_in(file) for file in sorted(path.parent.glob("graders/*.md"))}
+    typed = (each for each in files.values() if each.get("type"))
+    bodies = ({_BODIES.get(each["type"], ""): each["body"], **each} for each in typed)
+    found = [*as_list(given.get("graders")), *bodies]
+    # Beside a grader, a file without a type is another text, such as a README.
+    untyped = "" if found or not is_at(path.as_posix(), *_PLACES) else next(iter(files), "")
+    return {**given, "graders": found, "untyped": untyped}
+
+
+def _untyped(name: str) -> NoReturn:
+    raise Flaw(f"graders/{name}: no 'type' (write type: llm)")
 
 
 def _find(value: Any) -> list[Entry]:
@@ -130,7 +134,7 @@ def _find(value: Any) -> list[Entry]:
 ADAPTER = Adapter(
     tool="claude plugin eval",
     about="https://code.claude.com/docs/en/plugin-evals, Claude Code 2.1.330",
-    places=("{evals,*-evals,*_evals,*-eval,*_eval}/**/{prompt*.md,case*.yaml}",),
+    places=_PLACES,
     find=_find,
     keys={
         "name": keys.NAME,
@@ -143,6 +147,7 @@ ADAPTER = Adapter(
             "history_file": keys.unmeasured("a single answer continues no session", Weight.LACKS),
         },
         "graders": _GRADERS,
+        "untyped": Reader("", _untyped),
         "tags": keys.TAGS,
     },
     is_folder=True,

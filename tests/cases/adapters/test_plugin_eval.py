@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cases.adapters.conftest import CHARTS, Measured
+import pytest
+
+from tests.cases.adapters.conftest import CHARTS, QUESTION, SKILL, Measured
+from tests.conftest import Run
 
 ANSWERED = {
     "counts/prompt.md": """\
@@ -63,3 +66,19 @@ def test_calls_of_a_skill_are_triggers_of_the_skill_that_they_name(measured: Mea
     suite = {f"evals/{name}": text for name, text in ROUTED.items()}
 
     assert measured({**suite, **CHARTS}) == {"fires trigger": "pass", "quiet trigger": "pass"}
+
+
+def test_a_suite_whose_only_grader_has_no_type_says_so(
+    pytester: pytest.Pytester, run_once: Run
+) -> None:
+    for name, text in {
+        "skills/csv/SKILL.md": SKILL,
+        "evals/smoke/prompt.md": QUESTION,
+        "evals/smoke/graders/criteria.md": "# Must pass\n\nNames the column.\n",
+    }.items():
+        (pytester.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (pytester.path / name).write_text(text, "utf-8")
+
+    result = run_once("--upskill-models", "offline", ".")
+
+    result.stdout.fnmatch_lines(["*graders/criteria.md: no 'type' (write type: llm)"])
