@@ -35,7 +35,7 @@ from pytest_upskill.cases.source.files import (
     read_text_inside,
     stay_inside,
 )
-from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, is_safe_name
 from pytest_upskill.project.files import is_inside, real_name
 
 # A line with a suffix, which every path has: a search for it first is many times faster.
@@ -230,7 +230,8 @@ class SkillFolder:
 
         Args:
             name: A path relative to the skill's folder. If it does not exist there, it is tried
-                relative to the folder of the case file, then to the folders above both.
+                relative to the folder of the case file, then to the folders above both, and to
+                their ``fixtures``.
             max_bytes: Maximum size of all files together.
 
         Raises:
@@ -296,15 +297,14 @@ class SkillFolder:
             return self.folder / name
         above = (self.beside, *self.beside.parents, *self.folder.parents)
         found = [folder for folder in above if (folder / name).exists()]
-        for folder in found:
-            if self._home_of(folder / name):
-                return folder / name
+        fixtures = [folder / "fixtures" for folder in above] if is_safe_name(name) else []
+        for path in (folder / name for folder in (*found, *fixtures)):
+            if path.exists() and self._home_of(path):
+                return path
         is_above = not {*self.beside.parents[:_MOST_ABOVE]}.isdisjoint(found)
         if is_above and ".." not in PurePosixPath(name).parts:
-            what = (
-                "is outside both the skill's folder and the cases' folder: copy it into the latter"
-            )
-            raise Unreadable(f"{name!r} {what}")
+            where = "the skill's folder and the cases' folder: copy it into the latter"
+            raise Unreadable(f"{name!r} is outside both {where}")
         return self.folder / name
 
     def _home_of(self, path: Path) -> Path | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from pytest_upskill.cases.adapters.adapter import Entry
+from pytest_upskill.cases.adapters.adapter import Entry, known, spelled
 from pytest_upskill.cases.adapters.choice import (
     NO_SKILL,
     ExpectedChoice,
@@ -18,12 +18,13 @@ from pytest_upskill.cases.adapters.choice import (
     trigger_of,
 )
 from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, misspelled
+from pytest_upskill.cases.adapters.keys import WORKSPACE
 from pytest_upskill.cases.adapters.registry import Reading, compared_files, is_answer
 from pytest_upskill.cases.skill import MARK_KEY, Case, GateRule, Trigger, plain_name, with_marks
 from pytest_upskill.cases.skill_files import SkillFolder
 from pytest_upskill.cases.source.case_ids import case_ids
 from pytest_upskill.cases.source.document import BadFile, Problem
-from pytest_upskill.cases.source.files import Unreadable
+from pytest_upskill.cases.source.files import MissingError, Unreadable
 from pytest_upskill.checks import AnyCheck, CheckError
 from pytest_upskill.checks.calls import ToolCalled
 from pytest_upskill.checks.files import InFile, Setup, WorkspaceFile
@@ -32,7 +33,8 @@ from pytest_upskill.checks.text import Contains, ContainsAny, Regex, TextCheck
 from pytest_upskill.project.messages import counted
 
 _NOTHING_TO_CHECK = "nothing to check: add 'assertions'"
-_NO_PROMPT = "no prompt: add 'prompt'"
+_NO_PROMPT = "no prompt: add 'prompt', which must not be empty"
+_OR_LEFT = " (in evals.json, what an agent should leave belongs into 'expected_files')"
 _NO_SKILL = "does not say which skill it tests: add 'skill' (Vally: 'tags.skill')"
 
 _LONG_NAME = 5
@@ -165,7 +167,9 @@ class CaseMaker:
         if trigger and trigger.nothing:
             why_no_owner = ""  # the case tests any skill of the file
         files, why_no_files = _read("files", draft.files, owner)
-        workspace, why_no_workspace = _read("workspace", draft.workspace, owner)
+        readers = known(self.reading.adapter.keys)
+        own = (key for key in each.value if readers.get(spelled(key)) is WORKSPACE)
+        workspace, why_no_workspace = _read(next(own, "workspace"), draft.workspace, owner)
         why_skipped = (  # the first that is given counts
             why_no_owner,
             *draft.whys(Weight.SKIPPED, Weight.LACKS),
@@ -300,9 +304,10 @@ def _read(
         try:
             found = owner.read_files(source) if owner else ()
         except (Unreadable, OSError) as error:
-            skips.append(f"{key}: {error}")
+            cure = _OR_LEFT if key == "files" and isinstance(error, MissingError) else ""
+            skips.append(f"{key}: {error}{cure}")
             continue
-        if owner and not found and key == "workspace":
+        if owner and not found and key != "files":
             why = "the arm without the skill must not get them: move them out of its folder"
             skips.append(f"{key}: {each.source!r} has only files of the skill, and {why}")
         for file in found:

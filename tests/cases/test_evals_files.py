@@ -13,6 +13,10 @@ from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES
 from tests.evals import given
 
+MISSING = (
+    "does not exist in the skill's folder (in evals.json, what an agent should leave belongs into "
+    "'expected_files')"
+)
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
 
 
@@ -85,9 +89,9 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("none.csv", "files: 'none.csv' does not exist in the skill's folder"),
-        ("evls", "files: 'evls' does not exist in the skill's folder"),
-        ("loop", "files: 'loop' does not exist in the skill's folder"),
+        ("none.csv", f"files: 'none.csv' {MISSING}"),
+        ("evls", f"files: 'evls' {MISSING}"),
+        ("loop", f"files: 'loop' {MISSING}"),
         ("big.txt", "files: 'big.txt' cannot be read: larger than 1 MiB"),
         ("half", "files: 'half' contains over 1 MiB or 2,000 files: remove what it needs least"),
         ("many", "files: 'many' contains over 1 MiB or 2,000 files: remove what it needs least"),
@@ -117,7 +121,7 @@ def test_a_path_out_of_the_skills_folder_is_not_read_and_skips_the_case(
 
     case = read(folder, "evals/files/a.csv", name)
 
-    assert case.skip == f"files: {name!r} leads outside the skill's folder"
+    assert case.skip == f"files: {name!r} leads outside the skill's folder: copy it into that"
     assert "secret" not in str(case.files)
 
 
@@ -127,7 +131,8 @@ def test_a_link_out_of_a_folder_of_files_is_not_read_and_skips_the_case(folder: 
 
     case = read(folder, "evals/files")
 
-    assert case.skip == "files: 'evals/files/link.csv' leads outside the skill's folder"
+    why = "leads outside the skill's folder: copy it into that"
+    assert case.skip == f"files: 'evals/files/link.csv' {why}"
     assert "secret" not in str(case.files)
 
 
@@ -158,7 +163,7 @@ def test_a_file_may_lie_with_the_cases_of_all_skills(folder: Path, name: str) ->
 
     (case,) = skill.cases
     assert given(case) == {name: "1,2"}
-    assert case.skip == "files: '../README.md' leads outside the skill's folder"
+    assert case.skip == "files: '../README.md' leads outside the skill's folder: copy it into that"
 
 
 def test_an_object_with_a_path_is_a_folder_and_how_it_is_made(folder: Path) -> None:
@@ -243,3 +248,19 @@ def test_a_folder_with_an_answer_is_not_given(folder: Path) -> None:
     (folder / "evals" / "files" / "expected.csv").write_text("37", "utf-8")
 
     assert given(asked(folder, "Review evals/files")) == {}
+
+
+@pytest.mark.parametrize("place", ["evals", ""])
+def test_a_fixture_is_found_in_the_folder_of_fixtures_by_its_name(folder: Path, place: str) -> None:
+    fixture = folder / place / "fixtures" / "shop" / "a.py"
+    fixture.parent.mkdir(parents=True)
+    fixture.write_text("a = 1\n", "utf-8")
+    file = folder / "evals" / "cases.json"
+
+    def read(name: str) -> Case:
+        entry = {"prompt": "Read it", "fixture": name, "assertions": ["Reads it"]}
+        file.write_text(json.dumps([entry]), "utf-8")
+        return load_skills(file)[0].cases[0]
+
+    assert [each.name for each in read("shop").workspace] == ["a.py"]
+    assert read("shops").skip == "fixture: 'shops' does not exist in the skill's folder"

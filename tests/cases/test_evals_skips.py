@@ -21,7 +21,8 @@ from tests.evals import read, read_one
          ("expected_activation: 'It loads the skill and asks for the file' is not the name of a "
           "skill: write true, false or a name")),
         ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
-        ({"prompt": {"command": "make"}}, "no prompt: add 'prompt'"),
+        ({"prompt": {"command": "make"}}, "no prompt: add 'prompt', which must not be empty"),
+        ({"prompt": ""}, "no prompt: add 'prompt', which must not be empty"),
     ],
 )  # fmt: skip
 def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: str) -> None:
@@ -53,7 +54,7 @@ def test_a_case_with_nothing_to_check_is_skipped(entry: Any, reason: str) -> Non
 def test_a_file_in_which_nothing_asks_is_for_another_tool() -> None:
     cases = read([{"id": "a", "args": "--all", "expect": "hi"}, {"id": "b", "must": ["hi"]}]).cases
 
-    assert [case.skip for case in cases] == ["no prompt: add 'prompt'"] * 2
+    assert [case.skip for case in cases] == ["no prompt: add 'prompt', which must not be empty"] * 2
 
 
 def test_a_case_that_neither_asks_nor_checks_is_skipped() -> None:

@@ -167,7 +167,7 @@ def test_a_workspace_takes_no_file_from_elsewhere_by_a_link(folder: Path) -> Non
     (folder / "skill_meta.json").write_text(json.dumps([case]), "utf-8")
 
     (problem,) = refusal(folder)
-    what = "'start/link' leads outside the skill's folder"
+    what = "'start/link' leads outside the skill's folder: copy it into that"
     assert problem == f"skills/csv/skill_meta.json:1:30: [0].workspace: {what}"
 
 

@@ -26,6 +26,10 @@ class Unreadable(ValueError):  # noqa: N818  a reason to leave a file out, not a
     """A file or folder that cannot be sent to a model; the message says why in one line."""
 
 
+class MissingError(Unreadable):
+    """A file that does not exist."""
+
+
 class BinaryError(Unreadable):
     """A file that is not text."""
 
@@ -77,7 +81,7 @@ def read_inside(root: Path, path: Path, max_bytes: int, *, shown: str) -> bytes:
     """
     stay_inside(path, root, shown=shown)
     if not path.is_file():
-        raise Unreadable(f"{shown!r} does not exist in the skill's folder")
+        raise MissingError(f"{shown!r} does not exist in the skill's folder")
     try:
         return read_file(path, max_bytes)
     except OSError as error:
@@ -103,10 +107,10 @@ def read_text_inside(root: Path, path: Path, *, shown: str) -> str:
 def stay_inside(path: Path, root: Path, *, shown: str) -> None:
     """Raise Unreadable if a path, named ``shown``, leads out of a folder."""
     if not is_inside(path, root):
-        what = "leads outside"
+        what = "leads outside the skill's folder: copy it into that"
         if shown.startswith("/"):
-            what = "is an absolute path: write it relative to"
-        raise Unreadable(f"{shown!r} {what} the skill's folder")
+            what = "is an absolute path: write it relative to the skill's folder"
+        raise Unreadable(f"{shown!r} {what}")
 
 
 _START = 64 << 10
