@@ -34,8 +34,11 @@ _KEYS = frozenset(
 
 _ENTRY = re.compile(r"^[^\S\n]*[^#\s]", re.MULTILINE)
 
-# A key of the frontmatter with a plain value: neither quoted nor a block, list or object.
-_PLAIN = re.compile(r"^([A-Za-z_-]+:[ ]+)(?![\s'\"|>\[{&*!#])(.*\S)[ ]*$", re.MULTILINE)
+# A key of the frontmatter with a plain value, perhaps of several lines: neither quoted nor a block,
+# list or object.
+_PLAIN = re.compile(
+    r"^(description: *\n? +|[A-Za-z_-]+: +)(?![\s'\"|>\[{&*!#])(.*\S(?:\n +.*\S)*) *$", re.MULTILINE
+)
 
 # An entry of the frontmatter with its further lines, which begin with a space, a hyphen or a #.
 _UNSPECIFIED = re.compile(
@@ -139,7 +142,7 @@ def _why_unusable(key: str, value: object) -> str | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return "must not be empty"
     if not isinstance(value, str):
-        return "must be text"
+        return "must be text: quote it"
     text = value.strip()
     if key == "name" and not text.isprintable():
         return "must be one line of printable characters"

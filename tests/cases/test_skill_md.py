@@ -72,7 +72,7 @@ def test_keys_of_the_specification_and_of_claude_code_are_no_departure(frontmatt
         ("---\nname: csv\ndescription:\n---\n", "f:3:13: description: must not be empty"),
         ("---\nname: csv\ndescription: ' '\n---\n", "f:3:14: description: must not be empty"),
         ("---\nname: ~\ndescription: a\n---\n", "f:2:7: name: must not be empty"),
-        ("---\nname: [csv]\ndescription: a\n---\n", "f:2:7: name: must be text"),
+        ("---\nname: [csv]\ndescription: a\n---\n", "f:2:7: name: must be text: quote it"),
         ('---\nname: "a\\nb"\ndescription: a\n---\n',
          "f:2:7: name: must be one line of printable characters"),
         ("---\nmetadata:\n\ta: b\n---\n",
@@ -137,12 +137,20 @@ def test_a_departure_from_the_specification_is_a_warning(frontmatter: str, warni
     [
         ("Reads: CSV's", f"f:3:19: not YAML: {NO_COLON} (quote the value: it contains ': ')"),
         ("@csv", f"f:3:14: not YAML: {NO_TOKEN} (quote the value, and indent with spaces)"),
+        (
+            "\n  Reads\n  CSV: it's\n  quick",
+            f"f:5:6: not YAML: {NO_COLON} (quote the value: it contains ': ')",
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_lacks_its_quotes_is_text_as_agents_take_it(value: str, warning: str) -> None:
     frontmatter = f"name: csv\ndescription: {value}\nmetadata:\n  a: b\n"
 
     assert warnings(frontmatter) == [warning]
+
+
+def test_a_comment_may_follow_the_end_of_the_frontmatter() -> None:
+    assert warnings(f"{GOOD}--- # the body follows\n") == []
 
 
 def test_the_name_of_a_folder_may_be_spelled_in_another_normal_form() -> None:

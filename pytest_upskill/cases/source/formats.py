@@ -33,7 +33,7 @@ from pytest_upskill.cases.source.yaml import parse_yaml
 _MAX_ROWS = 10_000
 
 FRONTMATTER = re.compile(
-    r"---[^\S\n]*\n(.*?)^(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+    r"---[^\S\n]*\n(.*?)^(?:---|\.\.\.)(?: #[^\n]*|[^\S\n]*)(?:\n|\Z)", re.DOTALL | re.MULTILINE
 )
 """Frontmatter in YAML at the start of Markdown."""
 
