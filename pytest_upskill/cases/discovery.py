@@ -90,8 +90,8 @@ class CaseDiscovery:
         | another place of an adapter              | if it fits      | no              |
         """
         if path.name in {CASE_FILE, "SKILL.md"}:
-            is_ours = (path.parent / "SKILL.md").exists() or _OWN_KEYS.search(start_of(path))
-            return path.name == CASE_FILE and path.is_file() and bool(is_ours)
+            has_skill = (path.parent / "SKILL.md").exists()
+            return path.name == CASE_FILE and path.is_file() and (has_skill or _is_ours(path))
         if _is_copied(path.parent, self.root):
             return False
         is_certain = self._is_certain(path)
@@ -300,6 +300,12 @@ def skill_folders(top: Path) -> Iterator[Path]:
         # os.walk goes into the folders that remain in this list.
         found = (name for name in folders if name not in _NOT_SEARCHED)
         folders[:] = sorted(name for name in found if not _is_copied(Path(place, name), top))
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a ``skill_meta.json`` without a skill has our keys, or none at all."""
+    start = start_of(path)
+    return _OWN_KEYS.search(start) is not None or '"' not in start
 
 
 _EVALS = "evals.json"
