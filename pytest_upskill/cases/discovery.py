@@ -3,8 +3,6 @@
 pytest asks `CaseDiscovery` about each file that it comes across; `load.py` then reads the cases.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

@@ -4,8 +4,6 @@
 inputs of cases leave them out, because they hold the answers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from contextlib import suppress

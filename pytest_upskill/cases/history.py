@@ -1,7 +1,5 @@
 """A skill at a git ref: its earlier version, and which cases were removed or changed since."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Defects of cases and descriptions that can be found without a model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@
 that its cases belong to.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The data model of skills and cases."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Its text with the files that it names, or all its files, in the arm with the ski
 cases give, in every arm.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

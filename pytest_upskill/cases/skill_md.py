@@ -4,8 +4,6 @@ The specification is https://agentskills.io/specification. Violations that leave
 are warnings, because agents load such skills too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """From what an adapter reads to cases, with ids, skills, files, and what is wrong with them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress

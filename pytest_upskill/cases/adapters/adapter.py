@@ -3,8 +3,6 @@
 `registry.py` reads files with the adapters, and `to_cases.py` makes cases of what they return.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Assertions of tools that declare no types of their own: checks by code, or statements."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

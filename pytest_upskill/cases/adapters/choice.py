@@ -1,7 +1,5 @@
 """Which skill a case expects an agent to choose, in every wording of other tools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple

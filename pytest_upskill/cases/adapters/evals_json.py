@@ -10,8 +10,6 @@ The keys of the others were collected from files in public repositories, which m
 `choice.py` has the words for yes and no.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """How the values of keys are read that several tools have."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal

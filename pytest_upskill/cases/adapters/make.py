@@ -1,7 +1,5 @@
 """The checks that adapters make: of texts, files and calls, and statements for a judge."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@
   and the scenarios of tiles in its registry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

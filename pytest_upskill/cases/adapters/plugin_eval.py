@@ -4,8 +4,6 @@ Read: Claude Code 2.1.330 (its help, its loader and its schema of graders, Novem
 https://code.claude.com/docs/en/plugin-evals.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

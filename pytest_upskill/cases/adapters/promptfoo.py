@@ -4,8 +4,6 @@ Read: ``src/assertions/`` of https://github.com/promptfoo/promptfoo, stored Nove
 version 0.123), and configurations beside skills in public repositories.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -3,8 +3,6 @@
 The same answer hides a file from models and agents; see `hidden_files.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Read: https://microsoft.github.io/vally/reference/eval-spec/ and the pages of it
 azure-functions-skills.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from shlex import join

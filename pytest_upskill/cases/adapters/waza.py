@@ -5,8 +5,6 @@ https://microsoft.github.io/waza/guides/graders of version 0.40 (November 2026),
 dskst/ddd-skills, mizchi/skills, akunzai/agent-skills and AzureCosmosDB/cosmosdb-agent-kit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The JSON Schema of ``skill_meta.json`` for editors, generated from the models."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Reading of a ``skill_meta.json`` into cases, or into a list of all its problems."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Stable ids for cases without an ``id``, which depend on their content, not on their position."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

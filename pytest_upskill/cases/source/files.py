@@ -1,7 +1,5 @@
 """Reading of files and folders of limited size; links that lead out of a folder are refused."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

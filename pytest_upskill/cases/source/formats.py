@@ -3,8 +3,6 @@
 YAML is read in `yaml.py`.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

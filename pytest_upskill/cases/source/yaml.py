@@ -1,7 +1,5 @@
 """YAML with the line and column of every key and value, limited to values that JSON can hold."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
