@@ -20,16 +20,7 @@ from typing import BinaryIO
 from pytest_upskill.agents.programs import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.models import Request
-from pytest_upskill.sandbox.confinement import (
-    PYTHON,
-    PYTHON_FOLDERS,
-    bubblewrap,
-    mounts,
-    open_filter,
-    own_user_command,
-    own_user_id,
-    tools,
-)
+from pytest_upskill.sandbox import confinement
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.limits import Usage
 from pytest_upskill.sandbox.seccomp import build_denylist
@@ -93,7 +84,7 @@ class ProgramSandbox:
         Raises:
             OSError: The files cannot be written.
         """
-        user = own_user_id(self.root) if self.has_own_user else _USER
+        user = confinement.own_user_id(self.root) if self.has_own_user else _USER
         files = {
             **{f"etc/{name}": text.format(user=user) for name, text in _ETC.items()},
             **{f"{HOME}/{name}": text for name, text in self.launch.home.items()},
@@ -134,7 +125,7 @@ class ProgramSandbox:
             return error_in(output.read().decode("utf-8", "replace"))
 
     async def _start(self, output: BinaryIO) -> asyncio.subprocess.Process:
-        with open_filter(build_denylist) as filter_files:
+        with confinement.open_filter(build_denylist) as filter_files:
             return await asyncio.create_subprocess_exec(
                 *self._bwrap_command(filter_files),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -152,7 +143,7 @@ class ProgramSandbox:
         Args:
             filter_files: File descriptors of filters of system calls.
         """
-        command = [*bubblewrap(own_user=self.has_own_user), "--hostname", "upskill"]
+        command = [*confinement.bubblewrap(own_user=self.has_own_user), "--hostname", "upskill"]
         if not self.has_own_user:
             command += ["--uid", str(_USER), "--gid", str(_USER)]
         command.append("--clearenv")
@@ -161,31 +152,32 @@ class ProgramSandbox:
         for name, value in self._environment().items():
             command += ["--setenv", name, value]
         writable = [self.root / folder for folder in WRITABLE]
-        as_own_user = own_user_command(self.root, writable) if self.has_own_user else []
-        relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
-        relay.append(str(_MAX_THREADS + _SPARE_THREADS))
+        as_own_user = confinement.own_user_command(self.root, writable) if self.has_own_user else []
+        relay = [str(confinement.PYTHON), "-I", "-S", f"{_RUN}.py", _PORT]
+        relay += [f"{_RUN}/proxy", f"{_RUN}/prompt", str(_MAX_THREADS + _SPARE_THREADS)]
         node = [] if self.installed.node is None else [f"{_NODE}/node"]
         program = ("--", *node, str(self._program), *self.launch.arguments)
         return [*command, "--chdir", PLACES[WORK], "--", *as_own_user, *relay, *program]
 
     def _mounts(self) -> list[str]:
         root, folder, node = self.root, self.installed.folder, self.installed.node
-        pythons = (each for each in PYTHON_FOLDERS if not each.is_relative_to("/usr"))
+        pythons = (each for each in confinement.PYTHON_FOLDERS if not each.is_relative_to("/usr"))
         shown = {
             **{f"/etc/{name}": root / "etc" / name for name in _ETC},
             _RUN: root / "run",
             f"{_RUN}.py": _RELAY,
             f"{_AGENT}/{folder.name}": folder,
             **({f"{_NODE}/node": node} if node else {}),
-            **{str(path): path for path in (*pythons, *tools())},
+            **{str(path): path for path in (*pythons, *confinement.tools())},
             **{f"{_PACKAGES}/{each.name}": each.resolve() for each in (root / "lib").iterdir()},
         }
         writable = {place: root / name for name, place in WRITABLE.items()}
-        return [*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]
+        return [*confinement.mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]
 
     def _environment(self) -> dict[str, str]:
         system = ("/usr/local/bin", "/usr/bin", "/bin")
-        path = (self._program.parent, *system, PYTHON.parent, *(tool.parent for tool in tools()))
+        tools = (tool.parent for tool in confinement.tools())
+        path = (self._program.parent, *system, confinement.PYTHON.parent, *tools)
         return {
             "PATH": ":".join(map(str, path)),
             "HOME": PLACES[HOME],

@@ -21,14 +21,9 @@ from urllib.parse import quote
 import h11
 import httpx2
 
+from pytest_upskill.agents import request_filter
 from pytest_upskill.agents.exchanges import Exchanges, sent_to_model
 from pytest_upskill.agents.programs import Cli
-from pytest_upskill.agents.request_filter import (
-    RefusedBody,
-    filter_request,
-    left_out_of,
-    max_prompt_tokens,
-)
 from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.answers.budget import BudgetError, Settle
 from pytest_upskill.models import ProviderError, Request, RunLimits
@@ -161,7 +156,7 @@ class Proxy:
                 await agent.fail(HTTPStatus.BAD_REQUEST, "the run has ended")
                 return
             settle = await self.reserve(sent.max_tokens)
-        except RefusedBody as error:
+        except request_filter.RefusedBody as error:
             await agent.fail(HTTPStatus.BAD_REQUEST, str(error))
         except BudgetError as error:
             await self._fail(error, agent)
@@ -212,14 +207,14 @@ class Proxy:
             RefusedBody: It is no JSON, or a part of it is not allowed.
         """
         agent_body = _json_object(content)
-        name, max_tokens = self.request.model.name, self.request.max_tokens
-        body = filter_request(self.upstream.wire, agent_body, model=name, max_tokens=max_tokens)
-        names = left_out_of(self.upstream.wire, agent_body, body)
+        wire, name, most = self.upstream.wire, self.request.model.name, self.request.max_tokens
+        body = request_filter.filter_request(wire, agent_body, model=name, max_tokens=most)
+        names = request_filter.left_out_of(wire, agent_body, body)
         self.exchanges.left_out.update(name[:_MAX_NAME_CHARS] for name in names)
         # Agents offer tools, except in a side question, such as one for a title.
         in_conversation = bool(body.get("tools"))
         content = json.dumps(body).encode("ascii")
-        prompt_tokens = max_prompt_tokens(self.upstream.wire, content)
+        prompt_tokens = request_filter.max_prompt_tokens(wire, content)
         if in_conversation:
             self.exchanges.note_request([*sent_to_model(body)])
         return _Sent(content, prompt_tokens, in_conversation)
@@ -267,13 +262,13 @@ def _json_object(content: bytes) -> dict[str, Any]:
         RefusedBody: It is no JSON object, or a huge one.
     """
     if content.count(b"[") + content.count(b"{") > _MAX_BRACKETS:
-        raise RefusedBody(f"more than {_MAX_BRACKETS:,} lists and objects")
+        raise request_filter.RefusedBody(f"more than {_MAX_BRACKETS:,} lists and objects")
     try:
         body = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise RefusedBody(f"no JSON: {type(error).__name__}") from None
+        raise request_filter.RefusedBody(f"no JSON: {type(error).__name__}") from None
     if not isinstance(body, dict):
-        raise RefusedBody("no JSON object")
+        raise request_filter.RefusedBody("no JSON object")
     return body
 
 

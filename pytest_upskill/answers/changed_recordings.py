@@ -4,14 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from pytest_upskill.answers.recordings import Cache
-from pytest_upskill.project.git import (
-    GitError,
-    NoGitError,
-    git_output,
-    has_remote,
-    is_changed,
-    merge_base,
-)
+from pytest_upskill.project import git
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
 """Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
@@ -38,23 +31,23 @@ def changed_recordings(
     targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
     defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
     # Where git cannot tell, it says so below.
-    with suppress(GitError):
-        if not has_remote(cache.folder):
+    with suppress(git.GitError):
+        if not git.has_remote(cache.folder):
             # Without a remote there is no branch to compare with, only uncommitted changes.
             defaults = ["HEAD"]
     problem = ""
     for ref in (*filter(None, refs), *targets, *defaults):
         try:
-            commit = merge_base(cache.folder, ref)
-            if not is_changed(commit, cache.folder):
+            commit = git.merge_base(cache.folder, ref)
+            if not git.is_changed(commit, cache.folder):
                 return []
-        except NoGitError:
+        except git.NoGitError:
             return []
-        except GitError as error:
+        except git.GitError as error:
             problem = problem or str(error)
             continue
         command = f"git diff --stat {commit[:7]} -- {cache.shown}"
-        if git_output(cache.folder, "diff", "--quiet", commit, "--", ".") is not None:
+        if git.git_output(cache.folder, "diff", "--quiet", commit, "--", ".") is not None:
             command = f"git status --short {cache.shown}"  # all of them are new
         cure = f"review them like code ({command})"
         return [f"recordings changed since {ref}, on which a replay's results rest: {cure}"]

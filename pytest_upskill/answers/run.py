@@ -24,14 +24,8 @@ from pytest_upskill.checks.judge import GIVEN_UP, MOST_UNUSABLE, cause_of
 from pytest_upskill.grading.grade import Answer, left_by, sandboxed_of, with_changes
 from pytest_upskill.models import Completion, Model, Request
 from pytest_upskill.sandbox.limits import cores
+from pytest_upskill.trials import trigger_trial
 from pytest_upskill.trials.trial import Trial, request_of
-from pytest_upskill.trials.trigger_trial import (
-    calls_tools,
-    choice_of,
-    join_completions,
-    next_request,
-    probe,
-)
 
 if TYPE_CHECKING:
     from pytest_upskill.checks.compile import Compilers
@@ -119,7 +113,9 @@ class Runs:
     async def _probe_tools(self, model: Model, max_tokens: int) -> Answer | None:
         # An answer without a tool call is not recorded, as the server may be repaired later.
         answer = await self._source.answer(
-            probe(model, max_tokens), f"probe of tools [{model.label}]", is_usable=calls_tools
+            trigger_trial.probe(model, max_tokens),
+            f"probe of tools [{model.label}]",
+            is_usable=trigger_trial.calls_tools,
         )
         completion = answer.completion
         if completion is None:
@@ -127,7 +123,7 @@ class Runs:
             error = f"{error}; {_NEEDS_TOOLS}" if "tool" in (answer.error or "") else error
         elif completion.agent_run is not None and completion.agent_run.broken:
             error = completion.agent_run.broken
-        elif calls_tools(completion):
+        elif trigger_trial.calls_tools(completion):
             return None
         else:
             error = f"{model.label} called no tool when told to: {_NEEDS_TOOLS}"
@@ -144,7 +140,7 @@ class Runs:
             if answer.completion is None:
                 return answer
             completions.append(answer.completion)
-            step = next_request(step, answer.completion)
+            step = trigger_trial.next_request(step, answer.completion)
         return _join_steps(trial, completions)
 
 
@@ -162,15 +158,15 @@ def recorded_steps(
     while step is not None:
         completion = load(step)
         yield step, completion
-        step = None if completion is None else next_request(step, completion)
+        step = None if completion is None else trigger_trial.next_request(step, completion)
 
 
 def _join_steps(trial: Trial, completions: Sequence[Completion]) -> Answer:
     """Return the answer of a run from the completions of its requests."""
     if trial.catalogue is None:
         return Answer(completion=completions[0])
-    choice = choice_of(completions, trial.catalogue.names)
-    return Answer(completion=join_completions(completions), choice=choice)
+    choice = trigger_trial.choice_of(completions, trial.catalogue.names)
+    return Answer(completion=trigger_trial.join_completions(completions), choice=choice)
 
 
 Compiled = tuple[tuple[CheckResult, ...], ...]

@@ -9,12 +9,7 @@ from typing import Any
 
 from pytest_upskill.models.call import SdkClient
 from pytest_upskill.models.completion import Completion, clean
-from pytest_upskill.models.content import (
-    clean_json,
-    read_blocks,
-    stop_reason,
-    token_count,
-)
+from pytest_upskill.models.content import clean_json, read_blocks, stop_reason, token_count
 from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model

@@ -15,22 +15,9 @@ from typing import Any
 
 import httpx2
 
+from pytest_upskill.models import errors
 from pytest_upskill.models.completion import Completion, clean
 from pytest_upskill.models.content import ErrorReply
-from pytest_upskill.models.errors import (
-    DAILY,
-    NOT_SERVED,
-    REDIRECTS,
-    code_of,
-    connection_hint,
-    cure,
-    error_message,
-    is_filtered,
-    one_line,
-    refused_by_proxy,
-    retry_after,
-    url_hint,
-)
 from pytest_upskill.models.keys import NO_KEY, PROTOCOL_HEADERS, Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import ProviderError
@@ -163,7 +150,7 @@ async def _replace_headers(endpoint: Endpoint, request: httpx2.Request) -> None:
     request.headers.update(dict(endpoint.headers))
 
 
-_FATAL = frozenset({401, 402, 403, 407}) | REDIRECTS | NOT_SERVED
+_FATAL = frozenset({401, 402, 403, 407}) | errors.REDIRECTS | errors.NOT_SERVED
 _TEMPORARY = frozenset({408, 409, 429})
 
 
@@ -265,8 +252,8 @@ class Call:
             body = redactor.redact_json(parse(response))
         except self.sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
-            if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
-                raise _Filtered(error_message(body)) from None
+            if error.status_code == HTTPStatus.BAD_REQUEST and errors.is_filtered(body):
+                raise _Filtered(errors.error_message(body)) from None
             raise self.http_error(error.status_code, body, headers) from None
         except (self.sdk.APIConnectionError, httpx2.TransportError) as error:
             raise self._connection_error(error.__cause__ or error) from None
@@ -274,7 +261,8 @@ class Call:
             message = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(message, status=200, retryable=True) from None
         except Exception as error:  # noqa: BLE001  raised by an SDK: the run is missing data
-            message = f"{type(error).__name__}: {error_message(self.endpoint.redact(str(error)))}"
+            text = errors.error_message(self.endpoint.redact(str(error)))
+            message = f"{type(error).__name__}: {text}"
             if not self.endpoint.client:
                 raise self._error(message) from None
             message = f"cannot sign in ({message}): check {self.endpoint.key_variable}"
@@ -295,18 +283,18 @@ class Call:
             (body,) = body
         details = json.dumps(body, default=str)
         is_limit = status == HTTPStatus.TOO_MANY_REQUESTS
-        until_tomorrow = is_limit and DAILY.search(details) is not None
-        out_of_quota = until_tomorrow or (is_limit and code_of(body) == "insufficient_quota")
+        until_tomorrow = is_limit and errors.DAILY.search(details) is not None
+        out_of_quota = until_tomorrow or (is_limit and errors.code_of(body) == "insufficient_quota")
         # OpenRouter's, for a model that may answer requests without tools.
         refuses_tools = status == HTTPStatus.NOT_FOUND and self.offers_tools
-        message = f"HTTP {status} {error_message(body)}".rstrip()
-        advice = cure(status, message, headers, self.model, self.endpoint)
+        message = f"HTTP {status} {errors.error_message(body)}".rstrip()
+        advice = errors.cure(status, message, headers, self.model, self.endpoint)
         if until_tomorrow:
             advice = "the limit of the day is used up: run again when it is renewed, as answers "
             advice += "are recorded, or raise it"
         retryable = (
             (status in _TEMPORARY or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
-            and status not in NOT_SERVED
+            and status not in errors.NOT_SERVED
             and not out_of_quota
         )
         if (wish := headers.get("x-should-retry")) in {"true", "false"}:
@@ -315,7 +303,7 @@ class Call:
             f"{message}: {advice}" if advice else message,
             status=status,
             retryable=retryable,
-            retry_after=retry_after(headers, details),
+            retry_after=errors.retry_after(headers, details),
             fatal=(status in _FATAL or out_of_quota) and not retryable and not refuses_tools,
         )
 
@@ -329,16 +317,16 @@ class Call:
         Some hosts send errors with status 200. They are treated like the status that they contain,
         but as billable, because the answer may have begun.
         """
-        code = str(code_of(reply))
+        code = str(errors.code_of(reply))
         if re.fullmatch("[45][0-9]{2}", code):
             error = self.http_error(int(code), reply, {})
             error.billable = True
             return error
-        host, message = self.endpoint.host, error_message(reply)
+        host, message = self.endpoint.host, errors.error_message(reply)
         if message and isinstance(reply, Mapping):
             return self._error(f"{host} sent an error with HTTP 200: {message}", status=200)
-        content = message or error_message(str(reply)) or "nothing"
-        doubt = " without /v1" if url_hint(self.endpoint) else ""
+        content = message or errors.error_message(str(reply)) or "nothing"
+        doubt = " without /v1" if errors.url_hint(self.endpoint) else ""
         return self._error(
             f"{host} sent {content} instead of an API reply: is the base URL right{doubt}?",
             status=200,
@@ -357,9 +345,9 @@ class Call:
             )
             return ProviderError(self._clean(line), status=200, retryable=True)
         by_proxy = isinstance(cause, httpx2.ProxyError)
-        hint = (
-            refused_by_proxy(self.endpoint) if by_proxy else connection_hint(cause, self.endpoint)
-        )
+        hint = errors.connection_hint(cause, self.endpoint)
+        if by_proxy:
+            hint = errors.refused_by_proxy(self.endpoint)
         return ProviderError(
             self._clean(f"no connection to {host} ({reason}): {hint}"),
             retryable=not by_proxy,
@@ -371,7 +359,7 @@ class Call:
         return ProviderError(f"{self.model.label}: {self._clean(message)}", **details)
 
     def _clean(self, message: str) -> str:
-        return self.endpoint.redact(one_line(message))
+        return self.endpoint.redact(errors.one_line(message))
 
 
 def _read_lines(response: httpx2.Response) -> object:

@@ -16,16 +16,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 
+from pytest_upskill.models import content
 from pytest_upskill.models.call import Read, SdkClient
 from pytest_upskill.models.completion import Completion, clean
-from pytest_upskill.models.content import (
-    ErrorReply,
-    clean_json,
-    get_field,
-    read_chat_message,
-    stop_reason,
-    token_count,
-)
 from pytest_upskill.models.errors import wants_stream
 from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import Endpoint
@@ -117,8 +110,8 @@ class OpenAIClient(SdkClient):
             {"custom_id": name, "method": "POST", "url": path, "body": dialect.body(request)}
             for name, request in requests.items()
         )
-        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        files = [("file", ("batch.jsonl", content))]
+        data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        files = [("file", ("batch.jsonl", data))]
         options = {"headers": {"content-type": "multipart/form-data"}}
         sent = self._post("/files", {"purpose": "batch"}, files=files, options=options)
         file = await call.fetch(sent)
@@ -143,7 +136,7 @@ class OpenAIClient(SdkClient):
             if file := body.get(name):
                 lines = await call.fetch(self._get(f"/files/{file}/content"), is_file=True)
                 found |= {line["custom_id"]: self._result(model, line) for line in lines}
-        errors = get_field(body.get("errors"), "data")
+        errors = content.get_field(body.get("errors"), "data")
         if not found and isinstance(errors, list) and errors:
             return dict.fromkeys(names, call.http_error(400, errors[0], {}))
         return found
@@ -155,7 +148,7 @@ class OpenAIClient(SdkClient):
     def _result(self, model: Model, line: Mapping[str, Any]) -> Completion | ProviderError:
         call, response = self._call(model), line.get("response")
         if not isinstance(response, Mapping):
-            return call.not_processed(str(get_field(line.get("error"), "code") or "failed"))
+            return call.not_processed(str(content.get_field(line.get("error"), "code") or "failed"))
         dialect = self._dialect(model)
         if response["status_code"] == HTTPStatus.OK:
             return call.outcome(response["body"], dialect.read)
@@ -316,22 +309,23 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
     choice, usage = body["choices"][0], body.get("usage")
     # OpenRouter reports a failure of the model here; a partial answer is not used.
     if choice.get("error"):
-        raise ErrorReply(choice)
+        raise content.ErrorReply(choice)
     message = choice["message"]
-    content = read_chat_message(message)
+    parts = content.read_chat_message(message)
     # Some servers send empty fields, but do not accept them.
     block = {k: v for k, v in message.items() if k == "content" or v not in (None, [])}
-    details = get_field(usage, "prompt_tokens_details")
+    details = content.get_field(usage, "prompt_tokens_details")
+    reason = "refusal" if parts.refusal else choice.get("finish_reason")
     return Completion(
-        text=clean(content.text or content.refusal),
-        reasoning=clean(content.reasoning),
-        tool_calls=content.tool_calls,
-        assistant_blocks=(clean_json(block),),
-        input_tokens=token_count(usage, "prompt_tokens"),
+        text=clean(parts.text or parts.refusal),
+        reasoning=clean(parts.reasoning),
+        tool_calls=parts.tool_calls,
+        assistant_blocks=(content.clean_json(block),),
+        input_tokens=content.token_count(usage, "prompt_tokens"),
         output_tokens=_output_tokens(usage),
-        cache_read_tokens=token_count(details, "cached_tokens") or 0,
-        cache_write_tokens=token_count(details, "cache_write_tokens") or 0,
-        stop_reason="refusal" if content.refusal else stop_reason(choice.get("finish_reason")),
+        cache_read_tokens=content.token_count(details, "cached_tokens") or 0,
+        cache_write_tokens=content.token_count(details, "cache_write_tokens") or 0,
+        stop_reason=content.stop_reason(reason),
     )
 
 
@@ -341,8 +335,8 @@ def _output_tokens(usage: object) -> int | None:
     Gemini's endpoint and some gateways count reasoning in ``total_tokens`` alone. Totals that are
     smaller than the sum of their parts, such as 0, are ignored.
     """
-    output = token_count(usage, "completion_tokens")
-    prompt, total = token_count(usage, "prompt_tokens"), token_count(usage, "total_tokens")
+    names = ("completion_tokens", "prompt_tokens", "total_tokens")
+    output, prompt, total = (content.token_count(usage, name) for name in names)
     if output is None or prompt is None or total is None:
         return output
     return max(output, total - prompt)

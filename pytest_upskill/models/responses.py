@@ -7,16 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from pytest_upskill.models import content
 from pytest_upskill.models.completion import Completion, ToolCall, clean
-from pytest_upskill.models.content import (
-    ErrorReply,
-    clean_json,
-    get_field,
-    read_blocks,
-    stop_reason,
-    token_count,
-    tool_call,
-)
 from pytest_upskill.models.request import Request
 
 
@@ -65,34 +57,34 @@ def read_response(body: Mapping[str, Any]) -> Completion:
     """
     items, usage = body["output"], body.get("usage")
     if body.get("error"):
-        raise ErrorReply(body)
+        raise content.ErrorReply(body)
     messages = (item["content"] for item in items if item.get("type") == "message")
     blocks = chain.from_iterable(messages)
     # Servers other than OpenAI's send null where there is no text, or no refusal.
-    content = read_blocks(block for block in blocks if block.get("text") or block.get("refusal"))
+    filled = (block for block in blocks if block.get("text") or block.get("refusal"))
+    message = content.read_blocks(filled)
     summaries = (item.get("summary") for item in items if item.get("type") == "reasoning")
+    details = content.get_field(usage, "input_tokens_details")
+    reason = content.get_field(body.get("incomplete_details"), "reason") or body.get("status")
     return Completion(
-        text=clean(content.text or content.refusal),
+        text=clean(message.text or message.refusal),
         reasoning=clean("\n\n".join(part["text"] for parts in summaries for part in parts or ())),
         tool_calls=tuple(_calls(items)),
-        assistant_blocks=tuple(clean_json(items)),
-        input_tokens=token_count(usage, "input_tokens"),
-        output_tokens=token_count(usage, "output_tokens"),
-        cache_read_tokens=token_count(get_field(usage, "input_tokens_details"), "cached_tokens")
-        or 0,
-        stop_reason="refusal"
-        if content.refusal
-        else stop_reason(get_field(body.get("incomplete_details"), "reason") or body.get("status")),
+        assistant_blocks=tuple(content.clean_json(items)),
+        input_tokens=content.token_count(usage, "input_tokens"),
+        output_tokens=content.token_count(usage, "output_tokens"),
+        cache_read_tokens=content.token_count(details, "cached_tokens") or 0,
+        stop_reason=content.stop_reason("refusal" if message.refusal else reason),
     )
 
 
 def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
     for item in items:
         if item.get("type") == "function_call":
-            yield tool_call(item["name"], item.get("call_id"), item.get("arguments"))
+            yield content.tool_call(item["name"], item.get("call_id"), item.get("arguments"))
         elif item.get("type") == "custom_tool_call":
             yield ToolCall(
                 name=item["name"],
                 id=clean(str(item.get("call_id") or "")),
-                arguments=clean_json({"input": item.get("input")}),
+                arguments=content.clean_json({"input": item.get("input")}),
             )

@@ -21,16 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from pytest_upskill.checks.code import CannotCompile, Compile, find_tests
-from pytest_upskill.checks.compile.toolchain import (
-    Built,
-    Command,
-    Compiler,
-    Sources,
-    crashed,
-    limit_reached,
-    place_in_answer,
-    write_sources,
-)
+from pytest_upskill.checks.compile import toolchain
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.limits import Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace, workspace
@@ -71,12 +62,12 @@ _MOST_REPORTS = 100_000
 _LONGEST_REPORT = 8 << 10
 
 
-class Python(Compiler):
+class Python(toolchain.Compiler):
     """A toolchain that compiles Python to bytecode without running it."""
 
-    def command(self, check: Compile) -> Command:  # noqa: ARG002 - takes no options
+    def command(self, check: Compile) -> toolchain.Command:  # noqa: ARG002 - takes no options
         """See `Compiler.command`."""
-        return Command(
+        return toolchain.Command(
             label=_PROGRAM,
             program=PYTHON,
             options=("-I", "-S", "-W", "ignore", "-c", _COMPILE),
@@ -98,7 +89,7 @@ class PythonRunner:
         """See `Runner.missing`."""
         return None
 
-    def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
+    def run(self, sources: toolchain.Sources, code: str, sandbox: Sandbox) -> toolchain.Built:
         """See `Runner.run`."""
         tests = find_tests(code)
         if tests.problem:
@@ -107,10 +98,10 @@ class PythonRunner:
         with workspace() as home:
             try:
                 _copy_workspace(home, sources)
-                files = write_sources(home, sources, ".py")
+                files = toolchain.write_sources(home, sources, ".py")
             except OSError as error:
                 message = f"the answer's file names clash: {error.strerror}"
-                return Built(passed=False, compiler=_PROGRAM, message=message)
+                return toolchain.Built(passed=False, compiler=_PROGRAM, message=message)
             home.write("check/test.py", "")
             home.write("check/pytest.ini", "[pytest]\n")
             program = [str(PYTHON), "-I", "-S", "-B", "-u", "-c", _RUN_TESTS.read_text("utf-8")]
@@ -126,7 +117,7 @@ class PythonRunner:
         lines = [line for line in outcome.output.split("\n") if line.strip()]
         diagnostics = [_PLACE.sub(_describe_place, line) for line in lines]
         failure = _why_failed(outcome, diagnostics, supervisor.reports, expects_test=tests.found)
-        return Built(
+        return toolchain.Built(
             passed=failure is None,
             compiler=_PROGRAM,
             message=failure or "passes",
@@ -175,7 +166,7 @@ class Supervisor(threading.Thread):
                 self.reports[event].add(name.rstrip("\n").partition("::")[2])
 
 
-def _copy_workspace(home: Workspace, sources: Sources) -> None:
+def _copy_workspace(home: Workspace, sources: toolchain.Sources) -> None:
     """Copy the files that an agent left to where the tests run, and its modules to ``src``.
 
     Modules of the standard library come first on the path: a ``json.py`` replaces nothing.
@@ -199,9 +190,9 @@ def _why_failed(
     Raises:
         CannotCompile: No test ran, or the session ended first.
     """
-    if limit := limit_reached(outcome, LIMITS):
+    if limit := toolchain.limit_reached(outcome, LIMITS):
         return limit
-    if crashed(outcome):
+    if toolchain.crashed(outcome):
         return "it crashed, or exceeded its memory or time limit"
     if outcome.returncode:
         return lines[-1][:_MAX_LINE] if lines else "it fails without a message"
@@ -217,4 +208,4 @@ def _why_failed(
 def _describe_place(match: re.Match[str]) -> str:
     """Return how a place in a traceback is called."""
     folder, name, line = match.groups()
-    return f"test line {line}" if folder == "check" else place_in_answer(name, line)
+    return f"test line {line}" if folder == "check" else toolchain.place_in_answer(name, line)
