@@ -65,7 +65,7 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
         command.CommandError: There is no such skill or model in it.
     """
     for what, chosen in (("skill", skills), ("model", models)):
-        known = {getattr(series, what) for series in history.series}
+        known = {getattr(series.last.cell, what) for series in history.series}
         for name in chosen:
             if name not in known:
                 names = ", ".join(sorted(known))
@@ -73,7 +73,8 @@ def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> H
     kept = [
         series
         for series in history.series
-        if (not skills or series.skill in skills) and (not models or series.model in models)
+        if (not skills or series.last.cell.skill in skills)
+        and (not models or series.last.cell.model in models)
     ]
     if not kept and history.series:
         raise command.CommandError("no run has these skills on these models: leave out -s or -m")

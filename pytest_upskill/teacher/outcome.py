@@ -6,13 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from jinja2 import ChoiceLoader, PackageLoader
-from markupsafe import Markup
 
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, percent
 from pytest_upskill.project.messages import counted, listed
-from pytest_upskill.report.files.html import environment, style
+from pytest_upskill.report.files.html import environment
 from pytest_upskill.teacher.acceptance import p_text, split_cases
 from pytest_upskill.teacher.additions import marked_diff, new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
@@ -298,7 +297,6 @@ def _comments_form(work: Work) -> str:
 
 def _page(work: Work) -> str:
     """Return the page about a command: static, without network access or scripts."""
-    css, digest = style()
     loader = ChoiceLoader(
         [PackageLoader("pytest_upskill.teacher"), PackageLoader("pytest_upskill.report.files")]
     )
@@ -318,6 +316,4 @@ def _page(work: Work) -> str:
         p_text=p_text,
         by_reason=by_reason,
         comments=work.engine.drafts.folder / COMMENTS,
-        css=Markup(css),  # noqa: S704  the package's own file
-        css_digest=digest,
     )

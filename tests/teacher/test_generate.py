@@ -79,7 +79,7 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert [each["id"] for each in cases if each.get("train")] == decision["train"]
     assert decision["figures"]["s"]["lift"] > 0.8
     (series,) = read_history(depot.folder / ".upskill" / "runs").series
-    assert (series.title, series.model) == ("bay-codes", "s")
+    assert (series.title, series.last.cell.model) == ("bay-codes", "s")
     assert series.last.cell.path == "skills/bay-codes/skill_meta.json"
     lift = decision["figures"]["s"]["lift"]
     assert series.last.number("lift") == pytest.approx(lift, abs=1e-4)

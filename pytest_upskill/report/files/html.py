@@ -27,29 +27,21 @@ _EXCERPTS = (4096, 2048, 1024, 512, 256, 128, 0)
 def write_html(report: Report) -> str:
     """Return a report as a page of at most `MOST_BYTES`, unless it is larger without answers."""
     template = environment().get_template("report.html")
-    css, css_digest = style()
     page = ""
     for limit in _EXCERPTS:
-        page = template.render(
-            report=report,
-            css=Markup(css),  # noqa: S704  the package's own file
-            css_digest=css_digest,
-            limit=limit,
-        )
+        page = template.render(report=report, limit=limit)
         if len(page.encode()) <= MOST_BYTES:
             break
     return page
 
 
-def style() -> tuple[str, str]:
-    """Return the style sheet of all pages, and its hash for the content security policy."""
+def environment() -> Environment:
+    """Return the environment of the templates, in which every printed value is escaped.
+
+    It has the style sheet of all pages, and its hash for the content security policy.
+    """
     css = files("pytest_upskill.report.files").joinpath("templates/report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return css, f"sha256-{digest}"
-
-
-def environment() -> Environment:
-    """Return the environment of the templates, in which every printed value is escaped."""
     made = Environment(
         loader=PackageLoader("pytest_upskill.report.files"),
         autoescape=True,
@@ -59,15 +51,12 @@ def environment() -> Environment:
         # Show terminal escapes and bidirectional overrides in every printed value.
         finalize=_harmless,
     )
-    made.filters |= {
-        "points": points,
-        "shorten": shorten,
-        "money": money,
-        "arrow": phrases.arrows,
-    }
+    made.filters |= {"points": points, "shorten": shorten, "money": money, "arrow": phrases.arrows}
     made.globals |= {
         "arm_names": ARM_NAMES,
         "counted": Counter,
+        "css": Markup(css),  # noqa: S704  the package's own file
+        "css_digest": f"sha256-{digest}",
         "alike": alike,
         "bar_x": bar_x,
         "icons": phrases.ICONS,

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-
-from markupsafe import Markup
+from math import ceil
 
 from pytest_upskill.figures.wording import points
-from pytest_upskill.report.files.html import environment, style
+from pytest_upskill.report.files.html import environment
 from pytest_upskill.report.history.runs import History, Point, Series
 
 WIDTH = 720
@@ -24,15 +23,12 @@ _LABELS = 6
 
 def write_history_html(history: History) -> str:
     """Return the history as a page: a chart and a table for each skill on each model."""
-    css, digest = style()
     template = environment().get_template("history.html")
     return template.render(
         history=history,
         chart=chart,
         sides=(LEFT, RIGHT, WIDTH),
         points=points,
-        css=Markup(css),  # noqa: S704  the package's own file
-        css_digest=digest,
     )
 
 
@@ -87,12 +83,12 @@ def chart(series: Series) -> Chart:
         ticks += [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
     count = len(series.points)
     step = (RIGHT - LEFT) / count
-    every = -(-count // _LABELS)
+    named = range(count - 1, -1, -ceil(count / _LABELS))
     marks = [
         Mark(
             x=LEFT + step * (index + 0.5),
             dots=list(_dots(point)),
-            labels=() if (count - 1 - index) % every else (f"{point.date:%Y-%m-%d}", point.commit),
+            labels=(f"{point.run.date:%Y-%m-%d}", point.commit) if index in named else (),
             worse=series.is_worse(index),
         )
         for index, point in enumerate(series.points)

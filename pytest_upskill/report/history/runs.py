@@ -60,10 +60,10 @@ class KeptRun:
     """End of the run, in UTC."""
     command: str
     revision: Revision | None
-    heads: dict[str, tuple[str, ...]]
-    """Columns of a table, by kind."""
-    names: dict[str, tuple[str, ...]]
-    """Names of the figures that are known of any cell, by kind."""
+    heads: dict[Kind, tuple[str, ...]]
+    """Columns of a table."""
+    names: dict[Kind, tuple[str, ...]]
+    """Names of the figures that are known of any cell."""
     cells: tuple[KeptCell, ...]
 
 
@@ -90,9 +90,9 @@ class Point:
         return dict(zip(self.run.heads[self.cell.kind], self.cell.columns, strict=True))
 
     @property
-    def date(self) -> datetime:
-        """End of the run, in UTC."""
-        return self.run.date
+    def chooses(self) -> bool:
+        """Whether it is about how often the skill is chosen, not about its lift."""
+        return self.cell.kind == "choice"
 
     @property
     def revision(self) -> Revision:
@@ -103,11 +103,6 @@ class Point:
     def commit(self) -> str:
         """Seven digits of the commit, with a star if there were changes; "" without git."""
         return f"{self.revision.commit[:7]}{'*' if self.revision.dirty else ''}"
-
-    @property
-    def chooses(self) -> bool:
-        """Whether it is about how often the skill is chosen, not about its lift."""
-        return self.cell.kind == "choice"
 
     @property
     def lift(self) -> float | None:
@@ -139,16 +134,6 @@ class Series:
     title: str
     """Name of the skill, with its path if another skill has the same name."""
     points: Sequence[Point]
-
-    @property
-    def skill(self) -> str:
-        """Name of the skill."""
-        return self.last.cell.skill
-
-    @property
-    def model(self) -> str:
-        """Label of the model."""
-        return self.last.cell.model
 
     @property
     def last(self) -> Point:
@@ -255,18 +240,16 @@ def difference(old: Point, new: Point) -> str | None:
 
 
 def _series(points: Iterable[Point]) -> Iterator[Series]:
-    grouped: dict[tuple[str, str, str, str], list[Point]] = {}
+    grouped: dict[tuple[str, str, str, bool], list[Point]] = {}
     paths: dict[str, set[str]] = {}
-    for point in sorted(points, key=lambda point: (point.date, point.file)):
+    for point in sorted(points, key=lambda point: (point.run.date, point.file)):
         cell = point.cell
-        grouped.setdefault((cell.skill, cell.path, cell.model, cell.kind), []).append(point)
+        grouped.setdefault((cell.skill, cell.path, cell.model, point.chooses), []).append(point)
         paths.setdefault(cell.skill, set()).add(cell.path)
     # The lift of a skill comes before its choice.
-    for (skill, path, *_), of_kind in sorted(
-        grouped.items(), key=lambda item: (*item[0][:3], item[0][3] != "lift")
-    ):
+    for skill, path, model, chooses in sorted(grouped):
         title = f"{skill} ({path})" if len(paths[skill]) > 1 else skill
-        yield Series(title=title, points=of_kind)
+        yield Series(title=title, points=grouped[skill, path, model, chooses])
 
 
 def log_run(report: Report, folder: Path) -> Path:
@@ -295,7 +278,7 @@ def kept_run(report: Report) -> KeptRun:
     session = report.sessions[-1]
     # What offline chooses by words has no figures.
     gates = [*report.lifts, *report.triggers]
-    names: dict[str, dict[str, None]] = {}
+    names: dict[Kind, dict[str, None]] = {}
     for gate in gates:
         known = {name: None for name, value in scalars(gate).items() if value is not None}
         names.setdefault(_kind(gate), {}).update(known)

@@ -37,7 +37,7 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
     """
     yield from _matrix(history.series)
     for series in history.series:
-        yield from (f"skill: {series.title}", "", series.model)
+        yield from (f"skill: {series.title}", "", series.last.cell.model)
         yield from _bars(series.last, metric, blocks=blocks)
         yield ""
         yield from _table(series, last, metric)
@@ -51,8 +51,8 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
 def _matrix(series: Sequence[Series]) -> Iterator[str]:
     """Yield the latest lift of each skill on each model, its change, and the cost of a run."""
     lifts = [each for each in series if not each.last.chooses]
-    models = list(dict.fromkeys(each.model for each in lifts))
-    cells = {(each.title, each.model): _summary(each) for each in lifts}
+    models = list(dict.fromkeys(each.last.cell.model for each in lifts))
+    cells = {(each.title, each.last.cell.model): _summary(each) for each in lifts}
     if len(cells) > 1:
         titles = dict.fromkeys(each.title for each in lifts)
         rows = ([title, *(cells.get((title, model), "") for model in models)] for title in titles)
@@ -96,7 +96,7 @@ def _table(series: Series, last: int, metric: Metric) -> Iterator[str]:
     several = len({point.revision.branch for point in series.points if point.revision.branch}) > 1
     rows = [
         (
-            f"{point.date:%Y-%m-%d %H:%M}",
+            f"{point.run.date:%Y-%m-%d %H:%M}",
             point.commit,
             point.revision.branch if several else "",
             *(point.columns[head] for head in heads),
@@ -156,7 +156,7 @@ def write_csv(history: History) -> str:
 def _row(point: Point, why_break: str) -> dict[str, Scalar]:
     """Return what a point is about, where it is from, and its figures."""
     return {
-        "date": f"{point.date:%Y-%m-%dT%H:%M:%SZ}",
+        "date": f"{point.run.date:%Y-%m-%dT%H:%M:%SZ}",
         "commit": point.revision.commit,
         "branch": point.revision.branch,
         "dirty": point.revision.dirty,
