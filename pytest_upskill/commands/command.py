@@ -143,9 +143,7 @@ def check_exists(path: Path) -> None:
 
 
 def own_cases(
-    folder: Path,
-    extensions: Extensions = NO_EXTENSIONS,
-    discovery: CaseDiscovery | None = None,
+    folder: Path, extensions: Extensions = NO_EXTENSIONS, discovery: CaseDiscovery | None = None
 ) -> tuple[list[Skill], list[str]]:
     """Read the case files of a skill, in its folder or elsewhere in the project.
 

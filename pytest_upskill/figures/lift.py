@@ -246,10 +246,7 @@ class Lift:
         if not cell.judge:
             return None
         judged = Judged(
-            judge=cell.judge,
-            pairs=self.counting_pairs,
-            labels=cell.labels,
-            alpha=self.alpha,
+            judge=cell.judge, pairs=self.counting_pairs, labels=cell.labels, alpha=self.alpha
         )
         return judged if judged.decides else None
 

@@ -89,10 +89,7 @@ class TrialGroup:
             return self.trials
         return tuple(
             replace(
-                trial,
-                runs=trial.runs[:1],
-                errors=() if trial.runs else trial.errors[:1],
-                planned=1,
+                trial, runs=trial.runs[:1], errors=() if trial.runs else trial.errors[:1], planned=1
             )
             for trial in self.trials
         )

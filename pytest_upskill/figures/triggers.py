@@ -8,12 +8,7 @@ from functools import cached_property
 from pytest_upskill.figures.trial_group import TrialGroup
 from pytest_upskill.project.messages import counted
 from pytest_upskill.stats import Estimate
-from pytest_upskill.stats.triggers import (
-    QueryCounts,
-    query_interval,
-    query_rate,
-    trigger_precision,
-)
+from pytest_upskill.stats.triggers import QueryCounts, query_interval, query_rate, trigger_precision
 from pytest_upskill.trials.result import TrialResult
 
 NO_SKILL = "(no skill)"

@@ -10,12 +10,7 @@ from typing import Any, Literal
 import pytest
 
 # pytest has no public way to say which part of a failure its summary shows.
-from _pytest._code.code import (
-    ReprEntryNative,
-    ReprExceptionInfo,
-    ReprFileLocation,
-    ReprTraceback,
-)
+from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
 
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.figures.cell import Cell, with_places

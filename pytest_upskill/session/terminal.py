@@ -83,10 +83,7 @@ class Terminal:
                 failed.sections.append(("before", f"{told}, {past.now} now"))
 
     def print_results(
-        self,
-        reporter: pytest.TerminalReporter,
-        report: Report,
-        reasons: Sequence[str],
+        self, reporter: pytest.TerminalReporter, report: Report, reasons: Sequence[str]
     ) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session.
 

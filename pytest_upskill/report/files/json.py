@@ -87,10 +87,7 @@ def read_json(text: str | bytes) -> Report:
         document: Document = _reader().validate_json(text)
     except ValidationError as error:
         raise ReportError(_one_line(error)) from None
-    return Report(
-        sessions=document.sessions,
-        gates=tuple(entry.gate for entry in document.entries),
-    )
+    return Report(sessions=document.sessions, gates=tuple(entry.gate for entry in document.entries))
 
 
 def generate_schema() -> str:
