@@ -61,9 +61,10 @@ class Kept:
         """Number of held-out cases among those with checks."""
         return sum(is_held_out(case) for case in self.cases if case.checks)
 
-    def drop(self, name: str, reason: str) -> None:
-        """Record why a proposal is dropped, under its name or a longer one."""
-        while name in self.dropped:
+    def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
+        """Record why a proposal is dropped, under a name that is not taken."""
+        names = {*self.dropped, *(case.id for case in (*self.cases, *taken))}
+        while name in names:
             name += "+"
         self.dropped[name] = reason
 
@@ -169,7 +170,7 @@ def _replies(
             except Refused as reason:
                 given = entry.get("id") if isinstance(entry, dict) else None
                 id_ = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
-                kept.drop(id_, str(reason))
+                kept.drop(id_, str(reason), existing)
         yield sound
 
 

@@ -118,13 +118,14 @@ def test_a_key_may_say_what_is_looked_for() -> None:
 
 def test_alternatives_are_a_pattern_in_every_key() -> None:
     case = read_one(
-        must_have=["refund|money back"],
+        must_have=["refund|money back", r"fee\|charge"],
         must_not=["sorry|apolog"],
         assertions=["Returns str | None", "| a | b |"],
     )
 
     assert set(case.checks) == {
         Regex(pattern="(?i)refund|money back"),
+        Regex(pattern="(?i)fee|charge"),
         NotRegex(pattern="(?i)sorry|apolog"),
         *(
             Judge(statement=text, number=n)

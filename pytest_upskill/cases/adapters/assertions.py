@@ -138,6 +138,8 @@ def _of_text(text: str) -> make.Checks:
 
 def _pattern_of(text: str) -> str:
     """Return the pattern that a text such as ``refund|money back`` is, "" for any other text."""
+    if re.fullmatch(r"(?:[^|]+\\\|)+[^|]+", text):  # as grep has alternatives
+        text = text.replace(r"\|", "|")
     is_alternatives = _ALTERNATIVES.fullmatch(text)
     if not (is_alternatives or _is_regex(text)) or pattern_problem(text):
         return ""

@@ -109,7 +109,7 @@ ADAPTER = Adapter(
         "environment": {
             "files": keys.FILES,
             "commands": Reader("commands before an agent starts", keys.commands_in),
-            "mcp_servers": keys.unmeasured("a model is not given it", Weight.LACKS),
+            "mcp_servers": keys.unmeasured("a model is not given them", Weight.LIMIT),
         },
         # As the graders of skills and calls; version 0.16 has no more expectations there.
         "constraints": {

@@ -98,5 +98,8 @@ def test_expectations_among_the_constraints_are_read() -> None:
         ToolCalled(calls=(web,), least=0, most=0),
     )
     assert (asserts.trigger, stays_out.trigger) == (Trigger(should=True), Trigger(should=False))
-    assert mcp.skip == "mcpServers: a model is not given it"
-    assert [each.where for each in found.warnings] == ["stimuli[0].constraints.expect_speed"]
+    assert mcp.skip is None
+    assert {each.what.partition(" (")[0] for each in found.warnings} == {
+        "mcpServers: a model is not given them",
+        "is not read",
+    }
