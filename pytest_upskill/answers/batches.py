@@ -137,44 +137,34 @@ class _NoBatches(Exception):  # noqa: N818  describes a host, not a failure
     """A host that has no batches."""
 
 
+@dataclass(eq=False, kw_only=True)
 class BatchClient:
-    """A client that sends requests in batches where it can, and others one by one.
+    """A client that sends requests in batches where it can, and others one by one."""
 
-    Args:
-        direct: The client for single requests.
-        api: The client for batches.
-        url: The address of the host.
-        notes: The notes of batches.
-        budget: The budget of the session.
-        prices: The prices of the models.
-        activity: The record of what is in progress.
-        models: The models of the host, which batches of earlier sessions were for.
-    """
+    direct: Client
+    """The client for single requests."""
+    api: BatchApi
+    """The client for batches."""
+    url: str
+    """The address of the host."""
+    notes: BatchNotes
+    budget: Budget
+    prices: Prices
+    activity: InFlight
+    """The record of what is in progress."""
+    models: Iterable[Model]
+    """The models of the host, which batches of earlier sessions were for."""
 
-    def __init__(
-        self,
-        direct: Client,
-        api: BatchApi,
-        url: str,
-        *,
-        notes: BatchNotes,
-        budget: Budget,
-        prices: Prices,
-        activity: InFlight,
-        models: Iterable[Model],
-    ) -> None:
-        self._direct, self._api, self._url = direct, api, url
-        self._notes, self._budget, self._prices = notes, budget, prices
-        self._activity = activity
+    def __post_init__(self) -> None:
         self._queue: defaultdict[Model, list[_Item]] = defaultdict(list)
         self._added = asyncio.Event()
         self._left: dict[str, asyncio.Future[Completion | None]] = {}
         """The answer to each request of a batch that was left; None if it has none."""
-        by_address = {address(model): model for model in models}
+        by_address = {address(model): model for model in self.models}
         self._tasks = {
             asyncio.create_task(self._collect_left(file, note, by_address[note.model]))
-            for file, note in notes.read().items()
-            if note.url == url and note.model in by_address and note.id
+            for file, note in self.notes.read().items()
+            if note.url == self.url and note.model in by_address and note.id
         }
         self._tasks.add(asyncio.create_task(self._submit_when_quiet()))
 
@@ -186,26 +176,26 @@ class BatchClient:
             BudgetError: It could exceed the budget.
         """
         if not is_batchable(request):
-            return await self._direct.complete(request)
-        if left := self._left.pop(identity(request, self._url), None):
+            return await self.direct.complete(request)
+        if left := self._left.pop(identity(request, self.url), None):
             completion = await left
             if completion is not None:
                 return completion
-        if self._notes.enabled and self._url not in self._notes.lacking:
-            reservation = await self._budget.reserve(request, share=PRICE)
+        if self.notes.enabled and self.url not in self.notes.lacking:
+            reservation = await self.budget.reserve(request, share=PRICE)
             outcome: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
             self._queue[request.model].append(_Item(request, reservation, outcome))
             self._added.set()
             with suppress(_NoBatches):
                 return await outcome
-        return await self._direct.complete(request)
+        return await self.direct.complete(request)
 
     async def aclose(self) -> None:
         """Leave the batches in progress, and close the connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._direct.aclose()
+        await self.direct.aclose()
 
     async def _submit_when_quiet(self) -> None:
         while True:
@@ -224,10 +214,10 @@ class BatchClient:
     async def _run(self, items: list[_Item]) -> None:
         """Submit a batch, and give each of its requests its outcome."""
         requests = {
-            f"{identity(item.request, self._url)[:48]}-{number}": item.request
+            f"{identity(item.request, self.url)[:48]}-{number}": item.request
             for number, item in enumerate(items)
         }
-        file = self._notes.folder / f"{uuid4().hex[:16]}.json"
+        file = self.notes.folder / f"{uuid4().hex[:16]}.json"
         outcomes: Mapping[str, Completion | Exception]
         model, is_collected = items[0].request.model, False
         try:
@@ -248,7 +238,7 @@ class BatchClient:
         try:
             await asyncio.sleep(_QUIET_S)
         finally:
-            self._notes.delete(file)
+            self.notes.delete(file)
 
     async def _submit(self, file: Path, requests: Mapping[str, Request], model: Model) -> LeftBatch:
         """Submit a batch, and return the note about it.
@@ -258,34 +248,34 @@ class BatchClient:
             _NoBatches: The host has none.
         """
         note = LeftBatch(
-            url=self._url,
+            url=self.url,
             model=address(model),
             began=time.time(),
             # Also without a limit, as the next session may have one.
-            reserved=PRICE * sum(self._prices.max_cost(each) or 0.0 for each in requests.values()),
-            items={name: identity(each, self._url) for name, each in requests.items()},
+            reserved=PRICE * sum(self.prices.max_cost(each) or 0.0 for each in requests.values()),
+            items={name: identity(each, self.url) for name, each in requests.items()},
         )
         # Imported here: most sessions have no batches.
         from tenacity import stop_after_attempt
 
-        self._notes.write(file, note)
+        self.notes.write(file, note)
         try:
             # Only what cannot have been submitted is submitted again.
             submission = repeating(
                 stop=stop_after_attempt(_SUBMISSIONS),
                 may_help=lambda error: error.retryable and not error.billable,
             )
-            batch: str = await submission(self._api.submit, requests)
+            batch: str = await submission(self.api.submit, requests)
         except ProviderError as error:
             if not error.billable:
-                self._notes.delete(file)
+                self.notes.delete(file)
             if error.status not in {404, 405, 501}:
                 raise
-            if self._url not in self._notes.lacking:
-                self._notes.lacking.append(self._url)
+            if self.url not in self.notes.lacking:
+                self.notes.lacking.append(self.url)
             raise _NoBatches from None
         note = note.model_copy(update={"id": batch})
-        self._notes.write(file, note)
+        self.notes.write(file, note)
         return note
 
     async def _results(
@@ -299,24 +289,24 @@ class BatchClient:
         pause = _FIRST_POLL_S
         try:
             while True:
-                status: BatchStatus = await repeating()(self._api.status, note.id, model)
+                status: BatchStatus = await repeating()(self.api.status, note.id, model)
                 if status.ended:
-                    return await repeating()(self._api.results, note.id, note.items, model)
+                    return await repeating()(self.api.results, note.id, note.items, model)
                 progress = f"{status.done}/{len(note.items)}"
                 since = duration(time.time() - note.began)
-                self._activity.batches[note.id] = f"batch {note.id}: {progress} after {since}"
+                self.activity.batches[note.id] = f"batch {note.id}: {progress} after {since}"
                 await asyncio.sleep(pause)
                 pause = min(1.5 * pause, _LONGEST_POLL_S)
         finally:
-            self._activity.batches.pop(note.id, None)
+            self.activity.batches.pop(note.id, None)
 
     async def _settle(self, item: _Item, outcome: Completion | Exception) -> None:
         """Count the cost of a request, and pass on its outcome."""
         completion, billable = None, isinstance(outcome, ProviderError) and outcome.billable
         if isinstance(outcome, Completion):
             completion, billable = self._at_half_price(item.request.model, outcome), True
-        await self._budget.settle(item.reservation, completion, billable)
-        await self._budget.release(item.reservation)
+        await self.budget.settle(item.reservation, completion, billable)
+        await self.budget.release(item.reservation)
         if item.outcome.done():
             return
         if isinstance(outcome, Exception):
@@ -332,8 +322,8 @@ class BatchClient:
         results: Mapping[str, Completion | ProviderError] | None = None
         try:
             with suppress(ProviderError):
-                if not self._notes.enabled and not (await self._api.status(note.id, model)).ended:
-                    await self._api.cancel(note.id, model)
+                if not self.notes.enabled and not (await self.api.status(note.id, model)).ended:
+                    await self.api.cancel(note.id, model)
                 results = await self._results(note, model)
         finally:
             found = {
@@ -352,11 +342,11 @@ class BatchClient:
                     cost += known
                 elif not isinstance(result, ProviderError) or result.billable:
                     cost += share
-            await self._budget.settle_left(note.reserved, cost)
+            await self.budget.settle_left(note.reserved, cost)
         # A batch that its host does not know any more cannot be billed any more.
         if results is not None or time.time() - note.began > _FORGOTTEN_S:
             await self._forget(file)
 
     def _at_half_price(self, model: Model, completion: Completion) -> Completion:
-        cost = self._prices.cost(model, completion)
+        cost = self.prices.cost(model, completion)
         return replace(completion, cost_usd=None if cost is None else PRICE * cost)

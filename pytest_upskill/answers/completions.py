@@ -238,9 +238,9 @@ class Completions:
         if not (host.may_have_batches and uses_batches):
             return direct
         return BatchClient(
-            direct,
-            cast("BatchApi", client),
-            host.url,
+            direct=direct,
+            api=cast("BatchApi", client),
+            url=host.url,
             notes=notes,
             budget=self._resources.budget,
             prices=self._resources.prices,

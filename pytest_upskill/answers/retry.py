@@ -90,6 +90,7 @@ class Pace:
         timeout: As given.
         halvings: How often the width was halved.
         in_flight: The slots that are taken.
+        clock: As given.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Pace:
         self.timeout = timeout
         self.halvings = 0
         self.in_flight: set[Slot] = set()
-        self._clock = clock
+        self.clock = clock
         self._free = asyncio.Semaphore(maximum)
         self._surplus = 0
         """Slots above a width that was cut, removed as requests end."""
@@ -114,7 +115,7 @@ class Pace:
     async def slot(self) -> AsyncIterator[Slot]:
         """Wait for a slot, and occupy it for the duration of the block."""
         await self._free.acquire()
-        slot = Slot(self._clock(), self._answers, asyncio.timeout(None))
+        slot = Slot(self.clock(), self._answers, asyncio.timeout(None))
         self.in_flight.add(slot)
         try:
             yield slot
@@ -146,14 +147,14 @@ class Pace:
 
     def refused(self) -> None:
         """Record that the host has too many requests."""
-        if self._clock() - self._refused_at >= _COOLDOWN_S:
-            self._refused_at = self._clock()
+        if self.clock() - self._refused_at >= _COOLDOWN_S:
+            self._refused_at = self.clock()
             self._cut(math.floor(self.width * _CUT))
 
     def timed_out(self, slot: Slot) -> None:
         """Record that there was no reply in time."""
         if self._answers == slot.answers_before and slot.sent_at >= self._halved_at:
-            self._halved_at = self._clock()
+            self._halved_at = self.clock()
             self.halvings += 1
             self._cut(self.width // 2)
 
@@ -209,36 +210,23 @@ class _Attempts:
     """Number of those that took the whole timeout, or that may be billed."""
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
 class Retries:
-    """Sends requests to one host, and retries failed ones.
+    """Sends requests to one host, and retries failed ones."""
 
-    Args:
-        pace: The requests in flight at the host, and the time until a reply.
-        host: Name of the host in messages.
-        activity: The record of requests and waits, to which the senders of requests add theirs.
-        sleep: Waits for a number of seconds.
-        clock: A monotonic clock in seconds.
-    """
-
-    def __init__(
-        self,
-        *,
-        pace: Pace,
-        host: str,
-        activity: InFlight,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._pace = pace
-        self._host = host
-        self.activity = activity
-        self._sleep = sleep
-        self._clock = clock
-        self._has_replied = False
-        """Whether the host has ever replied, if only with an error."""
-        self._answered_at = -math.inf
-        self._stop_reasons: dict[Model | None, str] = {}
-        """Why a model was stopped, or under None why all models were."""
+    pace: Pace
+    """The requests in flight at the host, and the time until a reply."""
+    host: str
+    """Name of the host in messages."""
+    activity: InFlight
+    """The record of requests and waits, to which the senders of requests add theirs."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits for a number of seconds."""
+    _has_replied: bool = field(default=False, init=False)
+    """Whether the host has ever replied, if only with an error."""
+    _answered_at: float = field(default=-math.inf, init=False)
+    _stop_reasons: dict[Model | None, str] = field(default_factory=dict, init=False)
+    """Why a model was stopped, or under None why all models were."""
 
     async def send(self, request: Request, once: SendOnce) -> Completion:
         """Send a request, with retries, and return the completion with the number of attempts.
@@ -247,13 +235,13 @@ class Retries:
             ProviderError: All attempts failed; the message contains their number.
             BudgetError: The first attempt could exceed the budget.
         """
-        attempts = _Attempts(request, self._clock())
+        attempts = _Attempts(request, self.pace.clock())
         retrying = repeating(
             stop=partial(self._gives_up, attempts),
             before_sleep=lambda state: self.activity.pause(
-                self._host, _reason_to_wait(_error_of(state)), state.upcoming_sleep
+                self.host, _reason_to_wait(_error_of(state)), state.upcoming_sleep
             ),
-            sleep=self._sleep,
+            sleep=self.sleep,
         )
         try:
             completion: Completion = await retrying(self._attempt, once, attempts)
@@ -267,26 +255,26 @@ class Retries:
 
     async def _attempt(self, once: SendOnce, attempts: _Attempts) -> Completion:
         model = attempts.request.model
-        async with self._pace.slot() as slot:
+        async with self.pace.slot() as slot:
             if reason := self._stop_reason(model):
                 raise ProviderError(reason, fatal=True, billable=False)
             try:
-                async with self._pace.wait_for_reply(slot):
+                async with self.pace.wait_for_reply(slot):
                     completion = await once()
             except TimeoutError:
                 error = ProviderError(
-                    f"{model.label}: no reply from {self._host} within {self._pace.timeout:g} s: "
+                    f"{model.label}: no reply from {self.host} within {self.pace.timeout:g} s: "
                     "raise --upskill-timeout, or lower --upskill-max-tokens",
                     retryable=True,
                 )
-                self._pace.timed_out(slot)
+                self.pace.timed_out(slot)
                 self._note_failure(error, slot, attempts, timed_out=True)
                 raise error from None
             except ProviderError as error:
                 self._note_failure(error, slot, attempts, timed_out=False)
                 raise
-            self._has_replied, self._answered_at = True, self._clock()
-            self._pace.answered(slot)
+            self._has_replied, self._answered_at = True, self.pace.clock()
+            self.pace.answered(slot)
             return completion
 
     def _note_failure(
@@ -294,11 +282,11 @@ class Retries:
     ) -> None:
         attempts.errors.append(error)
         attempts.expensive += timed_out or error.status == HTTPStatus.OK
-        if not timed_out or self._pace.in_flight == {slot}:
-            attempts.seconds += self._clock() - slot.sent_at
+        if not timed_out or self.pace.in_flight == {slot}:
+            attempts.seconds += self.pace.clock() - slot.sent_at
         self._has_replied |= error.status is not None
         if error.status in _OVERLOADED:
-            self._pace.refused()
+            self.pace.refused()
 
     def _gives_up(self, attempts: _Attempts, state: RetryCallState) -> bool:
         """Return whether to give up instead of another attempt after a pause."""
@@ -311,7 +299,7 @@ class Retries:
 
     def _unanswered(self, attempts: _Attempts) -> int:
         """Return how often a host failed to reply that never replied, to this request or to all."""
-        return 0 if self._has_replied else max(len(attempts.errors), self._pace.halvings)
+        return 0 if self._has_replied else max(len(attempts.errors), self.pace.halvings)
 
     def _final(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
         """Return the error of all attempts; stop the model if other requests would fail too."""
@@ -319,7 +307,7 @@ class Retries:
         message, model = str(error), attempts.request.model
         count = max(len(attempts.errors), self._unanswered(attempts))
         if count > 1:
-            message += f" (after {count} attempts in {self._clock() - attempts.started:.0f} s)"
+            message += f" (after {count} attempts in {self.pace.clock() - attempts.started:.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
         is_host_error = error.retryable and error.status != HTTPStatus.OK
         if error.fatal or (is_host_error and self._answered_at < attempts.started):

@@ -87,7 +87,6 @@ def client_of(
         host="a.invalid",
         activity=activity or InFlight(clock=clock),
         sleep=clock.sleep,
-        clock=clock,
     )
     return HostClient(host, retries, Budget(None, Prices({})))
 

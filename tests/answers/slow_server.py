@@ -155,7 +155,7 @@ def run(server: SlowServer | SharedServer, answers: int) -> Session:
         loop = asyncio.get_running_loop()
         pace = Pace(20, timeout=server.timeout, clock=loop.time)
         activity = InFlight(clock=loop.time)
-        retries = Retries(pace=pace, host="a.invalid", activity=activity, clock=loop.time)
+        retries = Retries(pace=pace, host="a.invalid", activity=activity)
         client = HostClient(server, retries, Budget(None, Prices({})))
         asking = (client.complete(request(run)) for run in range(answers))
         got = await asyncio.gather(*asking, return_exceptions=True)

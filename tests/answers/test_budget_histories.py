@@ -111,9 +111,9 @@ async def session(vendor: Vendor, folder: Path, *, enabled: bool, seconds: float
         sleep=no_pause,
     )
     client = BatchClient(
-        HostClient(vendor, retries, budget),
-        vendor,
-        "http://a.invalid/v1",
+        direct=HostClient(vendor, retries, budget),
+        api=vendor,
+        url="http://a.invalid/v1",
         notes=notes,
         budget=budget,
         prices=PRICES,

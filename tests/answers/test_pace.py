@@ -27,7 +27,7 @@ def sent(pace: Pace) -> Slot:
 
 def test_no_more_requests_than_slots_are_in_flight() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(3))
+    client = client_of(host, clock, pace=Pace(3, clock=clock))
 
     outcomes(*(client.complete(request(run)) for run in range(20)))
 
@@ -36,7 +36,7 @@ def test_no_more_requests_than_slots_are_in_flight() -> None:
 
 def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
     host, clock = Host(script=[later()]), Clock()
-    client = client_of(host, clock, pace=Pace(1))
+    client = client_of(host, clock, pace=Pace(1, clock=clock))
 
     outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
 
@@ -45,7 +45,7 @@ def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
 
 def test_cancelling_gives_the_slot_back() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1))
+    client = client_of(host, clock, pace=Pace(1, clock=clock))
 
     async def cancel_one_and_ask() -> Completion:
         task = asyncio.ensure_future(client.complete(request()))
