@@ -74,10 +74,8 @@ class Exchanges:
             for call in self._calls
         )
         if self.task.chooses:
-            loaded = (
-                skill.name for skill in self.task.installed if self._use.is_loaded(skill.name)
-            )
-            self.taken = self.taken or next(loaded, "")
+            names = (skill.name for skill in self.task.installed)
+            self.taken = self.taken or next(filter(self._use.is_loaded, names), "")
 
     def note_reply(
         self, completion: Completion, prompt_bytes: int, *, in_conversation: bool = True

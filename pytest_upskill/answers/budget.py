@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from pytest_upskill.answers.prices import Prices
@@ -37,43 +37,32 @@ class Reservation:
     """Dollars that it may still cost; None for no limit."""
 
 
+@dataclass(eq=False, slots=True)
 class Budget:
     """A limit of cost that holds even if all requests in flight reach their maximum cost.
 
     A request that does not fit waits for others to settle. After the first rejected request, all
     others are rejected too: there is no point in paying for an incomplete measurement. Used on one
     event loop.
-
-    Args:
-        limit: Dollars; None for no limit.
-        prices: The prices of the models.
-        left: Dollars that batches of earlier sessions, which were left, may still cost.
-        allow_unpriced: Whether to send requests of unknown price, as something else limits their
-            number.
-
-    Attributes:
-        stopped: Whether a request was rejected.
-        assumed: Dollars counted for requests with unknown cost.
     """
 
-    def __init__(
-        self,
-        limit: float | None,
-        prices: Prices,
-        *,
-        allow_unpriced: bool = False,
-        left: float = 0.0,
-    ) -> None:
-        self.limit = limit
-        self.stopped = False
-        self.assumed = 0.0
-        self._prices = prices
-        self._allow_unpriced = allow_unpriced
-        self._spent = 0.0
-        self._of_left_batches = left
-        self._reservations: list[Reservation] = []
-        self._changed = asyncio.Condition()
-        """Notified when money was released, or the budget was stopped."""
+    limit: float | None
+    """Dollars; None for no limit."""
+    prices: Prices
+    """The prices of the models."""
+    _: KW_ONLY
+    allow_unpriced: bool = False
+    """Whether to send requests of unknown price, as something else limits their number."""
+    of_left_batches: float = 0.0
+    """Dollars that batches of earlier sessions, which were left, may still cost."""
+    stopped: bool = field(default=False, init=False)
+    """Whether a request was rejected."""
+    assumed: float = field(default=0.0, init=False)
+    """Dollars counted for requests with unknown cost."""
+    _spent: float = field(default=0.0, init=False)
+    _reservations: list[Reservation] = field(default_factory=list, init=False)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
+    """Notified when money was released, or the budget was stopped."""
 
     @property
     def left(self) -> float | None:
@@ -84,7 +73,7 @@ class Budget:
     def exceeded(self) -> str:
         """What the first request that does not fit would do, and the cure."""
         counted = (
-            (self._of_left_batches, "batches that were left may cost"),
+            (self.of_left_batches, "batches that were left may cost"),
             (self.assumed, "requests of unknown cost are assumed to cost"),
         )
         why = " and ".join(f"{what} {money(dollars)}" for dollars, what in counted if dollars)
@@ -104,8 +93,8 @@ class Budget:
         """
         if self.limit is None:
             return Reservation(request, None)
-        price = self._prices.max_cost(request)
-        if price is None and self._allow_unpriced:
+        price = self.prices.max_cost(request)
+        if price is None and self.allow_unpriced:
             return Reservation(request, None)
         # Nothing fits that has no price.
         max_cost = math.inf if price is None else price * share
@@ -132,7 +121,7 @@ class Budget:
             BudgetError: It could cost more than is left.
         """
         request = reservation.request
-        max_cost = self._prices.max_cost_of_tokens(request.model, input_tokens, request.max_tokens)
+        max_cost = self.prices.max_cost_of_tokens(request.model, input_tokens, request.max_tokens)
         settle = partial(self.settle, reservation, cost_if_unknown=max_cost)
         if reservation.left is None:
             return settle
@@ -167,7 +156,7 @@ class Budget:
         if completion is not None:
             cost = completion.cost_usd
             if cost is None:
-                cost = self._prices.cost(reservation.request.model, completion)
+                cost = self.prices.cost(reservation.request.model, completion)
         if reservation.left is None:
             return cost
         async with self._changed:
@@ -183,7 +172,7 @@ class Budget:
     async def settle_left(self, reserved: float, cost: float) -> None:
         """Count the cost of a batch of an earlier session in place of what was reserved for it."""
         async with self._changed:
-            self._of_left_batches = max(0.0, self._of_left_batches - reserved)
+            self.of_left_batches = max(0.0, self.of_left_batches - reserved)
             self._spent += cost
             self._changed.notify_all()
 
@@ -196,7 +185,7 @@ class Budget:
 
     def _committed(self) -> float:
         reserved = sum(reservation.left or 0.0 for reservation in self._reservations)
-        return self._spent + reserved + self._of_left_batches
+        return self._spent + reserved + self.of_left_batches
 
     def _fits(self, max_cost: float) -> bool:
         return self.limit is None or self._committed() + max_cost <= self.limit

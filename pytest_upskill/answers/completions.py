@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
@@ -27,32 +27,26 @@ Waiting in vain takes the time of one answer, but not waiting costs money.
 """
 
 
+@dataclass(eq=False)
 class Completions:
     """Loads recorded completions, and requests others from clients, which it opens and closes.
 
     Equal requests share one answer, unless their answers are not recorded: then each is sent. An
     unusable answer is requested once more. Used on one event loop.
-
-    Args:
-        hosts: The host of each model.
-        resources: The recordings, the budget, the bill and the agents of the session.
-        concurrency: Requests in flight at one host.
-        record_command: The command that records what a replay lacks.
     """
 
-    def __init__(
-        self,
-        hosts: Mapping[Model, Host],
-        resources: Resources,
-        *,
-        concurrency: int,
-        record_command: str,
-    ) -> None:
-        self.hosts = hosts
-        self._cache = resources.cache
-        self._resources = resources
-        self._concurrency = concurrency
-        self._record_command = record_command
+    hosts: Mapping[Model, Host]
+    """The host of each model."""
+    resources: Resources
+    """The recordings, the budget, the bill and the agents of the session."""
+    _: KW_ONLY
+    concurrency: int
+    """Requests in flight at one host."""
+    record_command: str
+    """The command that records what a replay lacks."""
+
+    def __post_init__(self) -> None:
+        self._cache = self.resources.cache
         self._clients: dict[Host, asyncio.Task[Client | str]] = {}
         self._requested: dict[str, asyncio.Task[Answer]] = {}
         self._warmed: dict[tuple[str, str], asyncio.Event] = {}
@@ -99,7 +93,7 @@ class Completions:
             judging: Whether the request is to a judge; those are billed separately.
         """
         host = self.hosts[request.model]
-        bill = self._resources.bill.judgements if judging else self._resources.bill.answers
+        bill = self.resources.bill.judgements if judging else self.resources.bill.answers
         send = partial(self._request, request, subject, look, is_usable, bill)
         if not host.records_answers or self._cache.mode == "off":
             return await send()
@@ -167,10 +161,10 @@ class Completions:
         client = await self._client(host)
         if request.task is not None and not host.runs_agents:
             if host not in self._agents:
-                self._agents[host] = self._resources.open_agent(client)
+                self._agents[host] = self.resources.open_agent(client)
                 self._opened.push_async_callback(self._agents[host].aclose)
             return await self._agents[host].complete(request)
-        batches = self._resources.batches
+        batches = self.resources.batches
         in_batch = batches.enabled and host.may_have_batches and is_batchable(request)
         size = len(request.system.encode("utf-8", "replace")) if request.skill else 0
         if in_batch or not host.caches_prompts or size < _MIN_CACHED:
@@ -192,7 +186,7 @@ class Completions:
         host = self.hosts[request.model]
         changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        record = f"record it (without a key, a maintainer does): {self._record_command}"
+        record = f"record it (without a key, a maintainer does): {self.record_command}"
         if not self._cache.folder.is_dir():
             where = f"{self._cache.shown}, which does not exist"
             return f"{problem} in {where}: correct --upskill-cache-dir, or {record}"
@@ -229,11 +223,11 @@ class Completions:
     def _paced(self, host: Host, client: Client) -> Client:
         """Return a client that sends at the host's pace, with retries, or in batches."""
         retries = Retries(
-            pace=Pace(self._concurrency, timeout=host.timeout),
+            pace=Pace(self.concurrency, timeout=host.timeout),
             host=urlsplit(host.url).netloc or host.name,
-            activity=self._resources.activity,
+            activity=self.resources.activity,
         )
-        direct, notes = HostClient(client, retries, self._resources.budget), self._resources.batches
+        direct, notes = HostClient(client, retries, self.resources.budget), self.resources.batches
         uses_batches = notes.enabled or any(note.url == host.url for note in notes.read().values())
         if not (host.may_have_batches and uses_batches):
             return direct
@@ -242,8 +236,8 @@ class Completions:
             api=cast("BatchApi", client),
             url=host.url,
             notes=notes,
-            budget=self._resources.budget,
-            prices=self._resources.prices,
-            activity=self._resources.activity,
+            budget=self.resources.budget,
+            prices=self.resources.prices,
+            activity=self.resources.activity,
             models=[model for model, other in self.hosts.items() if other is host],
         )

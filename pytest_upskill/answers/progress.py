@@ -86,20 +86,14 @@ class Tally:
     Args:
         answers: The answers to wait for.
         to_judge: Those of them that a judge decides once they are there.
-        clock: A monotonic clock in seconds.
     """
 
     def __init__(
-        self,
-        answers: Iterable[Future[Answer]],
-        to_judge: Collection[Future[Answer]] = (),
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, answers: Iterable[Future[Answer]], to_judge: Collection[Future[Answer]] = ()
     ) -> None:
         self.total = self.done = self.replayed = self.judged = 0
         self.to_judge = frozenset(to_judge)
-        self._clock = clock
-        self._began = clock()
+        self._began = time.monotonic()
         # The thread that completes an answer appends to it.
         self._arrived: deque[Future[Answer]] = deque()
         for future in answers:
@@ -122,7 +116,7 @@ class Tally:
         done = self.done - self.replayed + waiting_for_judge + self.judged
         if done < _FEWEST_STEPS:
             return None
-        return (self._clock() - self._began) * (steps - done) / done
+        return (time.monotonic() - self._began) * (steps - done) / done
 
 
 def duration(seconds: float) -> str:

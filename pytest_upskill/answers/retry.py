@@ -83,28 +83,21 @@ class Pace:
     Args:
         maximum: Maximum number of requests in flight.
         timeout: Seconds until a reply must come.
-        clock: A monotonic clock in seconds.
 
     Attributes:
         width: Number of requests that may be in flight now.
         timeout: As given.
         halvings: How often the width was halved.
         in_flight: The slots that are taken.
-        clock: As given.
+        clock: A monotonic clock in seconds.
     """
 
-    def __init__(
-        self,
-        maximum: int,
-        *,
-        timeout: float = math.inf,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, maximum: int, *, timeout: float = math.inf) -> None:
         self.width = self._maximum = maximum
         self.timeout = timeout
         self.halvings = 0
         self.in_flight: set[Slot] = set()
-        self.clock = clock
+        self.clock: Callable[[], float] = time.monotonic
         self._free = asyncio.Semaphore(maximum)
         self._surplus = 0
         """Slots above a width that was cut, removed as requests end."""

@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
@@ -201,51 +202,43 @@ def join_futures(
     return joined
 
 
+@dataclass(eq=False)
 class Prefetcher(Generic[K, T]):
     """Values that are fetched on a daemon thread, in the order in which they will be needed.
 
     Each lane of keys (a host, say) starts its keys in order, on its own, so that a slow lane never
     delays another. A key that is needed out of order moves to the front of its lane.
-
-    Args:
-        lanes: Keys of each lane, in the order in which they will be waited for.
-        fetch: Gets the value of a key; its exceptions are raised where the key is waited for.
-        width: Maximum number of fetches at a time in one lane.
-        in_order: Whether a key keeps its position, even if it is waited for.
-        lookahead: Maximum number of keys that start without being waited for, so that stopping
-            early wastes no more than that; None for no limit.
-        is_final: Returns whether a value stands; the key of another is fetched once more after all
-            others of its lane. Not with ``in_order`` or ``lookahead``: others may wait for it.
-        known: Further keys with their values, which need no fetch.
-        close: Releases what ``fetch`` opened on the loop; its exceptions are raised by ``stop``.
     """
 
-    def __init__(
-        self,
-        lanes: Iterable[Iterable[K]],
-        fetch: Callable[[K], Awaitable[T]],
-        *,
-        width: int,
-        in_order: bool = False,
-        lookahead: int | None = None,
-        is_final: Callable[[T], bool] = lambda _: True,
-        known: Iterable[tuple[K, T]] = (),
-        close: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+    lanes: InitVar[Iterable[Iterable[K]]]
+    """Keys of each lane, in the order in which they will be waited for."""
+    fetch: Callable[[K], Awaitable[T]]
+    """Gets the value of a key; its exceptions are raised where the key is waited for."""
+    _: KW_ONLY
+    width: int
+    """Maximum number of fetches at a time in one lane."""
+    in_order: bool = False
+    """Whether a key keeps its position, even if it is waited for."""
+    lookahead: int | None = None
+    """Maximum number of keys that start without being waited for, so that stopping early wastes no
+    more than that; None for no limit."""
+    is_final: Callable[[T], bool] = lambda _: True
+    """Returns whether a value stands; the key of another is fetched once more after all others of
+    its lane. Not with ``in_order`` or ``lookahead``: others may wait for it."""
+    known: InitVar[Iterable[tuple[K, T]]] = ()
+    """Further keys with their values, which need no fetch."""
+    close: Callable[[], Awaitable[None]] | None = None
+    """Releases what ``fetch`` opened on the loop; its exceptions are raised by ``stop``."""
+
+    def __post_init__(self, lanes: Iterable[Iterable[K]], known: Iterable[tuple[K, T]]) -> None:
         self._queues = [OrderedDict.fromkeys(lane) for lane in lanes]
         self._queue_of = {key: queue for queue in self._queues for key in queue}
         self._futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
         for key, value in known:
             self._futures[key] = Future()
             self._futures[key].set_result(value)
-        self._fetch = fetch
-        self._is_final = is_final
         self._fetched_again: set[K] = set()
-        self._close = close
         self._close_error: Exception | None = None
-        self._width = width
-        self._in_order = in_order
-        self._lookahead = lookahead
         self._prioritized: set[K] = set()
         self._started = 0
         self._loop = asyncio.new_event_loop()
@@ -260,7 +253,7 @@ class Prefetcher(Generic[K, T]):
         # Waking the loop takes time, so it is not done for a key that has started, unless this
         # lets another key start.
         queue = self._queue_of.get(key)
-        if queue is not None and (self._lookahead is not None or key in queue):
+        if queue is not None and (self.lookahead is not None or key in queue):
             self._call_on_loop(self._prioritize, key)
 
     def future(self, key: K) -> Future[T]:
@@ -294,7 +287,7 @@ class Prefetcher(Generic[K, T]):
         workers = [
             asyncio.create_task(self._fetch_queue(queue))
             for queue in self._queues
-            for _ in range(min(self._width, len(queue)))
+            for _ in range(min(self.width, len(queue)))
         ]
         try:
             await self._stopped.wait()
@@ -302,8 +295,8 @@ class Prefetcher(Generic[K, T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            if self._close is not None:
-                await self._close()
+            if self.close is not None:
+                await self.close()
 
     async def _fetch_queue(self, queue: OrderedDict[K, None]) -> None:
         while queue:
@@ -316,30 +309,30 @@ class Prefetcher(Generic[K, T]):
             self._started += 1
             future = self._futures[key]
             try:
-                value = await self._fetch(key)
+                value = await self.fetch(key)
             except BaseException as error:
                 if is_cancellation(error):
                     raise
                 future.set_exception(error)  # raised where the key is waited for
             else:
-                if self._is_final(value) or not self._may_fetch_again(key):
+                if self.is_final(value) or not self._may_fetch_again(key):
                     future.set_result(value)
                 else:
                     self._fetched_again.add(key)
                     queue[key] = None  # at its end
 
     def _may_fetch_again(self, key: K) -> bool:
-        waits = self._in_order or self._lookahead is not None
+        waits = self.in_order or self.lookahead is not None
         return not waits and key not in self._fetched_again
 
     def _may_start(self, key: K) -> bool:
-        if self._lookahead is None or key in self._prioritized:
+        if self.lookahead is None or key in self._prioritized:
             return True
-        return self._started < len(self._prioritized) + self._lookahead
+        return self._started < len(self._prioritized) + self.lookahead
 
     def _prioritize(self, key: K) -> None:
         self._prioritized.add(key)
         queue = self._queue_of[key]
-        if key in queue and not self._in_order and key not in self._fetched_again:
+        if key in queue and not self.in_order and key not in self._fetched_again:
             queue.move_to_end(key, last=False)
         self._priorities_changed.set()

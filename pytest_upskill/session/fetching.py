@@ -96,7 +96,7 @@ class Fetching:
             from pytest_upskill.sandbox.run import SandboxError
 
             try:
-                resources.compilers().require_sandbox()
+                resources.compilers().open_sandbox()
             except SandboxError as error:
                 yield f"--upskill-sandbox: {error}"
 

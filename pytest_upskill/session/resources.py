@@ -92,7 +92,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         agent_sandbox=sandbox,
         open_agent=open_agent,
         prices=prices,
-        budget=Budget(limit, prices, left=batches.reserved),
+        budget=Budget(limit, prices, of_left_batches=batches.reserved),
         batches=batches,
         activity=InFlight(),
         bill=Bill(),

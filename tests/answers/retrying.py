@@ -74,6 +74,13 @@ def always(make: Callable[[], ProviderError]) -> Callable[[], Completion]:
     return fail
 
 
+def pace_of(maximum: int, clock: Clock) -> Pace:
+    """Return a pace that goes by ``clock``."""
+    pace = Pace(maximum)
+    pace.clock = clock
+    return pace
+
+
 def client_of(
     host: Client,
     clock: Clock,
@@ -83,7 +90,7 @@ def client_of(
 ) -> HostClient:
     """Make a client that sleeps on ``clock``."""
     retries = Retries(
-        pace=pace or Pace(4, clock=clock),
+        pace=pace or pace_of(4, clock),
         host="a.invalid",
         activity=activity or InFlight(clock=clock),
         sleep=clock.sleep,

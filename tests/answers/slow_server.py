@@ -153,7 +153,8 @@ def run(server: SlowServer | SharedServer, answers: int) -> Session:
 
     async def ask() -> tuple[list[Completion | BaseException], float]:
         loop = asyncio.get_running_loop()
-        pace = Pace(20, timeout=server.timeout, clock=loop.time)
+        pace = Pace(20, timeout=server.timeout)
+        pace.clock = loop.time
         activity = InFlight(clock=loop.time)
         retries = Retries(pace=pace, host="a.invalid", activity=activity)
         client = HostClient(server, retries, Budget(None, Prices({})))

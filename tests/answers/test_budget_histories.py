@@ -98,7 +98,7 @@ class Vendor:
 async def session(vendor: Vendor, folder: Path, *, enabled: bool, seconds: float) -> None:
     """Send requests until all have an outcome, or until the session is interrupted."""
     notes = BatchNotes(folder, enabled=enabled)
-    budget = Budget(LIMIT, PRICES, left=notes.reserved)
+    budget = Budget(LIMIT, PRICES, of_left_batches=notes.reserved)
     activity = InFlight()
 
     async def no_pause(_: float) -> None:

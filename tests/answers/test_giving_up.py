@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.answers.retry import Pace
 from pytest_upskill.models import Completion, ProviderError
 from tests.answers.retrying import (
     ANSWER,
@@ -17,6 +16,7 @@ from tests.answers.retrying import (
     later,
     outcome,
     outcomes,
+    pace_of,
     request,
 )
 
@@ -45,7 +45,7 @@ def test_a_host_that_is_down_is_one_message_for_all_requests() -> None:
 
 def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1, clock=clock))
+    client = client_of(host, clock, pace=pace_of(1, clock))
 
     def refuse_the_first() -> Completion:
         if host.requests[-1].run == 0:
@@ -61,7 +61,7 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
 
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1, clock=clock))
+    client = client_of(host, clock, pace=pace_of(1, clock))
     outcome(client.complete(request()))
 
     def refuse_each_once() -> Completion:
@@ -97,7 +97,7 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1, clock=clock))
+    client = client_of(host, clock, pace=pace_of(1, clock))
 
     def refuse_the_first() -> Completion:
         if host.requests[-1].run == 0:
@@ -130,7 +130,7 @@ def test_a_host_that_answers_no_request_until_a_deadline_is_given_up_on() -> Non
 def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() -> None:
     refused = ProviderError("m: HTTP 401 bad key", status=401, fatal=True)
     host, clock = Host(script=[refused]), Clock()
-    client = client_of(host, clock, pace=Pace(1, clock=clock))
+    client = client_of(host, clock, pace=pace_of(1, clock))
 
     errors = outcomes(*(client.complete(request(run)) for run in range(50)))
 

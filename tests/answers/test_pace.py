@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.answers.retry import Pace, Slot
 from pytest_upskill.models import Completion, ProviderError
-from tests.answers.retrying import Clock, Host, client_of, later, outcomes, request
+from tests.answers.retrying import Clock, Host, client_of, later, outcomes, pace_of, request
 
 
 def too_many() -> ProviderError:
@@ -27,7 +27,7 @@ def sent(pace: Pace) -> Slot:
 
 def test_no_more_requests_than_slots_are_in_flight() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(3, clock=clock))
+    client = client_of(host, clock, pace=pace_of(3, clock))
 
     outcomes(*(client.complete(request(run)) for run in range(20)))
 
@@ -36,7 +36,7 @@ def test_no_more_requests_than_slots_are_in_flight() -> None:
 
 def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
     host, clock = Host(script=[later()]), Clock()
-    client = client_of(host, clock, pace=Pace(1, clock=clock))
+    client = client_of(host, clock, pace=pace_of(1, clock))
 
     outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
 
@@ -45,7 +45,7 @@ def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
 
 def test_cancelling_gives_the_slot_back() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, pace=Pace(1, clock=clock))
+    client = client_of(host, clock, pace=pace_of(1, clock))
 
     async def cancel_one_and_ask() -> Completion:
         task = asyncio.ensure_future(client.complete(request()))
@@ -60,7 +60,7 @@ def test_cancelling_gives_the_slot_back() -> None:
 
 def test_requests_refused_together_cut_the_slots_once() -> None:
     host, clock = Host(script=[too_many() for _ in range(10)]), Clock()
-    pace = Pace(10, clock=clock)
+    pace = pace_of(10, clock)
     client = client_of(host, clock, pace=pace)
     outcomes(*(client.complete(request(run)) for run in range(10)))
     cut, before, host.peak = pace.width, host.peak, 0
@@ -72,7 +72,7 @@ def test_requests_refused_together_cut_the_slots_once() -> None:
 
 def test_refusals_that_go_on_cut_down_to_one() -> None:
     clock = Clock()
-    pace = Pace(10, clock=clock)
+    pace = pace_of(10, clock)
 
     for _ in range(30):
         pace.refused()
@@ -83,7 +83,7 @@ def test_refusals_that_go_on_cut_down_to_one() -> None:
 
 def test_answers_grow_the_width_back_and_not_beyond() -> None:
     clock = Clock()
-    pace = Pace(10, clock=clock)
+    pace = pace_of(10, clock)
     pace.refused()
 
     grown = []
@@ -98,7 +98,7 @@ def test_answers_grow_the_width_back_and_not_beyond() -> None:
 
 def test_timeouts_without_any_answer_halve_the_width_once_for_all_in_flight() -> None:
     clock = Clock()
-    pace = Pace(10, clock=clock)
+    pace = pace_of(10, clock)
     together = [sent(pace) for _ in range(10)]
     clock.now += 120
 
@@ -114,7 +114,7 @@ def test_timeouts_without_any_answer_halve_the_width_once_for_all_in_flight() ->
 
 def test_a_timeout_leaves_the_width_of_a_host_that_answers_others() -> None:
     clock = Clock()
-    pace = Pace(10, clock=clock)
+    pace = pace_of(10, clock)
     late, other = sent(pace), sent(pace)
     pace.answered(other)
     clock.now += 120

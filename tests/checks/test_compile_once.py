@@ -58,7 +58,7 @@ def test_closing_ends_a_test_run_undecided() -> None:
     compilers = Compilers("limits")
     check = RunCode(language="python", code="answer()")
     slow = fenced("python", "import time\ndef answer():\n    time.sleep(60)\n")
-    assert compilers.level == "limits"
+    assert compilers.open_sandbox().level == "limits"
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(compilers.decide, check, slow)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -157,10 +158,14 @@ def test_answers_and_dollars_are_counted() -> None:
     assert line == "upskill: 3/4 answers, $0.8750, 1 recorded"
 
 
-def test_the_time_left_is_told_by_the_answers_and_judgements_so_far() -> None:
+def test_the_time_left_is_told_by_the_answers_and_judgements_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 0.0
+    made_up = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("pytest_upskill.answers.progress.time", made_up)
     running: list[Future[Answer]] = [Future() for _ in range(10)]
-    tally = Tally(running, running[4:], clock=lambda: now)
+    tally = Tally(running, running[4:])
     activity = InFlight(clock=lambda: now)
     for future in running[:3]:
         future.set_result(Answer(completion=None))

@@ -42,19 +42,6 @@ class Compilers:
         self._closed = False
         self._lock = threading.Lock()
 
-    @property
-    def level(self) -> Level:
-        """The level of the sandbox in use, never ``auto``.
-
-        Raises:
-            SandboxError: The requested level does not work on this machine.
-        """
-        return self._open_sandbox().level
-
-    def require_sandbox(self) -> None:
-        """Raise `SandboxError` if the requested level does not work on this machine."""
-        self._open_sandbox()
-
     def missing(self, check: Sandboxed) -> str | None:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
         if isinstance(check, RunsCommand):
@@ -136,7 +123,7 @@ class Compilers:
         if same in self._built:
             return self._built[same]
         try:
-            sandbox = self._open_sandbox()
+            sandbox = self.open_sandbox()
             if isinstance(check, Run):
                 assert language.runner is not None
                 built = language.runner.run(sources, check.code, sandbox)
@@ -154,7 +141,7 @@ class Compilers:
 
     def _run_command(self, check: RunsCommand, left: Left) -> tuple[CheckResult, ...]:
         try:
-            return tuple(check.decide(left, self._open_sandbox()))
+            return tuple(check.decide(left, self.open_sandbox()))
         except (CheckError, OSError, SandboxError) as error:
             raise CannotCompile(f"{check.name}: {error}") from None
 
@@ -164,7 +151,7 @@ class Compilers:
         By default, answers run only in a sandbox that hides the user's files and the network.
         """
         try:
-            if self._requested_level == "auto" and not self._open_sandbox().hides_files:
+            if self._requested_level == "auto" and not self.open_sandbox().hides_files:
                 return (
                     "'run' needs a sandbox that hides files and network, and none works here: "
                     "install bubblewrap, or add --upskill-sandbox limits to run answers with all "
@@ -174,7 +161,13 @@ class Compilers:
             return str(error)
         return None
 
-    def _open_sandbox(self) -> Sandbox:
+    def open_sandbox(self) -> Sandbox:
+        """Return the sandbox, which is opened once.
+
+        Raises:
+            CannotCompile: The session has ended.
+            SandboxError: The requested level does not work on this machine.
+        """
         with self._lock:
             if self._sandbox is None:
                 if self._closed:
