@@ -6,7 +6,7 @@ from pytest_upskill.models.completion import Completion as Completion
 from pytest_upskill.models.completion import ToolCall as ToolCall
 from pytest_upskill.models.model import Model as Model
 from pytest_upskill.models.model import ModelError as ModelError
-from pytest_upskill.models.names import parse_model as parse_model
+from pytest_upskill.models.model import parse_model as parse_model
 from pytest_upskill.models.request import AgentTask as AgentTask
 from pytest_upskill.models.request import Client as Client
 from pytest_upskill.models.request import InstalledSkill as InstalledSkill

@@ -10,8 +10,7 @@ import pytest
 from pytest_upskill.answers.prices import OwnPrice
 from pytest_upskill.models import Model, ModelError
 from pytest_upskill.models.keys import PROTOCOL_HEADERS, secrets
-from pytest_upskill.models.model import server
-from pytest_upskill.models.names import ALIASES, Names
+from pytest_upskill.models.model import ALIASES, Names, server
 from pytest_upskill.models.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import Redactor, split_userinfo, without_credentials

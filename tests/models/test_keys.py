@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill.models import Model, ProviderError, parse_model
 from pytest_upskill.models.keys import KeyProblem, endpoints
-from pytest_upskill.models.names import Names
+from pytest_upskill.models.model import Names
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to

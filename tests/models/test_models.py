@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.models import Model, ModelError, parse_model
-from pytest_upskill.models.model import server
-from pytest_upskill.models.names import Names
+from pytest_upskill.models.model import Names, server
 
 LOCAL = "http://localhost:8080/v1"
 

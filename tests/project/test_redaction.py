@@ -13,7 +13,7 @@ import pytest
 
 from pytest_upskill.models import ModelError, parse_model
 from pytest_upskill.models.keys import endpoints
-from pytest_upskill.models.names import Names
+from pytest_upskill.models.model import Names
 from pytest_upskill.project.redaction import Redactor
 from pytest_upskill.session.outgoing import redact_logs
 
