@@ -217,10 +217,7 @@ class AgentWorkspace:
             changed=redacted(changed),
             edits=redacted(edits),
             deleted=tuple(deleted),
-            of_setup=(
-                *sorted(of_setup),
-                *(name for name in deleted if name not in self._prepared),
-            ),
+            of_setup=(*sorted(of_setup), *(name for name in deleted if name not in self._prepared)),
             git=git and replace(git, message=redact(git.message)),
             repository=redacted(left.repository.values()),
             left_out=left.left_out,

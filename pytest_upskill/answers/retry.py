@@ -168,9 +168,7 @@ class Pace:
 
 
 def repeating(
-    *,
-    may_help: Callable[[ProviderError], bool] = lambda error: error.retryable,
-    **options: Any,
+    *, may_help: Callable[[ProviderError], bool] = lambda error: error.retryable, **options: Any
 ) -> AsyncRetrying:
     """Return what calls a function again, after pauses, as long as its errors may be temporary.
 

@@ -239,9 +239,7 @@ class Call:
         return body
 
     async def _reply(
-        self,
-        sent: Awaitable[httpx2.Response],
-        parse: Callable[[httpx2.Response], object],
+        self, sent: Awaitable[httpx2.Response], parse: Callable[[httpx2.Response], object]
     ) -> tuple[Any, Mapping[str, str]]:
         """Return the redacted content of a reply with status 200, and its headers."""
         # The whole body is redacted first, as a key cannot be found in a shortened text. `from

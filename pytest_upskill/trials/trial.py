@@ -236,11 +236,7 @@ def request_of(trial: Trial, run: int) -> Request:
     if trial.catalogue is None or trial.listed is None:
         return asked
     return choosing(
-        asked,
-        catalogue=trial.catalogue,
-        own=trial.listed,
-        workspace=case.staged,
-        setup=case.setup,
+        asked, catalogue=trial.catalogue, own=trial.listed, workspace=case.staged, setup=case.setup
     )
 
 
