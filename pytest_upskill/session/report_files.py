@@ -113,10 +113,10 @@ class Files:
         checks = {check.name for run in runs_of(gates) for check in run.checks}
         built = not checks.isdisjoint({Compile.name, Run.name})
         folders = {(self._config.rootpath / gate.cell.path).parent for gate in report.gates}
-        sandbox = self._config.stash[RESOURCES].compilers().open_sandbox() if built else None
+        level = self._config.stash[RESOURCES].compilers().open_sandbox().level if built else None
         session = replace(
             report.sessions[0],
-            sandbox=sandbox and sandbox.level,
+            sandbox=level,
             recordings=tuple(self._recordings),
             revision=revision(self._settings.project, folders),
         )
