@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.project.files import read_state, write_file
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import agreeing, counted
 from pytest_upskill.trials.result import TrialResult
 
 _MAX_RUNS = 1000
@@ -233,8 +233,8 @@ def _incomplete_reason(cell: Cell) -> str:
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
     if cell.missing:
-        are = "is" if cell.missing == 1 else "are"
-        return f"{cell.missing} of its runs {are} missing: run again, recorded answers cost nothing"
+        missing = f"{cell.missing} of its runs {agreeing('is', cell.missing)} missing"
+        return f"{missing}: run again, recorded answers cost nothing"
     if cell.cut_failures:
         return cell.open_runs
     if any(trial.skipped_runs for trial in cell.trials):

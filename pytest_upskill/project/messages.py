@@ -42,6 +42,14 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+_PLURALS = {"is": "are", "was": "were", "has": "have"}
+
+
+def agreeing(verb: str, count: int) -> str:
+    """Return a verb in the number of its subject: ``is`` of one, ``are`` of others."""
+    return verb if count == 1 else _PLURALS[verb]
+
+
 def listed(names: Sequence[str], most: int | None = 3) -> str:
     """Return the first names and the number of the others: ``a, b, c and 2 more``.
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pytest_upskill.figures.comparison import note_of_changes
 from pytest_upskill.figures.gate import NOT_MEASURED
-from pytest_upskill.project.messages import counted, listed
+from pytest_upskill.project.messages import agreeing, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.trials.needs import reasons_of, skip_lines
 from pytest_upskill.trials.result import TrialResult
@@ -81,10 +81,15 @@ def _why_nothing(report: Report) -> str:
     if skills := report.unmeasured_skills:
         return "; ".join(skip_lines(reasons_of(skills)))
     others = any(session.other_tests or session.nothing_changed for session in report.sessions)
-    uncovered = sum(session.without_cases for session in report.sessions)
-    if others or not uncovered:
-        return ""
-    return f"{counted(uncovered, 'changed skill')} {'has' if uncovered == 1 else 'have'} no cases"
+    return "" if others else without_cases(report)
+
+
+def without_cases(report: Report) -> str:
+    """Return how many changed skills have no cases, in words; empty for none."""
+    skills = sum(session.without_cases for session in report.sessions)
+    return (
+        f"{counted(skills, 'changed skill')} {agreeing('has', skills)} no cases" if skills else ""
+    )
 
 
 def uncompared_base(report: Report) -> str | None:

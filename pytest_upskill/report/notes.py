@@ -11,7 +11,7 @@ from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
-from pytest_upskill.project.messages import counted, listed
+from pytest_upskill.project.messages import agreeing, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.exit_code import unrecorded_trials, why_undecided
 from pytest_upskill.trials.needs import unmeasured_lines
@@ -144,7 +144,7 @@ def statements_not_graded(gates: Sequence[Gate]) -> Iterator[str]:
         (len(undecidable), f"left out of every arm, as an answer cannot show them: {_AGENT}"),
     ):
         if count:
-            yield f"judge: {counted(count, 'statement')} {'is' if count == 1 else 'are'} {what}"
+            yield f"judge: {counted(count, 'statement')} {agreeing('is', count)} {what}"
 
 
 def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
@@ -156,8 +156,8 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
-        are = f"{counted(cell.missing, 'run')} {'is' if cell.missing == 1 else 'are'}"
-        yield f"{are} missing; the decision would be the same"
+        runs = f"{counted(cell.missing, 'run')} {agreeing('is', cell.missing)}"
+        yield f"{runs} missing; the decision would be the same"
     if gate.comparison is not None:
         open_sentence = gate.text if gate.outcome == "skipped" else ""
         yield from (line for line in gate.comparison.remarks if line not in open_sentence)
@@ -195,7 +195,7 @@ def ending_notes(cell: Cell) -> Iterator[str]:
         ):
             if count:
                 of_all = f"{count} of {counted(len(answers), 'answer')} {ARM_NAMES[arm]}"
-                yield f"{of_all} {'was' if count == 1 else 'were'} {how}"
+                yield f"{of_all} {agreeing('was', count)} {how}"
 
 
 def _on_the_test(gate: Gate) -> Iterator[str]:
@@ -242,8 +242,7 @@ def _about_runs(lift: Lift) -> Iterator[str]:
         why = "as the verdict is clear, or would hardly become clear"
         yield f"stopped after {done} of {planned} rounds, {why}"
     if train := len(lift.pairs) - len(lift.counting_pairs):
-        are = "is" if train == 1 else "are"
-        yield f"{counted(train, 'train case')} {are} left out of the lift"
+        yield f"{counted(train, 'train case')} {agreeing('is', train)} left out of the lift"
     if stats.mixed(lift.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
 

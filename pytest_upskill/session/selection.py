@@ -14,7 +14,7 @@ from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.cases.history import other_skills_changed
 from pytest_upskill.project.git import GitError, content_at, deleted_files, is_changed, merge_base
-from pytest_upskill.project.messages import counted, did_you_mean, listed, safe_line
+from pytest_upskill.project.messages import agreeing, counted, did_you_mean, listed, safe_line
 from pytest_upskill.session.case_files import (
     arguments_of,
     catalogue_file,
@@ -246,7 +246,7 @@ class Selection:
             with suppress(GitError):  # the cases of other skills would have been refused
                 deleted = deleted_files(merge_base(self._project, self.since), self._project)
         if folders:
-            have = "has" if len(folders) == 1 else "have"
+            have = agreeing("has", len(folders))
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             names = listed([folder.name for folder in folders])
             yield safe_line(f"{names} {have} {_no_cases(skill)}")
@@ -257,16 +257,15 @@ class Selection:
             if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
         ]
         if skills:
-            were = "was" if len(skills) == 1 else "were"
-            yield safe_line(f"{listed(skills)} {were} deleted since {self.since}: no trial is left")
+            deleted_are = f"{listed(skills)} {agreeing('was', len(skills))} deleted"
+            yield safe_line(f"{deleted_are} since {self.since}: no trial is left")
 
     def without_cases(self) -> dict[str, str]:
         """Return the changed skills of a pull request that have no cases, with the reason."""
         if self.since is None:
             return {}
-        folders = map(str, self._unexplained())
         found = self._misnamed | {
-            each: _no_cases(shown(Path(each), self._config)) for each in folders
+            str(each): _no_cases(shown(each, self._config)) for each in self._unexplained()
         }
         return {path_from(self._config.rootpath, Path(each)): found[each] for each in found}
 

@@ -12,7 +12,13 @@ from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import failure, money
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, runs_of
-from pytest_upskill.report.exit_code import Outcome, outcome, unrecorded_trials, why_undecided
+from pytest_upskill.report.exit_code import (
+    Outcome,
+    outcome,
+    unrecorded_trials,
+    why_undecided,
+    without_cases,
+)
 from pytest_upskill.report.notes import next_steps
 
 VERDICTS: tuple[ShownVerdict, ...] = (
@@ -45,8 +51,7 @@ OUTCOME_ICONS: Mapping[Outcome, str] = {
 
 def mark(report: Report) -> Outcome:
     """Return the outcome as its icon shows it: no tick where a pull request has fewer checks."""
-    uncovered = any(session.without_cases for session in report.sessions)
-    uncovered |= bool(_with_other_cases(report))
+    uncovered = without_cases(report) or _with_other_cases(report)
     return "empty" if uncovered and outcome(report) == "passed" else outcome(report)
 
 
@@ -106,9 +111,8 @@ def _unmeasured(report: Report) -> Iterator[str]:
     if not report.gates:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
-    if uncovered := sum(session.without_cases for session in report.sessions):
-        have = "has" if uncovered == 1 else "have"
-        yield f"{counted(uncovered, 'changed skill')} {have} no cases"
+    if uncovered := without_cases(report):
+        yield uncovered
     if skills := _with_other_cases(report):
         yield f"cases removed or changed in {counted(len(skills), 'skill')}"
     if trials := unrecorded_trials(report):
