@@ -1,11 +1,9 @@
 """The gate: a decision about each cell by its limits, reported like a test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.figures.baseline import Baselines
@@ -56,7 +54,7 @@ class Thresholds(GateRule):
     fail_on: frozenset[FailOn]
     """Verdicts that fail the gate, and ``cases`` that were removed or changed since the ref."""
 
-    def with_overrides(self, by: GateRule) -> Thresholds:
+    def with_overrides(self, by: GateRule) -> Self:
         """Return the thresholds with those that a case file sets in their place."""
         own = {limit.name: getattr(by, limit.name) for limit in fields(by)}
         return replace(self, **{name: value for name, value in own.items() if value is not None})

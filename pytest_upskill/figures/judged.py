@@ -88,11 +88,6 @@ class Judged:
         return "too few runs" if alone == "no effect" else alone
 
     @cached_property
-    def uncorrected_verdict(self) -> stats.Verdict:
-        """Verdict by the judge, as if it were always right."""
-        return stats.verdict([case.counts for case in self.cases], self.alpha)
-
-    @cached_property
     def tipping_point(self) -> float | None:
         """Leniency, as a fraction, that would undo ``helps`` or ``hurts``; None for neither.
 

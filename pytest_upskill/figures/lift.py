@@ -262,7 +262,8 @@ class Lift:
         is_idle = self.agent is not None and not self.agent.calls
         # A cell that stopped early did not have too few runs, and further runs are cut too.
         explained = self.skipped_runs or self.cell.cut_failures or self.cell.copied or is_idle
-        by_judge = self.judged is not None and self.judged.uncorrected_verdict != "too few runs"
+        # A judge that is always right would have enough: labels are what the verdict lacks.
+        by_judge = self.judged and stats.verdict(self.counts, self.alpha) != "too few runs"
         passes = with_skill is not None and with_skill.passes > 0
         return self.verdict == "too few runs" and passes and not (explained or by_judge)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pytest_upskill.cases.skill import GateRule
 from pytest_upskill.models.model import is_language_model
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.result import CellLabels, RunResult, TrialResult, are_copies
+from pytest_upskill.trials.result import CellKey, CellLabels, RunResult, TrialResult, are_copies
 from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
 ARM_NAMES: Mapping[Arm, str] = {
@@ -56,6 +56,11 @@ class TrialGroup:
     """Full name of the judge; empty for none."""
     labels: CellLabels | None = None
     """Labels of answers that apply to this cell; None without a labels file."""
+
+    @property
+    def key(self) -> CellKey:
+        """What tells it from the other cells of a session."""
+        return CellKey(self.path, self.skill, self.model, self.chooses)
 
     @cached_property
     def chooses(self) -> bool:

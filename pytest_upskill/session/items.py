@@ -301,10 +301,9 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
     for index, trial in enumerate(_trials_of(skill, parent)):
         reason = _reason_to_skip(trial, settings)
         lack = None if trial.chooses else lacking[trial.case.id]
-        unusable = None
+        unusable: str | None = trial.case.unwritten
         if settings.require_compilers:
-            unusable, lack = lack, None
-        unusable = trial.case.unwritten or unusable
+            unusable, lack = unusable or lack, None
         place = f"{path_from(parent.config.rootpath, parent.path)}:{trial.case.place}"
         item: TrialItem = TrialItem.from_parent(
             parent,

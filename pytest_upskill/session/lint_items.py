@@ -1,7 +1,5 @@
 """``--upskill-lint``: an item for each case file, which fails with all findings about it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 
@@ -22,14 +20,6 @@ from pytest_upskill.trials.trial import why_unlisted
 
 _FIRST = pytest.StashKey[dict[str, str]]()
 """The item that reports a finding first, by the finding."""
-
-
-class LintFile(HooksOfParent, pytest.File):
-    """A case file, or a ``SKILL.md`` without one, that is linted and not run."""
-
-    def collect(self) -> Iterator[LintItem]:
-        """Make the only item."""
-        yield LintItem.from_parent(self, name="lint")
 
 
 class LintItem(ItemOutsidePackages):
@@ -103,3 +93,11 @@ class LintItem(ItemOutsidePackages):
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Return the file and a title; each finding has its own line number."""
         return self.path, 0, f"lint {shown(self.path, self.config)}"
+
+
+class LintFile(HooksOfParent, pytest.File):
+    """A case file, or a ``SKILL.md`` without one, that is linted and not run."""
+
+    def collect(self) -> Iterator[LintItem]:
+        """Make the only item."""
+        yield LintItem.from_parent(self, name="lint")

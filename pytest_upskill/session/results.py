@@ -1,7 +1,7 @@
 """The results of a session: those of trials, the cells that they make, and gates as tests."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -20,7 +20,6 @@ from pytest_upskill.report.junit import gate_properties
 from pytest_upskill.session.case_files import path_from
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.digests import judge_name
-from pytest_upskill.trials.needs import skip_reasons
 from pytest_upskill.trials.result import CellKey, CellLabels, SkippedCase, TrialResult, Unmeasured
 from pytest_upskill.trials.trial import Arm
 
@@ -76,10 +75,6 @@ class Records:
         records = self.trials.values()
         return {(each.key, each.result.case) for each in records if each.result.planned}
 
-    def skip_reasons(self) -> Iterable[str]:
-        """Return why cases were skipped, on every model for which they were to run."""
-        return skip_reasons(self.skipped, self.measured)
-
     def cells(self, settings: Settings) -> list[Cell]:
         """Return the cells in the order of case files and chosen models, those of lifts first."""
         records = defaultdict[CellKey, list[TrialRecord]](list)
@@ -113,6 +108,7 @@ class Records:
         cases = defaultdict[CellKey, list[SkippedCase]](list)
         for (cell, case), reason in self.skipped.items():
             cases[cell].append(SkippedCase(case=case, reason=reason))
+        measured = {cell for cell, _ in self.measured}
         skills = (
             Unmeasured(
                 path=cell.path,
@@ -122,7 +118,7 @@ class Records:
                 is_changed=is_changed(cell.path),
             )
             for cell, skipped in cases.items()
-            if cell not in {measured for measured, _ in self.measured}
+            if cell not in measured
         )
         return tuple(sorted(skills))
 

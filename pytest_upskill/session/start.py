@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -35,7 +35,7 @@ from pytest_upskill.session.results import Records, report_as_test, report_gate
 from pytest_upskill.session.selection import Selection
 from pytest_upskill.session.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.terminal import Terminal
-from pytest_upskill.trials.needs import skip_lines
+from pytest_upskill.trials.needs import skip_lines, skip_reasons
 
 _RAN_TO_THE_END = (
     pytest.ExitCode.OK,
@@ -167,12 +167,10 @@ class Reporting:
             self._terminal.announce_gates()
         for gate in gates:
             report_gate(session, gate)
-        outcome: Literal["failed", "skipped"] = (
-            "failed" if "cases" in settings.fail_on else "skipped"
-        )
+        fails = "cases" in settings.fail_on
         for skill, reason in self._selection.without_cases().items() if self._runs_tests else ():
             nodeid = f"{skill}/SKILL.md::cases"
-            report_as_test(session, nodeid, nodeid, outcome, reason)
+            report_as_test(session, nodeid, nodeid, "failed" if fails else "skipped", reason)
         if settings.baseline_update:
             self._updates = [update_baseline(cell, self._baselines) for cell in cells] or [
                 Update(text="no baseline written: nothing was measured")
@@ -209,7 +207,7 @@ class Reporting:
             unreadable=tuple(chain(*self._unreadable)),
             without_trials=tuple(selection.without_trials()) if selection.since else (),
             without_cases=len(selection.without_cases()),
-            skipped=tuple(skip_lines(records.skip_reasons())),
+            skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(selection.is_changed),
         )

@@ -14,7 +14,7 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.presentation import arms_of
 from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion
-from pytest_upskill.project.messages import counted, listed, safe_line
+from pytest_upskill.project.messages import agreeing, counted, listed, safe_line
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.notes import about_offline, next_steps, notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
@@ -23,7 +23,6 @@ from pytest_upskill.session.messages import QUIETEST, begin_line, lines_of, writ
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.needs import measured_by, skip_lines, skip_reasons
-from pytest_upskill.trials.result import CellKey
 from pytest_upskill.trials.trial import run_count
 
 
@@ -69,11 +68,7 @@ class Terminal:
     def tell_the_past(self, gates: Iterable[Gate]) -> None:
         """Add to the report of each failed case how it did with the old skill."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        of_cells = {
-            CellKey(cell.path, cell.skill, cell.model, cell.chooses): gate
-            for gate in gates
-            for cell in [gate.cell]
-        }
+        of_cells = {gate.cell.key: gate for gate in gates}
         for failed in reporter.stats.get("failed", ()) if reporter else ():
             record = getattr(failed, "upskill", None)
             if record is None or (gate := of_cells.get(record.key)) is None:
@@ -102,9 +97,7 @@ class Terminal:
                 self._print_table(reporter, title, gates, legend)
                 for note in notes(gates, verbose=verbosity > 0, said=reasons):
                     write(reporter, note)
-            for note in about_offline(report):
-                write(reporter, note)
-            for line in next_steps(report):
+            for line in (*about_offline(report), *next_steps(report)):
                 write(reporter, line)
             for line in chain.from_iterable(session.skipped for session in report.sessions):
                 write(reporter, f"skipped: {line}", yellow=True)
@@ -285,7 +278,7 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
         cost = _cost(replayed)
         parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost} when recorded")
     if retried := sum(each.attempts > 1 for each in requested):
-        parts.append(f"{counted(retried, 'request')} {'was' if retried == 1 else 'were'} retried")
+        parts.append(f"{counted(retried, 'request')} {agreeing('was', retried)} retried")
     return "; ".join(parts)
 
 

@@ -4,23 +4,18 @@ pytest would import test modules and ``conftest.py`` of every folder that it vis
 stranger's code outside the sandbox. With models, only a file that is named is collected there.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pluggy import HookRelay
 
 from pytest_upskill import CASE_FILES, CASE_SUFFIXES
 from pytest_upskill.project.messages import listed, safe_line
 from pytest_upskill.session.case_files import arguments_of, discovery_of, shown
-
-if TYPE_CHECKING:
-    from pluggy import HookRelay
 
 NOT_COLLECTED = pytest.StashKey[list[str]]()
 """Names of the files that pytest would have imported."""

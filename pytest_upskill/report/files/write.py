@@ -1,17 +1,12 @@
 """Writing a report: to files, in each of their formats, and to GitHub Actions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
 from pytest_upskill.project.files import write_file
-
-if TYPE_CHECKING:
-    from pytest_upskill.report.document import Report
+from pytest_upskill.report.document import Report
 
 
 def write(report: Report, wanted: str, file: Path) -> Path:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from pytest_upskill.figures.wording import points
 from pytest_upskill.report.files.html import environment
 from pytest_upskill.report.history.runs import History, Point, Series
 
@@ -24,12 +23,7 @@ _LABELS = 6
 def write_history_html(history: History) -> str:
     """Return the history as a page: a chart and a table for each skill on each model."""
     template = environment().get_template("history.html")
-    return template.render(
-        history=history,
-        chart=chart,
-        sides=(LEFT, RIGHT, WIDTH),
-        points=points,
-    )
+    return template.render(history=history, chart=chart, sides=(LEFT, RIGHT, WIDTH))
 
 
 Tick = tuple[float, str]

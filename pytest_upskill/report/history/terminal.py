@@ -136,10 +136,7 @@ def write_csv(history: History) -> str:
     A row has the figures of one kind: the lift, or how often the skill was chosen.
     """
     rows = [
-        {
-            name: _harmless(value)
-            for name, value in _row(point, series.breaks.get(index, "")).items()
-        }
+        _row(point, series.breaks.get(index, ""))
         for series in history.series
         for index, point in enumerate(series.points)
     ]
@@ -155,7 +152,7 @@ def write_csv(history: History) -> str:
 
 def _row(point: Point, why_break: str) -> dict[str, Scalar]:
     """Return what a point is about, where it is from, and its figures."""
-    return {
+    row = {
         "date": f"{point.run.date:%Y-%m-%dT%H:%M:%SZ}",
         "commit": point.revision.commit,
         "branch": point.revision.branch,
@@ -171,6 +168,7 @@ def _row(point: Point, why_break: str) -> dict[str, Scalar]:
         "break": why_break,
         **{name.replace(".", "_"): value for name, value in point.figures.items()},
     }
+    return {name: _harmless(value) for name, value in row.items()}
 
 
 def _harmless(value: Scalar) -> Scalar:
