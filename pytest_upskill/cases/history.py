@@ -15,14 +15,8 @@ from pytest_upskill.cases.skill_md import read_skill_text
 from pytest_upskill.cases.source.document import BadFile
 from pytest_upskill.cases.source.files import Unreadable, read_text
 from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.project import git
 from pytest_upskill.project.files import write_file
-from pytest_upskill.project.git import (
-    content_at,
-    deleted_skills,
-    extract,
-    is_changed,
-    merge_base,
-)
 from pytest_upskill.project.messages import listed
 
 _NAMED = 5
@@ -44,11 +38,11 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         GitError: A git command fails.
     """
     folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
-    commit = merge_base(folder, ref, project)
+    commit = git.merge_base(folder, ref, project)
     since = f"{ref} ({commit[:7]})"
     file = skill.case_file.absolute()
-    outside = None if file.is_relative_to(folder) else content_at(commit, file)
-    if not is_changed(commit, folder) and outside in {None, file.read_bytes()}:
+    outside = None if file.is_relative_to(folder) else git.content_at(commit, file)
+    if not git.is_changed(commit, folder) and outside in {None, file.read_bytes()}:
         return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         # Both in their places: a case file outside a skill's folder belongs to it by its own.
@@ -57,8 +51,10 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         old.mkdir(parents=True)
         if outside is not None:
             write_file(old_file, outside)
-        if not extract(commit, folder, old):
-            deleted = [os.path.relpath(each, project) for each in deleted_skills(commit, folder)]
+        if not git.extract(commit, folder, old):
+            deleted = [
+                os.path.relpath(each, project) for each in git.deleted_skills(commit, folder)
+            ]
             return replace(
                 skill, history=_new_or_renamed(since, deleted), past_unknown=bool(deleted)
             )
@@ -79,13 +75,13 @@ def other_skills_changed(commit: str, home: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    if not is_changed(commit, home):
+    if not git.is_changed(commit, home):
         return False
     listings = (
-        _listing(file, content_at(commit, file)) != _listing(file, file.read_bytes())
+        _listing(file, git.content_at(commit, file)) != _listing(file, file.read_bytes())
         for file in home.glob("*/SKILL.md")
     )
-    return any(listings) or any(each.parent == home for each in deleted_skills(commit, home))
+    return any(listings) or any(each.parent == home for each in git.deleted_skills(commit, home))
 
 
 def _listing(file: Path, content: bytes | None) -> ListedSkill | None:

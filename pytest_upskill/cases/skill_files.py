@@ -12,15 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 
-from pytest_upskill.cases.hidden_files import (
-    CASE_FOLDERS,
-    entries_with_cases,
-    has_shape_of_cases,
-    is_hidden_by_place,
-    is_named_or_shaped_as_cases,
-    may_be_installed,
-    without_entries,
-)
+from pytest_upskill.cases import hidden_files
 from pytest_upskill.cases.skill import Case, HiddenFiles, Skill
 from pytest_upskill.cases.skill_md import SkillText, read_skill_text
 from pytest_upskill.cases.source.document import BadFile, Problem
@@ -81,7 +73,7 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
         warnings.append(replace(problem, is_hint=is_hint))
 
     for name, at in _named_files(folder, skill, hidden):
-        if has_shape_of_cases(folder / name):
+        if hidden_files.has_shape_of_cases(folder / name):
             what = f"{name!r} reads as a case file, and no model may see its answers"
             leave_out(at, what, is_hint=True)
             continue
@@ -96,11 +88,11 @@ def read_bundle(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Bundle:
             leave_out(at, f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB")
             break
         parts[name] = f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>'
-    entries = entries_with_cases(skill, folder)
+    entries = hidden_files.entries_with_cases(skill, folder)
     for entry in entries:
         what = f"{entry['key']!r} reads as cases, and no model may see their answers"
         leave_out(entry.start(), what, is_hint=True)
-    text = without_entries(skill.text, entries)
+    text = hidden_files.without_entries(skill.text, entries)
     text = text.rstrip() + "".join(parts.values()) if parts else text
     return Bundle(text=text, names=tuple(parts), warnings=tuple(warnings))
 
@@ -131,7 +123,7 @@ def installed_files(folder: Path, hidden: HiddenFiles) -> tuple[WorkspaceFile, .
     files = read_folder(
         folder,
         shown=hidden.folder.name or folder.name,
-        is_excluded=lambda name: not may_be_installed(folder, name, hidden),
+        is_excluded=lambda name: not hidden_files.may_be_installed(folder, name, hidden),
         max_bytes=_MAX_INSTALLED_BYTES,
     )
     return tuple(_without_cases(file, folder) for file in files)
@@ -141,8 +133,8 @@ def _without_cases(file: WorkspaceFile, folder: Path) -> WorkspaceFile:
     if file.name == "SKILL.md":
         with suppress(BadFile):
             skill = read_skill_text(file.prompt, folder=folder.name)
-            if entries := entries_with_cases(skill, folder):
-                return replace(file, text=without_entries(skill.text, entries))
+            if entries := hidden_files.entries_with_cases(skill, folder):
+                return replace(file, text=hidden_files.without_entries(skill.text, entries))
     return file
 
 
@@ -165,7 +157,7 @@ def _named_files(folder: Path, skill: SkillText, hidden: HiddenFiles) -> Iterato
         if name.startswith("../") and is_inside(folder / name, folder):
             continue
         is_other = name.casefold() != "skill.md" and (folder / name).is_file()
-        if is_other and not is_hidden_by_place(folder, name, hidden):
+        if is_other and not hidden_files.is_hidden_by_place(folder, name, hidden):
             yield name, at
 
 
@@ -314,14 +306,16 @@ class SkillFolder:
         if not self._own.isdisjoint((real, *real.parents)):
             self.left_out.add(shown)
             return True
-        return is_named_or_shaped_as_cases(
+        return hidden_files.is_named_or_shaped_as_cases(
             self.folder, os.path.relpath(path, self.folder), self._hidden
         )
 
 
 def _folder_of_cases(case_file: Path, skill: Path) -> list[Path]:
     """Return the folder of the cases and their input files, none if the skill is inside it."""
-    above = [each for each in case_file.parents[:_MOST_ABOVE] if each.name in CASE_FOLDERS]
+    above = [
+        each for each in case_file.parents[:_MOST_ABOVE] if each.name in hidden_files.CASE_FOLDERS
+    ]
     topmost = above[-1] if above else case_file.parent
     return [] if skill.is_relative_to(topmost) else [topmost]
 

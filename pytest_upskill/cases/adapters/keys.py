@@ -4,16 +4,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
 
-from pytest_upskill.cases.adapters import make
+from pytest_upskill.cases.adapters import choice, make
 from pytest_upskill.cases.adapters.adapter import Reader
-from pytest_upskill.cases.adapters.choice import (
-    NO_SKILL,
-    ExpectedChoice,
-    meaning_of,
-    names_in,
-    own_skill,
-    skills_in,
-)
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Copied,
@@ -53,24 +45,24 @@ def _name(value: object) -> Draft:
 
 
 def _skills(value: object) -> Draft:
-    if not (names := names_in(value)):
+    if not (names := choice.names_in(value)):
         raise Flaw("must be the name of a skill")
     return Draft(skills=tuple(dict.fromkeys(names)))
 
 
-def expected_choice(value: object) -> ExpectedChoice:
+def expected_choice(value: object) -> choice.ExpectedChoice:
     """Return the choice that a value says: true, false, a word for them, or names of skills."""
     if isinstance(value, bool):
-        return own_skill(should=value)
-    names = names_in(value)
+        return choice.own_skill(should=value)
+    names = choice.names_in(value)
     if value and not names:
         raise Flaw("must be true, false or the name of a skill")
-    if len(names) == 1 and (found := meaning_of(names[0])):
+    if len(names) == 1 and (found := choice.meaning_of(names[0])):
         return found
     if sentence := next((each for each in names if each.count(" ") >= _BLANKS_OF_SENTENCE), None):
         what = f"{sentence[:40]!r} is not the name of a skill: write true, false or a name"
         raise Flaw(what, Weight.SKIPPED)
-    return skills_in(value) or NO_SKILL
+    return choice.skills_in(value) or choice.NO_SKILL
 
 
 def _should(value: object) -> Draft:
@@ -78,7 +70,7 @@ def _should(value: object) -> Draft:
     return Draft(choice=expected_choice(value)) if value not in (None, "", []) else _NO_SKILL
 
 
-_NO_SKILL = Draft(implied=NO_SKILL)
+_NO_SKILL = Draft(implied=choice.NO_SKILL)
 
 
 def files_in(value: object, *, keep_folders: bool = True) -> tuple[WorkspaceFile | Copied, ...]:
@@ -156,9 +148,11 @@ EXPECTED_SKILL = Reader(
     lambda value: Draft(choice=expected_choice(value)),
     reads_empty=True,
 )
-ALSO_EXPECTED = Reader("further skills that it may choose", lambda e: Draft(choice=skills_in(e)))
+ALSO_EXPECTED = Reader(
+    "further skills that it may choose", lambda e: Draft(choice=choice.skills_in(e))
+)
 FORBIDDEN = Reader(
-    "skills that it should not choose", lambda e: Draft(choice=skills_in(e, are_right=False))
+    "skills that it should not choose", lambda e: Draft(choice=choice.skills_in(e, are_right=False))
 )
 FILES = Reader("files that are given with the question", lambda e: Draft(files=files_in(e)))
 WORKSPACE = Reader("files that an agent finds: texts, or a folder", _workspace)
