@@ -107,9 +107,8 @@ def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     file, skill = Path(tests).absolute(), Path(skills[0]).absolute()
     for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
         if not path.is_file():
-            raise command.CommandError(
-                f"--tests: no file {path.name} in {path.parent}: name {cure}"
-            )
+            problem = f"no file {path.name} in {path.parent}"
+            raise command.CommandError(f"--tests: {problem}: name {cure}")
     if CaseDiscovery().owning_skill(file) == skill:
         return [tests]
     return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]

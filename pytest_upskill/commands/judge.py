@@ -197,9 +197,8 @@ def _read_labels_file(path: Path) -> LabelsFile | None:
     try:
         return judge_labels.load_labels(path.parent)
     except BadFile as error:
-        raise command.problems_error(
-            path, [each.at(str(path)) for each in error.problems]
-        ) from None
+        problems = [each.at(str(path)) for each in error.problems]
+        raise command.problems_error(path, problems) from None
 
 
 CANNOT_TELL = "cannot tell"

@@ -34,9 +34,8 @@ def _run(options: argparse.Namespace) -> int:
     if not folders:
         raise command.no_skill(top)
     command.say(str(top), *_skill_lines(top, folders, verbose=options.verbose))
-    command.say(
-        *(f"  {file} is not read: rename it to SKILL.md" for file in command.misnamed_skills(top))
-    )
+    misnamed = command.misnamed_skills(top)
+    command.say(*(f"  {file} is not read: rename it to SKILL.md" for file in misnamed))
     return command.PASSED
 
 

@@ -127,6 +127,5 @@ def _report_lines(report: Report) -> Iterator[str]:
         yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{error}"
     for nodeid, trial in unmeasured_trials(report):
         yield f"ERROR {nodeid} - {trial.errors[0]}"
-    for gate in report.gates:
-        if gate.outcome == "failed":
-            yield from f"FAILED {gate.nodeid} - {gate.report}".splitlines()
+    for gate in report.failed_gates:
+        yield from f"FAILED {gate.nodeid} - {gate.report}".splitlines()

@@ -127,8 +127,7 @@ class AgentFigures:
         yield f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
         if self.process:
             true_in = (
-                f"{statement} in {runs} of {self.runs} runs"
-                for statement, runs in self.process.items()
+                f"{what} in {runs} of {self.runs} runs" for what, runs in self.process.items()
             )
             yield f"{', '.join(true_in)} (not part of the pass rate)"
         if self.fields_left_out:
@@ -146,9 +145,8 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
     times_true: Counter[str] = Counter()
     for run in runs:
         # A case may state the same thing twice; it is true in a run at most once.
-        times_true.update(
-            {check.message.partition(": ")[0]: int(check.passed) for check in run.process}
-        )
+        is_true = {check.message.partition(": ")[0]: int(check.passed) for check in run.process}
+        times_true.update(is_true)
     return AgentFigures(
         version=", ".join(sorted({run.version for run in agent_runs})),
         runs=len(agent_runs),

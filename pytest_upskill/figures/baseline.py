@@ -92,9 +92,8 @@ def read_baseline(file: Path) -> Baseline | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BaselineError(
-            f"{file}: cannot be read: {error.strerror}: repair or move it"
-        ) from None
+        problem = f"cannot be read: {error.strerror}"
+        raise BaselineError(f"{file}: {problem}: repair or move it") from None
     except ValueError:
         raise BaselineError(
             f"{file}: not a baseline: restore it from git, or delete it and record one with "

@@ -275,7 +275,7 @@ def _lift_sentence(lift: Lift) -> str:
     with_, without = lift.arms.get("with_skill"), lift.arms.get("without_skill")
     if with_ is None or without is None or lift.observed is None:
         return "no case ran in both arms"
-    needed = f", about {lift.more_runs.with_skill} are needed" if lift.more_runs else ""
+    needed = f", about {lift.runs_needed} are needed" if lift.runs_needed else ""
     by = " by an uncalibrated judge" if lift.uncalibrated else ""
     judged = "judged lift" if lift.judged else "lift"
     sentence = (

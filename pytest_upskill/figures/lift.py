@@ -286,6 +286,11 @@ class Lift:
         return MoreRuns(more, ceil(more * baseline / runs), chance or 0.0)
 
     @property
+    def runs_needed(self) -> int | None:
+        """How many with the skill; None likewise."""
+        return self.more_runs.with_skill if self.more_runs else None
+
+    @property
     def token_ratio(self) -> float | None:
         """Mean tokens of a run with the skill divided by those without; None if not counted."""
         with_, without = self.arms.get("with_skill"), self.arms.get("without_skill")

@@ -73,12 +73,7 @@ _LIFT: Sequence[Row[Lift]] = (
     ("missing", "count", "runs without a usable reply", lambda of: of.cell.missing),
     ("tokens.ratio", "ratio", "tokens with the skill by those without", lambda of: of.token_ratio),
     ("ungraded", "count", "statements that no judge graded", lambda of: of.cell.ungraded),
-    (
-        "runs_needed",
-        "count",
-        "runs that would probably be enough",
-        lambda of: of.more_runs and of.more_runs.with_skill,
-    ),
+    ("runs_needed", "count", "runs that would probably be enough", lambda of: of.runs_needed),
     ("at_k", "count", "the k of pass@k and pass^k", lambda of: of.cell.at_k or None),
     ("runs.spared", "count", "runs skipped by an early stop", lambda of: of.skipped_runs),
 )

@@ -216,7 +216,7 @@ class SkillFile(HooksOfParent, pytest.File):
         if self.name == "SKILL.md":
             folder = shown(self.path.parent, self.config)
             raise self.CollectError(
-                f"{self.name} contains no cases: name its folder instead, {folder}"
+                f"SKILL.md contains no cases: name its folder instead, {folder}"
             )
         if SETTINGS not in self.config.stash:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
@@ -321,8 +321,8 @@ def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
         yield item
 
 
-def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
-    """Return a skill's trials, with what its arms and the models' agents need."""
+def _trials_of(skill: Skill, parent: pytest.Collector) -> Iterator[Trial]:
+    """Yield a skill's trials, with what its arms and the models' agents need."""
     settings = parent.config.stash[SETTINGS]
     try:
         if any(model.agent for model in settings.models):
@@ -334,7 +334,7 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except Unreadable as error:
         raise parent.CollectError(str(error)) from None
-    trials = plan(
+    yield from plan(
         skill,
         settings.models,
         runs=settings.runs,
@@ -345,7 +345,6 @@ def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
         judge=settings.judge,
         catalogues=catalogues_of(parent.config),
     )
-    return list(trials)
 
 
 def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:

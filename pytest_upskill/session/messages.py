@@ -120,14 +120,8 @@ class GroupedWarnings:
                 alike = " and the like" if any(other != text for _, other, _ in similar) else ""
                 text += f"{alike} ({len(similar)} times: {listed(places, most)})"
                 warning.message = pytest.PytestWarning(text)
-            self._config.hook.pytest_warning_recorded.call_historic(
-                kwargs={
-                    "warning_message": warning,
-                    "nodeid": "",
-                    "when": "collect",
-                    "location": None,
-                }
-            )
+            said = {"warning_message": warning, "nodeid": "", "when": "collect", "location": None}
+            self._config.hook.pytest_warning_recorded.call_historic(kwargs=said)
 
 
 GROUPED_WARNINGS = pytest.StashKey[GroupedWarnings]()

@@ -102,10 +102,8 @@ def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
             yield f"{ANSWER}: -v shows all of it", quoted_lines(shorten(text, _BEGINNING))
     for number, completion in missed:
         if completion.agent_run:
-            yield (
-                f"last steps of the agent in run {number}",
-                f"{last_steps(completion.agent_run)}\n",
-            )
+            title = f"last steps of the agent in run {number}"
+            yield title, f"{last_steps(completion.agent_run)}\n"
             break
 
 

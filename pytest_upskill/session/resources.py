@@ -112,9 +112,8 @@ def called(hook: Callable[..., T], name: str, **arguments: object) -> T:
     except (pytest.UsageError, pytest.exit.Exception):
         raise
     except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(
-            f"{name} raised {describe_exception(error)}: fix the plugin"
-        ) from None
+        what = describe_exception(error)
+        raise pytest.UsageError(f"{name} raised {what}: fix the plugin") from None
 
 
 def languages_of(config: pytest.Config) -> tuple[Language, ...]:
@@ -172,9 +171,8 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
         except CheckError as error:
             raise CheckError(clean(str(error))) from error
         except (Exception, pytest.fail.Exception) as error:  # a plugin's
-            raise CheckError(
-                f"{check.name}: pytest_upskill_check raised {describe_exception(error)}"
-            ) from error
+            what = describe_exception(error)
+            raise CheckError(f"{check.name}: pytest_upskill_check raised {what}") from error
         if isinstance(result, bool):
             outcome = "holds" if result else "does not hold"
             message = cut(f"{check.name} {check.value!r}: {outcome}", MAX_MESSAGE)

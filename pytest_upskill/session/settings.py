@@ -136,9 +136,8 @@ def read_settings(config: pytest.Config) -> Settings:
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        raise pytest.UsageError(
-            "\n".join(_problem(config, each) for each in error.errors())
-        ) from None
+        problems = (_problem(config, each) for each in error.errors())
+        raise pytest.UsageError("\n".join(problems)) from None
     needs_all = ("compare", "baseline_update", "min_lift", "baseline_runs", "batch")
     for name in needs_all if settings.early_stop else ():
         value = getattr(settings, name)
@@ -182,9 +181,8 @@ def _reports(config: pytest.Config) -> Mapping[str, Path]:
     found = {name: file for name in REPORTS if (file := path_of(config, name)) is not None}
     for name, file in found.items():
         if file.is_dir():
-            raise pytest.UsageError(
-                f"--upskill-{name}: {file} is a folder: write the name of a file"
-            )
+            problem = f"{file} is a folder: write the name of a file"
+            raise pytest.UsageError(f"--upskill-{name}: {problem}")
     return found
 
 
