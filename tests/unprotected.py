@@ -194,7 +194,7 @@ TEXTS = (
     Removal("test_hostile_text_stays_text_in_markdown", (Edit("report/files/markdown.py", '    return f"{ticks}{pad}{text}{pad}{ticks}"', "    return text"),)),
     Removal("test_values_do_not_show_the_credentials_of_a_url", (Edit("models/model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),)),
     Removal("test_logs_hold_no_key_wherever_they_come_from", (Edit("session/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),)),
-    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/changed_recordings.py", "            if not is_changed(commit, cache.folder):", "            if True:"),)),
+    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("answers/changed_recordings.py", "            if not git.is_changed(commit, cache.folder):", "            if True:"),)),
     Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("answers/changed_recordings.py", "            problem = problem or str(error)", "            return []"),)),
 )
 """Text of others, keys and recordings."""
@@ -217,7 +217,7 @@ AGENTS = (
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (OPEN_ETC,), CONFINING),
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
     Removal("test_a_skill_with_an_odd_name_is_installed_inside_the_home", (Edit("models/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
-    Removal("test_nothing_of_the_host_is_inside", (Edit("agents/program_sandbox.py", '[*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),
+    Removal("test_nothing_of_the_host_is_inside", (Edit("agents/program_sandbox.py", '[*confinement.mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'confinement.mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/program_client.py", "if not proxy.exchanges.has_final_answer:", "if False:"),)),
     Removal("test_a_conversation_with_what_the_host_would_fetch_is_refused", (Edit("agents/request_filter.py", 'if part.get("file_id") or not is_inside or any', "if False and any"),)),
     Removal("test_what_the_host_would_fetch_is_refused_wherever_it_stands", (Edit("agents/request_filter.py", "{rules.conversation_field, *_INSTRUCTIONS} &", "{rules.conversation_field} &"),)),
@@ -226,7 +226,7 @@ AGENTS = (
     Removal("test_the_model_of_gemini_is_pinned_although_the_agent_writes_it_in_the_url", (Edit("agents/proxy.py", "{quote(self.request.model.name, safe='')}", "gemini-ultra"),)),
     Removal("test_no_setting_of_the_kernel_can_be_opened_for_writing", (WRITABLE_PROC,)),
     Removal("test_no_namespace_can_be_made_and_no_socket_that_a_namespace_does_not_hold", (Edit("agents/program_sandbox.py", '[word for file in filter_files for word in ("--seccomp", str(file))]', "[]"),)),
-    Removal("test_only_the_folders_that_the_docs_name_can_be_written", (Edit("agents/program_sandbox.py", '[*mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),
+    Removal("test_only_the_folders_that_the_docs_name_can_be_written", (Edit("agents/program_sandbox.py", '[*confinement.mounts(shown, writable, ("--dev", "/dev")), "--remount-ro", "/dev"]', 'confinement.mounts(shown, writable, ("--dev", "/dev"))[:-2]'),)),
     Removal("test_an_open_filter_denies_only_what_reaches_beyond_namespaces", (Edit("sandbox/seccomp.py", "_answer(ALLOCATE, machine, _FAIL | errno.EOPNOTSUPP)", "_answer(ALLOCATE, machine, _ALLOW)"),)),
     Removal("test_every_filter_denies_new_namespaces_and_threads_with_files_of_their_own", (Edit("sandbox/seccomp.py", "        (0, _NEW_NAMESPACES, (0,)),\n", ""),)),
     Removal("test_an_open_filter_allows_only_sockets_that_a_namespace_holds", (Edit("sandbox/seccomp.py", '"socket": _FAMILIES, "socketpair": _FAMILIES', '"socket": (), "socketpair": ()'),)),

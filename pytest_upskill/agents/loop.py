@@ -19,17 +19,8 @@ from pytest_upskill.agents.workspace import SKILLS_FOLDER, AgentWorkspace, run_a
 from pytest_upskill.answers.prices import max_input_tokens
 from pytest_upskill.cases.catalogue import available_skills, sort_key
 from pytest_upskill.cases.skill_md import read_skill_text
-from pytest_upskill.models import (
-    AgentTask,
-    Client,
-    Completion,
-    Request,
-    RunLimits,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Turn,
-)
+from pytest_upskill.models import AgentTask, Client, Completion, Request, Tool, ToolCall
+from pytest_upskill.models.request import RunLimits, ToolResult, Turn
 from pytest_upskill.sandbox.limits import Level, Limits
 from pytest_upskill.sandbox.run import Outcome, Sandbox, SandboxError
 from pytest_upskill.sandbox.shell import SHELL_LIMITS, Shell

@@ -97,9 +97,8 @@ class Prices:
         """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
         rounded_up = math.ceil(input_tokens / _STEP) * _STEP
         # Writing to the vendor's prompt cache is more expensive than plain input.
-        return self._price(
-            model, TokenCounts(rounded_up, output_tokens, cache_write_tokens=rounded_up)
-        )
+        counts = TokenCounts(rounded_up, output_tokens, cache_write_tokens=rounded_up)
+        return self._price(model, counts)
 
     def has_price(self, model: Model) -> bool:
         """Return whether a model has a price."""

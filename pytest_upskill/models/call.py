@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from json import JSONDecodeError
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 
@@ -77,17 +77,13 @@ class SdkClient:
         endpoint: The endpoint of all requests.
         module: The SDK.
         make: Makes the SDK's client from the arguments that both share.
-        options: The SDK's options of every request.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        module: Any,
-        make: Callable[..., Any],
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._endpoint, self._module, self._options = endpoint, module, options or {}
+    options: ClassVar[Mapping[str, Any]] = {}
+    """The SDK's options of every request."""
+
+    def __init__(self, endpoint: Endpoint, module: Any, make: Callable[..., Any]) -> None:
+        self._endpoint, self._module = endpoint, module
         # Only connecting has a timeout here; the caller limits the time of the whole request.
         timeout = httpx2.Timeout(None, connect=_CONNECT_S)
         if endpoint.client:
@@ -112,18 +108,13 @@ class SdkClient:
     # a failure; nor chat.completions.create(), which spends a quarter of a request's CPU time in
     # search of aliases of keys, and no body has any.
 
-    def _post(self, path: str, body: object = None, **more: Any) -> Awaitable[httpx2.Response]:
-        options = {**self._options, **more.pop("options", {})}
-        sent: Awaitable[httpx2.Response] = self._sdk.post(
-            path, body=body, cast_to=httpx2.Response, options=options, **more
-        )
-        return sent
+    def _post(self, path: str, body: object = None, **more: Any) -> Any:
+        """Return an awaitable of the response."""
+        options = {**self.options, **more.pop("options", {})}
+        return self._sdk.post(path, body=body, cast_to=httpx2.Response, options=options, **more)
 
-    def _get(self, path: str) -> Awaitable[httpx2.Response]:
-        sent: Awaitable[httpx2.Response] = self._sdk.get(
-            path, cast_to=httpx2.Response, options=self._options
-        )
-        return sent
+    def _get(self, path: str) -> Any:
+        return self._sdk.get(path, cast_to=httpx2.Response, options=self.options)
 
     def _call(self, model: Model, *, offers_tools: bool = False) -> Call:
         return Call(

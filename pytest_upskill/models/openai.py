@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pytest_upskill.models import content
 from pytest_upskill.models.call import Read, SdkClient
@@ -34,8 +34,6 @@ _REFUSED_WITHIN_S = 1.0
 """Seconds in which a host refuses the first request of a model that has no chat."""
 _AZURE_API_VERSION = "2024-10-21"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
-_BEARER_ONLY = {"security": {"bearer_auth": True}}
-"""Keeps the SDK from falling back to the organization's admin key."""
 
 
 class OpenAIClient(SdkClient):
@@ -45,13 +43,16 @@ class OpenAIClient(SdkClient):
         endpoint: Host and key.
     """
 
+    options: ClassVar[Mapping[str, Any]] = {"security": {"bearer_auth": True}}
+    """Keeps the SDK from falling back to the organization's admin key."""
+
     def __init__(self, endpoint: Endpoint) -> None:
         import openai  # slow
 
         is_azure = endpoint.client == "AsyncAzureOpenAI"
         general = partial(openai.AsyncOpenAI, base_url=endpoint.url)
         make = _azure(openai, endpoint) if is_azure else general
-        super().__init__(endpoint, openai, make, _BEARER_ONLY)
+        super().__init__(endpoint, openai, make)
         self._dialects: dict[Model, Dialect] = {}
         self._first_ended: dict[Model, asyncio.Event] = {}
         """For each model, an event that is set once its first request has ended."""

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict, fields
 from typing import Any
 
 from pytest_upskill.cases.skill import Case, Skill
 from pytest_upskill.checks import AnyCheck
-from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.models import Model
 from pytest_upskill.trials.trial import Trial, block_of, request_of
@@ -30,7 +29,7 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
     if task := first_request.task:
         files = [asdict(file) for file in task.workspace]
         equal_parts += [files, asdict(task.setup), task.max_turns]
-        skill = _installed(task.skill_name, task.skill) if task.skill else ""
+        skill = json.dumps([task.skill_name, *map(asdict, task.skill)]) if task.skill else ""
     prompt = _digest(json.dumps(equal_parts))
     if trial.listed is not None:
         return prompt, trial.listed.digest
@@ -64,10 +63,6 @@ def skill_digest(skill: Skill) -> str:
 def judge_name(model: Model) -> str:
     """Return the name by which a judge is known, with its parameters, whichever host serves it."""
     return " ".join((f"{model.provider}:{model.name}", *model.parameters.entries))
-
-
-def _installed(name: str, files: Iterable[WorkspaceFile]) -> str:
-    return json.dumps([name, *map(asdict, files)])
 
 
 def _checks(case: Case) -> Iterator[dict[str, Any]]:

@@ -7,18 +7,9 @@ from functools import lru_cache
 
 from pytest_upskill.cases.catalogue import Catalogue, ListedSkill
 from pytest_upskill.checks.files import NO_SETUP, Setup, WorkspaceFile
-from pytest_upskill.models import (
-    AgentTask,
-    Completion,
-    InstalledSkill,
-    Model,
-    Request,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Turn,
-)
+from pytest_upskill.models import AgentTask, Completion, Model, Request, Tool, ToolCall
 from pytest_upskill.models.completion import with_totals
+from pytest_upskill.models.request import InstalledSkill, ToolResult, Turn
 
 MOST_REQUESTS = 3
 """Requests of one run: a model may look around twice before it chooses a skill."""
