@@ -7,6 +7,7 @@ from fractions import Fraction
 from statistics import fmean
 from typing import NamedTuple
 
+from pytest_upskill.models.completion import sum_if_known
 from pytest_upskill.stats import Estimate, pass_at_k, pass_hat_k
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -51,12 +52,6 @@ class ArmFigures:
     """Probability that at least one of k runs passes; None if that is not asked or not known."""
     pass_hat_k: Estimate | None
     """Probability that all of k runs pass, likewise."""
-
-
-def sum_if_known(amounts: Iterable[float | None]) -> float | None:
-    """Return a sum; None if an amount is unknown."""
-    known = list(amounts)
-    return None if None in known else sum(amount or 0 for amount in known)
 
 
 def figures_of_runs(valid: Sequence[Sequence[RunResult]], at_k: int = 0) -> ArmFigures:

@@ -1,6 +1,6 @@
 """A completion: the answer of a model in one run, and what an agent did for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -153,19 +153,20 @@ def with_totals(completions: Sequence[Completion]) -> Completion:
     """
     return replace(
         completions[-1],
-        input_tokens=_total([completion.input_tokens for completion in completions]),
-        output_tokens=_total([completion.output_tokens for completion in completions]),
+        input_tokens=sum_if_known(completion.input_tokens for completion in completions),
+        output_tokens=sum_if_known(completion.output_tokens for completion in completions),
         cache_read_tokens=sum(completion.cache_read_tokens for completion in completions),
         cache_write_tokens=sum(completion.cache_write_tokens for completion in completions),
         latency_s=sum(completion.latency_s for completion in completions),
-        cost_usd=_total([completion.cost_usd for completion in completions]),
+        cost_usd=sum_if_known(completion.cost_usd for completion in completions),
         assistant_blocks=(),
     )
 
 
-def _total(parts: Sequence[_Number | None]) -> _Number | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+def sum_if_known(amounts: Iterable[_Number | None]) -> _Number | None:
+    """Return a sum; None if an amount is unknown."""
+    known = list(amounts)
+    return None if None in known else sum(amount or 0 for amount in known)
 
 
 def clean(text: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 
 from pytest_upskill.sandbox.confinement import PYTHON, PYTHON_FOLDERS, tools
 from pytest_upskill.sandbox.limits import Limits
@@ -17,7 +16,7 @@ from pytest_upskill.sandbox.run import Outcome, Sandbox, Workspace
 WORK, HOME, SCRATCH = "tmp/agent-workspace", "tmp/agent-home", "tmp/agent-scratch"
 """The folders that commands may write, below the root of the sandbox's workspace."""
 
-PLACES: Mapping[str, str] = MappingProxyType({WORK: "/workspace", HOME: "/home/agent"})
+PLACES: Mapping[str, str] = {WORK: "/workspace", HOME: "/home/agent"}
 """Where commands, and programs of agents, see them in bubblewrap: the same on every machine."""
 
 SHELL_LIMITS = Limits(memory_bytes=16 << 30)
@@ -46,9 +45,7 @@ class Shell:
         OSError: The files cannot be written.
     """
 
-    def __init__(
-        self, sandbox: Sandbox, home: Workspace, files: Mapping[str, bytes] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, sandbox: Sandbox, home: Workspace, files: Mapping[str, bytes]) -> None:
         self.home = home
         self._sandbox = sandbox
         self._pytest = [*link_pytest(home.root)]

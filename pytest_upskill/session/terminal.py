@@ -9,11 +9,11 @@ import pytest
 from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
-from pytest_upskill.figures.arm import sum_if_known
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.presentation import arms_of
 from pytest_upskill.figures.wording import money
 from pytest_upskill.models import Completion
+from pytest_upskill.models.completion import sum_if_known
 from pytest_upskill.project.messages import agreeing, counted, listed, safe_line
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.notes import about_offline, next_steps, notes, statements_not_graded

@@ -179,11 +179,7 @@ def _copy_workspace(home: Workspace, sources: toolchain.Sources) -> None:
 
 
 def _why_failed(
-    outcome: Outcome,
-    lines: Sequence[str],
-    reports: Mapping[str, set[str]],
-    *,
-    expects_test: bool,
+    outcome: Outcome, lines: Sequence[str], reports: Mapping[str, set[str]], *, expects_test: bool
 ) -> str | None:
     """Return in one line why a test run failed, or which test did not run; None if it passed.
 

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 from pytest_upskill.checks import CheckResult
@@ -38,7 +37,7 @@ class Sources:
     """The files that an agent left, to run the units on a copy of them."""
 
     @classmethod
-    def of(cls, code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sources:
+    def of(cls, code: str, files: Mapping[str, str]) -> Sources:
         """Return a program of one file that no answer has."""
         block = Block(language="", name=None, code=code, line=1, closed=True)
         return cls(units=(block,), headers=(), files=files)
@@ -229,7 +228,7 @@ class Compiler(ABC):
         command = self.command(check)
         built = command.build(sources, sandbox)
         if not built.passed and command not in self._working:
-            smallest = command.build(Sources.of(command.smallest), sandbox)
+            smallest = command.build(Sources.of(command.smallest, {}), sandbox)
             if not smallest.passed:
                 raise CannotCompile(
                     f"{command.label} cannot build even an empty program here: {smallest.message}"

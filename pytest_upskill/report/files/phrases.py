@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from pytest_upskill.figures.arm import sum_if_known
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import failure, money
+from pytest_upskill.models.completion import sum_if_known
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.exit_code import (
