@@ -19,7 +19,7 @@ from pytest_upskill.project.files import ANSWERS, DRAFTS, read_state
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.session.case_files import arguments_of, catalogue_file, catalogues_of, shown
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
-from pytest_upskill.session.hosts import hosts_of, request_problems
+from pytest_upskill.session.fetching import hosts_of, request_problems
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.messages import write
 from pytest_upskill.session.resources import RESOURCES, decider, extensions_of, set_up
