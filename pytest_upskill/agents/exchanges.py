@@ -71,7 +71,8 @@ class Exchanges:
                 self._results[call_id].append(capped(self.redact(text)))
         self.called = self.called or any(
             call.id in self._results and self._called_skill(call) == self.task.skill_name
-            for call in self._calls
+            for reply in self.replies
+            for call in reply.tool_calls
         )
         if self.task.chooses:
             names = (skill.name for skill in self.task.installed)
@@ -194,10 +195,6 @@ class Exchanges:
                     break
                 turns[index] = replace(turn, calls=tuple(replace(c, **dropped) for c in turn.calls))
         return tuple(turns)
-
-    @property
-    def _calls(self) -> list[ToolCall]:
-        return [call for reply in self.replies for call in reply.tool_calls]
 
     def _called_skill(self, call: ToolCall) -> str:
         """Return the name of the skill with which a call calls the tool for skills; "" for none."""
