@@ -47,10 +47,8 @@ def _init(folder: Path) -> list[Path]:
     if problems:
         raise command.problems_error(folder, problems)
     for each in found:
-        count = counted(len(each.cases), "case")
-        command.say(
-            f"{each.case_file}: exists, with {count}: {command.PROGRAM} list says what they need"
-        )
+        found_there = f"{each.case_file}: exists, with {counted(len(each.cases), 'case')}"
+        command.say(f"{found_there}: {command.PROGRAM} list says what they need")
         if each.case_file.name != CASE_FILE and "by a judge" in measured_by(each.cases):
             command.say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
     if found:

@@ -169,11 +169,9 @@ def decide_gate(cell: Cell, thresholds: Thresholds, comparison: Comparison | Non
         gate = skipped_gate(cell, f"missing data: {open_runs} could decide: {possible}")
         return replace(gate, misses_data=True, comparison=comparison)
     figures = _trigger_sentence(cell.triggers) if cell.chooses else _lift_sentence(cell.lift)
+    text = f"{cell.name}: {certain or figures}"
     gate = Gate(
-        cell=cell,
-        outcome="failed" if certain else "passed",
-        text=f"{cell.name}: {certain or figures}",
-        comparison=comparison,
+        cell=cell, outcome="failed" if certain else "passed", text=text, comparison=comparison
     )
     # A failed gate has the figures too, unless its details do.
     if not certain or any(figures in line for line in gate.details):

@@ -137,6 +137,5 @@ def _with_counts(judged: calibration.JudgedRuns, passes: int, runs: int) -> cali
 
 def _runs(trial: TrialResult) -> calibration.JudgedRuns:
     decided = [run.by_judge for run in trial.runs]
-    return calibration.JudgedRuns(
-        trial.passes, len(trial.runs), decided.count(True), decided.count(False)
-    )
+    judged_as = (decided.count(True), decided.count(False))
+    return calibration.JudgedRuns(trial.passes, len(trial.runs), *judged_as)

@@ -349,9 +349,8 @@ def _lift_figures(cell: Cell) -> Iterator[Figure]:
         yield from figures_in(_ANSWERS, cell.answers.get(arm), name=name, of=of)
     for which in ("with", "without"):
         agreement = judged.agreement(with_skill=which == "with") if judged else None
-        yield from figures_in(
-            _AGREEMENT, agreement, name=f"judge.{which}.{{}}", of=f"{which} the skill"
-        )
+        name, of = f"judge.{which}.{{}}", f"{which} the skill"
+        yield from figures_in(_AGREEMENT, agreement, name=name, of=of)
     yield from figures_in(AGENT, lift.agent, name="agent.{}")
 
 

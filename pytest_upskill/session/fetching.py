@@ -84,9 +84,8 @@ class Fetching:
         """
         settings, resources, self._trials = self._settings, self._resources, trials
         models = [trial.model for trial in trials.values()]
-        models += [
-            trial.judge for trial in trials.values() if trial.judge and trial.case.judge_checks
-        ]
+        judges = (trial.judge for trial in trials.values() if trial.case.judge_checks)
+        models += filter(None, judges)
         self._hosts = hosts_of(self._config, dict.fromkeys(models))
         self._forecast = forecast(
             trials.values(), self._hosts, resources, concurrency=settings.concurrency
@@ -300,9 +299,8 @@ def request_problems(hosts: Mapping[Model, Host]) -> list[str]:
 
 def _model_problems(model: Model) -> list[str]:
     if model.is_language_model and model.provider not in BY_PREFIX:
-        suggestion = did_you_mean(
-            f"{model.provider}:", [f"{each}:" for each in (*BY_PREFIX, *AGENTS)]
-        )
+        known = [f"{each}:" for each in (*BY_PREFIX, *AGENTS)]
+        suggestion = did_you_mean(f"{model.provider}:", known)
         # An '@' may stand between a password and a host; before digits it begins a version.
         shown = re.sub(r":[^:]*@(?!\d+$)", f":{HIDDEN}@", model.address)
         line = (

@@ -207,10 +207,6 @@ class HandedAnswers(Handover):
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
         items = needing_answers(session.items)
-        self.write_collected(
-            Collected(
-                keys={item.nodeid: item.key for item in items},
-                trials={item.key: item.trial for item in items},
-                needs=needs_lines(session.items),
-            )
-        )
+        keys = {item.nodeid: item.key for item in items}
+        trials = {item.key: item.trial for item in items}
+        self.write_collected(Collected(keys, trials, needs_lines(session.items)))

@@ -51,11 +51,8 @@ _BYTES_PER_VALUE = 20
 
 def write_json(report: Report) -> str:
     """Return a report as JSON."""
-    document = Document(
-        format=FORMAT,
-        sessions=report.sessions,
-        entries=tuple(Entry(gate=gate, figures=scalars(gate)) for gate in report.gates),
-    )
+    entries = tuple(Entry(gate=gate, figures=scalars(gate)) for gate in report.gates)
+    document = Document(format=FORMAT, sessions=report.sessions, entries=entries)
     return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
 
 

@@ -65,11 +65,8 @@ def _parts(report: Report, most: int) -> Iterator[str]:
     if measured := phrases.scope(report):
         yield f"{measured}\n\n"
     models, skills = phrases.matrix(report)
-    yield _table(
-        ("skill", *map(_cell, models)),
-        [(_cell(skill), *map(_matrix_entry, gates)) for skill, gates in skills],
-        most,
-    )
+    rows = [(_cell(skill), *map(_matrix_entry, gates)) for skill, gates in skills]
+    yield _table(("skill", *map(_cell, models)), rows, most)
     yield _list("Failed cases", [*phrases.failed_case_lines(report)], most)
     yield _list("Notes", _notes(report), most)
     recordings = [line for session in report.sessions for line in session.recordings]
@@ -124,10 +121,8 @@ def _triggers(gates: Sequence[Gate], most: int) -> Iterator[str]:
         yield _table(("skill on model", *columns_of(gates[0]), "gate"), rows, most)
     for model, taken, matrix in phrases.confusion_matrices(gates):
         rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in matrix.items()]
-        yield _folded(
-            f"right skill (rows) and chosen skill (columns), in runs of {model}",
-            _table(("", *map(_cell, taken)), rows, most),
-        )
+        title = f"right skill (rows) and chosen skill (columns), in runs of {model}"
+        yield _folded(title, _table(("", *map(_cell, taken)), rows, most))
 
 
 def _outcome(gate: Gate) -> str:
