@@ -244,10 +244,8 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     notes = tuple(_not_compared(cell, recorded, same))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
-        notes = (
-            f"no {'query' if cell.chooses else 'case'} in common with the baseline: {_RECORD}",
-            *notes,
-        )
+        what = "query" if cell.chooses else "case"
+        notes = (f"no {what} in common with the baseline: {_RECORD}", *notes)
     drift = _other_model(cell, baseline) or _other_results(cell, recorded, same)
     return replace(comparison, cases=cases, lacking=lacking, drift=drift, notes=notes)
 

@@ -293,10 +293,9 @@ def arms_of(gates: Iterable[Gate]) -> str:
 def case_columns(case: CaseLine) -> Columns:
     """Return the figures of a case as the columns of a table."""
     arms = {arm: figures_of_runs([each.runs]) for arm, each in case.arms.items() if each.runs}
+    passed = ("{}/{}".format(*_tally(case.arms[arm])) for arm in _ARMS if arm in case.arms)
     return {
-        "passed": "->".join(
-            "{}/{}".format(*_tally(case.arms[arm])) for arm in _ARMS if arm in case.arms
-        ),
+        "passed": "->".join(passed),
         "difference": points(case.difference.estimate) if case.difference else "n/a",
         **_means(arms),
     }

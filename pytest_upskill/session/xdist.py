@@ -177,10 +177,8 @@ class Handover:
         file = self._answers_file(key)
         while not file.exists():
             if not self.open_marker.exists():
-                pytest.fail(
-                    "the run was stopped, or the disk is full, before this trial had its answers",
-                    pytrace=False,
-                )
+                why = "the run was stopped, or the disk is full, before this trial had its answers"
+                pytest.fail(why, pytrace=False)
             time.sleep(_POLL_S)
         return _ANSWERS.validate_json(file.read_bytes())
 
