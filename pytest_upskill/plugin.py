@@ -61,7 +61,8 @@ def pytest_load_initial_conftests(
 
     If pytest then refuses an option with a misspelled name, it prints the one that was meant.
     """
-    flags = {option.flag for options in OPTIONS.values() for option in options}
+    every = (option for options in OPTIONS.values() for option in options)
+    flags = {option.flag for option in every if option.on_command_line}
     for name in (str(arg).partition("=")[0] for arg in args):
         if name.startswith("--upsk") and name not in flags:
             from pytest_upskill.project.messages import did_you_mean

@@ -201,6 +201,11 @@ class Catalogues:
         base = self.committed or self._around(skill.folder.absolute())
         return base.with_skill(as_listed(version or skill), skill.name)
 
+    def is_stale(self, skill: Skill) -> bool:
+        """Return whether the committed file lacks a skill as it is described now."""
+        is_listed = self.committed is None or as_listed(skill) in self.committed.skills
+        return not (is_listed or skill.hidden)
+
     def folder(self, folder: Path) -> Folder:
         """Return the skills in a folder."""
         if folder not in self._folders:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.cases.catalogue import ListedSkill
+from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
 from pytest_upskill.cases.skill_files import installed_files, read_bundle
@@ -63,7 +64,11 @@ def with_history(skill: Skill, ref: str, project: Path, extensions: Extensions) 
         except (BadFile, OSError, Unreadable):
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, history=history, past_unknown=True)
-        skill = replace(skill, case_changes=_case_changes(skill, old_file, since, extensions))
+        # A setting may say whose the cases are.
+        owners = () if skill.shares_file else ((old_file.name, old),)
+        listed_then = CaseDiscovery(patterns=(old_file.name,), owners=owners)
+        changes = _case_changes(skill, old_file, since, extensions, listed_then)
+        skill = replace(skill, case_changes=changes)
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         return replace(skill, history=f"no text changed since {since}: not compared")
     return replace(skill, before=before)
@@ -114,7 +119,9 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
     )
 
 
-def _case_changes(skill: Skill, file: Path, since: str, extensions: Extensions) -> str:
+def _case_changes(
+    skill: Skill, file: Path, since: str, extensions: Extensions, discovery: CaseDiscovery
+) -> str:
     """Return which cases were removed or changed: without them, a worse skill may look better.
 
     Args:
@@ -122,11 +129,12 @@ def _case_changes(skill: Skill, file: Path, since: str, extensions: Extensions) 
         file: Its case file as it was; it may not exist.
         since: What it is compared with, in words.
         extensions: What plugins add to the format.
+        discovery: Knows whose cases were in the file.
     """
     if not file.is_file():
         return ""
     try:
-        found = load_skills(file, extensions=extensions)
+        found = load_skills(file, extensions=extensions, discovery=discovery)
     except SkillError:
         return ""
     same = [each for each in found if len(found) == 1 or each.name == skill.name]

@@ -80,8 +80,7 @@ def _why_nothing(report: Report) -> str:
     """Return why no trial of a session was measured; empty if none was expected."""
     if skills := report.unmeasured_skills:
         return "; ".join(skip_lines(reasons_of(skills)))
-    others = any(session.other_tests or session.nothing_changed for session in report.sessions)
-    return "" if others else without_cases(report)
+    return "" if any(each.other_tests for each in report.sessions) else without_cases(report)
 
 
 def without_cases(report: Report) -> str:

@@ -27,6 +27,20 @@ def discovery_of(config: pytest.Config) -> CaseDiscovery:
     return config.stash[_DISCOVERY]
 
 
+def check_case_files(config: pytest.Config) -> None:
+    """Check that the case files exist that the settings name.
+
+    Raises:
+        pytest.UsageError: No file has a name, unless it is a pattern.
+    """
+    for name in discovery_of(config).patterns:
+        is_found = (config.rootpath / name).is_file() or Path(name).is_absolute()
+        if not (is_found or {*"*?["} & {*name} or any(config.rootpath.rglob(name))):
+            raise pytest.UsageError(
+                f"upskill_case_files: no file is called {name!r}: correct the name, or remove it"
+            )
+
+
 def shown(path: Path, config: pytest.Config) -> str:
     """Return a path relative to the directory in which pytest was started."""
     return os.path.relpath(path, config.invocation_params.dir)

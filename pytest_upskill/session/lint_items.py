@@ -83,7 +83,7 @@ class LintItem(ItemOutsidePackages):
             line = f"{place}: name: {ambiguous}"
             # Without cases, no trigger trial has to choose between the two.
             yield from [line] if skill.cases else grouped.note_lines([line])
-        if catalogues.committed is not None and as_listed(skill) not in catalogues.committed.skills:
+        if catalogues.is_stale(skill):
             yield (
                 f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "
                 "with another description or not at all: write it again with "

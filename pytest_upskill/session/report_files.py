@@ -102,8 +102,8 @@ class Files:
                 reporter.line(line)
         for reason in reasons:
             reporter.line(f"::error title=pytest-upskill::{_escaped(reason)}")
-        changes = {gate.cell.path: gate.cell.case_changes for gate in report.gates}
-        for path, change in changes.items():
+        changes = dict.fromkeys((gate.cell.path, gate.cell.case_changes) for gate in report.gates)
+        for path, change in changes:
             if change:
                 reporter.line(f"::warning {_place(root / path, 1, path)}::{_escaped(change)}")
 

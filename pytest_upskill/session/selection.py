@@ -1,7 +1,7 @@
 """Which skills and trials run, which do not, and hints about those that are missed."""
 
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from pytest_upskill.project.messages import agreeing, counted, did_you_mean, lis
 from pytest_upskill.session.case_files import (
     arguments_of,
     catalogue_file,
+    catalogues_of,
     discovery_of,
     path_from,
     project_of,
@@ -150,7 +151,9 @@ class Selection:
         if unchanged:
             self._config.hook.pytest_deselected(items=[*unchanged])
             items[:] = [item for item in items if item not in unchanged]
-            self._unchanged = {str(item.trial.skill.folder) for item in unchanged}
+            ran = {item.trial.skill.folder for item in items if isinstance(item, TrialItem)}
+            left_out = {item.trial.skill.folder for item in unchanged} - ran
+            self._unchanged = {*map(str, left_out)}
             self.nothing_changed = "" if items or self._broken_files else self._left_out
 
     def pytest_deselected(self) -> None:
@@ -159,16 +162,24 @@ class Selection:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Run the other files if only case files are broken: none depends on another."""
+        stale = set[str]()
         for item in session.items:
             if self.since is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
+                if catalogues_of(self._config).is_stale(item.trial.skill):
+                    stale.add(item.trial.skill.name)
+        if stale:
+            self._hints.append(
+                f"{listed(sorted(stale))}: not in the catalogue file as described now, so the "
+                "queries of other skills do not see it: pytest --upskill-catalogue-update"
+            )
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
     def pytest_sessionfinish(self) -> None:
         """Send what a worker found to the controller."""
         self._hints += _lookalikes(self._unread, self._config)
-        self._hints += _unmatched(self._collected, self._config)
+        self._hints += _outside_arguments(self._collected, self._config)
         if strangers := self._config.stash.get(NOT_COLLECTED, []):
             self._hints.append(line_about(strangers))
         output = getattr(self._config, "workeroutput", {})
@@ -327,12 +338,15 @@ def _lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str
             yield safe_line(f"files look like cases, {what}: {names}; {cure} {setting}")
 
 
-def _unmatched(collected: Iterable[Path], config: pytest.Config) -> Iterator[str]:
-    """Yield which patterns of case files in the settings match no file."""
-    for pattern in discovery_of(config).patterns:
-        is_collected = any(file.match(pattern) for file in collected)
-        if not is_collected and not any(config.rootpath.rglob(pattern)):
-            yield f"upskill_case_files: no file matches {pattern!r}: correct it, or remove it"
+def _outside_arguments(collected: Collection[Path], config: pytest.Config) -> Iterator[str]:
+    """Yield which case files in the settings are of skills that run, but do not run themselves."""
+    discovery, arguments = discovery_of(config), arguments_of(config)
+    for file in (config.rootpath / name for name in discovery.patterns):
+        owner = discovery.owning_skill(file) if file.is_file() and file not in collected else None
+        runs = owner is not None and any(map(owner.is_relative_to, arguments))
+        if owner and runs and not any(map(file.is_relative_to, arguments)):
+            name = shown(file, config)
+            yield safe_line(f"{name} has cases of {owner.name}: name it as an argument too")
 
 
 def _pattern(file: Path) -> str:

@@ -23,7 +23,7 @@ from pytest_upskill.figures.baseline import BaselineError, Update, read_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.session.case_files import catalogues_of
+from pytest_upskill.session.case_files import catalogues_of, check_case_files
 from pytest_upskill.session.fetching import FetchedAnswers, Fetching
 from pytest_upskill.session.items import ANSWERS
 from pytest_upskill.session.messages import GROUPED_WARNINGS, GroupedWarnings, write
@@ -55,10 +55,12 @@ def start(config: pytest.Config) -> None:
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     plugins.register(grouped, "upskill-grouped-warnings")
     if config.getoption("upskill_lint"):
+        check_case_files(config)
         plugins.register(Selection(config), "upskill-selection")
         return
     settings, resources = set_up(config)
     catalogues_of(config)  # a bad file ends the run before it begins
+    check_case_files(config)
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")
     config.add_cleanup(redact_logs(resources.redactor))
     selection = Selection(config)
@@ -236,7 +238,11 @@ class Reporting:
         lines = exit_code.why_undecided(report, in_its_run=True)
         reasons = [f"{code}{each}" for each in lines]
         if code and not reasons:
-            reasons = [f"{code}not everything ran, as other lines say"]
+            budget = self._resources.budget
+            why = "not everything ran, as other lines say"
+            if budget.stopped:
+                why = f"--upskill-max-cost: the next request {budget.exceeded}"
+            reasons = [f"{code}{why}"]
         return reasons
 
 

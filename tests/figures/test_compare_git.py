@@ -407,3 +407,21 @@ def test_a_case_about_another_skill_is_not_changed(
     result = run_once(*OFFLINE, COMPARE)
 
     result.stdout.no_fnmatch_line("*cases since*")
+
+
+def test_a_case_removed_from_a_file_that_the_settings_list_is_named(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill()
+    (folder / "skill_meta.json").unlink()
+    file = pytester.mkdir("cases") / "more.json"
+    cases = [{"id": i, "input": f"{i}?", "expected": {"contains": "37"}} for i in "ab"]
+    file.write_text(json.dumps({"cases": cases}), "utf-8")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    file.write_text(json.dumps({"cases": cases[:1]}), "utf-8")
+    setting = "upskill_case_files=cases/more.json=skills/billing"
+
+    result = run_once("--upskill-models=offline", COMPARE, "-o", setting, "skills", "cases")
+
+    result.stdout.fnmatch_lines(["billing on offline: cases since main (???????): removed: b: *"])

@@ -108,10 +108,11 @@ def test_removed_cases_are_marked(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     cases = [{"id": name, "input": f"{name}?", "expected": {"not_contains": "q7"}} for name in "ab"]
-    write_skill(*cases)
+    query = {"id": "q", "input": "Facts?", "should_trigger": True}
+    write_skill(*cases, query)
     commit_all(pytester.path)
     git(pytester.path, "switch", "--quiet", "--create", "branch")
-    write_skill(cases[0], body="Other facts.\n")
+    write_skill(cases[0], query, body="Other facts.\n")
 
     result = run_once("--upskill-models=offline", "--upskill-compare=main", "skills")
 

@@ -73,6 +73,12 @@ def test_a_misspelled_option_is_answered_by_the_right_one(run_once: Run, given: 
     assert f"  {name}: did you mean '--upskill-models'?" in lines
 
 
+def test_no_option_is_offered_that_only_the_settings_have(run_once: Run) -> None:
+    lines = run_once(*OFFLINE, "--upskill-case_files=x", "skills").errlines
+
+    assert not [line for line in lines if "'--upskill-case-files'" in line]
+
+
 @pytest.mark.parametrize("given", [[","], ["offline", ","], ["", "offline"]])
 def test_an_empty_list_of_models_is_refused_in_one_line(run_once: Run, given: list[str]) -> None:
     result = run_once(*(f"--upskill-models={models}" for models in given), "skills")

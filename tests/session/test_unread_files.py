@@ -185,13 +185,28 @@ def test_a_skill_md_in_lower_case_is_named(run: Run, write_skill: WriteSkill) ->
     assert said == ["upskill: skills/other/skill.md is not read: rename it to SKILL.md"]
 
 
-def test_a_listed_file_that_does_not_exist_is_named(run_once: Run, write_skill: WriteSkill) -> None:
+def test_a_listed_file_that_does_not_exist_is_refused(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill()
 
-    setting = "upskill_case_files=quiz.json **/skill_meta.json"
+    setting = "upskill_case_files=quiz.json **/skill_meta.json none/*.json"
     result = run_once("--upskill-models", "offline", "-o", setting, "skills")
 
-    hints = [line for line in result.outlines if "no file matches" in line]
-    assert hints == [
-        "upskill: upskill_case_files: no file matches 'quiz.json': correct it, or remove it"
-    ]
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*upskill_case_files: no file is called 'quiz.json': *"])
+
+
+def test_a_listed_file_outside_the_arguments_is_named(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    cases = [{"input": "What?", "expected": {"contains": "37"}}]
+    pytester.mkdir("cases").joinpath("more.json").write_text(json.dumps({"cases": cases}), "utf-8")
+    setting = "upskill_case_files=cases/more.json=skills/billing"
+
+    result = run_once("--upskill-models", "offline", "-o", setting, "skills")
+
+    result.stdout.fnmatch_lines(
+        ["upskill: cases/more.json has cases of billing: name it as an argument too"]
+    )
