@@ -301,12 +301,10 @@ class Cache:
         It is empty if nothing was recorded for it.
         """
         new = request_fields(request, url)
+        # What a model chooses from stands in the place of a skill.
+        words = {"user": "question"} | ({"skill": "catalogue"} if request.tools else {})
         differences = (
-            [
-                "question" if name == "user" else name
-                for name in {**old, **new}
-                if old.get(name) != new.get(name)
-            ]
+            [words.get(name, name) for name in {**old, **new} if old.get(name) != new.get(name)]
             for old in self._requests.get(subject, ())
         )
         return min(differences, key=len, default=[])

@@ -245,3 +245,16 @@ def test_recordings_of_every_request_survive_a_prune(
     result = run_once("--upskill-models", model, "--upskill-cache-prune", str(skills))
 
     result.stdout.fnmatch_lines(["upskill: 0 recordings in *"])
+
+
+def test_a_replay_says_that_the_catalogue_has_changed(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(1, 0))
+    loopback.answer = choosing({"Query 0.": took("billing")})
+    run("--upskill-models", model, "skills/billing")
+    write_skill(name="bills")
+
+    result = run("--upskill-models", model, "--upskill-cache", "replay", "skills/billing")
+
+    result.stdout.fnmatch_lines(["*stale recording (catalogue changed since) in *"])
