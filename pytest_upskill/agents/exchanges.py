@@ -69,8 +69,9 @@ class Exchanges:
             number[call_id] += 1
             if call_id and number[call_id] > len(self._results[call_id]):
                 self._results[call_id].append(capped(self.redact(text)))
+        name = self.task.skill_name
         self.called = self.called or any(
-            call.id in self._results and self._called_skill(call) == self.task.skill_name
+            name and call.id in self._results and self._called_skill(call) == name
             for reply in self.replies
             for call in reply.tool_calls
         )

@@ -47,7 +47,7 @@ class Session:
     unmeasured: tuple[Unmeasured, ...] = ()
     """Skills on models of which every trial was skipped."""
     recordings: tuple[str, ...] = ()
-    """Recordings of a replay that the branch changed: a line with the total, then one for each."""
+    """A line about the recordings of a replay that the branch changed, if it changed some."""
     revision: Revision | None = None
     """What was checked out; None outside a git repository."""
 

@@ -84,6 +84,15 @@ def test_a_skill_that_its_tool_does_not_show_is_not_measured() -> None:
     assert (run.called, run.loaded, run.broken) == (True, False, BROKEN)
 
 
+def test_without_a_skill_no_call_is_one_of_the_skill() -> None:
+    exchanges = exchanges_of(AgentTask())
+    for sent in ([("", "Count.")], [("", "Count."), ("c1", "3")]):
+        exchanges.note_request(sent)
+        exchanges.note_reply(said(ToolCall(name="bash", id="c1", arguments={"command": "wc"})), 1)
+
+    assert not exchanges.run("1", "").called
+
+
 def test_what_the_model_writes_itself_it_has_not_read() -> None:
     call = ToolCall(name="bash", id="c1", arguments={"command": f"echo '{LINES[0]}'"})
 

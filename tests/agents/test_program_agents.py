@@ -211,4 +211,4 @@ def test_what_the_agent_did_is_shown_beside_the_checks(
 
     result = run_once("skills", f"--upskill-models=a={claude}")
 
-    result.stdout.fnmatch_lines(["*file_exists no.txt*", "*run 1: yes: triggered*"])
+    result.stdout.fnmatch_lines(["*file_exists no.txt*", "*triggered in 1 of 1 runs*"])
