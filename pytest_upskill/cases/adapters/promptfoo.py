@@ -11,9 +11,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import SandboxedEnvironment
-
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Part, Reader, entries_at
 from pytest_upskill.cases.adapters.choice import skills_in
@@ -126,7 +123,7 @@ def _written_out(test: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator
         }
         try:
             yield case | {"prompt": _prompt(config, metadata, chosen)}
-        except (TemplateError, ValueError) as error:
+        except ValueError as error:
             yield case | {"prompt": str(test.get("vars") or ""), "vars": str(error)}
 
 
@@ -140,8 +137,7 @@ def _prompt(
     """Return the question: the only prompt of the file with its variables, or a variable.
 
     Raises:
-        TemplateError: A variable is missing.
-        ValueError: There is no such question.
+        ValueError: There is no such question, or it lacks a variable.
     """
     if "conversationId" in metadata:
         raise ValueError("it is a part of a conversation, and each question is asked alone")
@@ -150,7 +146,7 @@ def _prompt(
     if len(prompts) > 1:
         raise ValueError(f"{len(prompts)} prompts: keep the one that has no skill")
     if prompts and isinstance(prompts[0], str) and not prompts[0].startswith("file://"):
-        rendered = _ENVIRONMENT.from_string(prompts[0]).render(chosen)
+        rendered = _text_of(prompts[0], chosen)
     else:
         rendered = next((str(chosen[key]) for key in (*PROMPTS, "user_input") if key in chosen), "")
     if not rendered.strip() or "file://" in rendered:
@@ -164,12 +160,27 @@ def _rendered(value: Any, chosen: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_rendered(part, chosen) for part in value]
     if isinstance(value, str) and "{{" in value:
-        with suppress(TemplateError):
-            return _ENVIRONMENT.from_string(value).render(chosen)
+        with suppress(ValueError):
+            return _text_of(value, chosen)
     return value
 
 
-_ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+def _text_of(template: str, chosen: Mapping[str, Any]) -> str:
+    """Return the text that a template gives.
+
+    Raises:
+        ValueError: It is no template, or lacks a variable.
+    """
+    # Imported here: most projects have no such file.
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    try:
+        return environment.from_string(template).render(chosen)
+    except TemplateError as error:
+        raise ValueError(str(error)) from None
+
 
 ADAPTER = Adapter(
     tool="promptfoo",
