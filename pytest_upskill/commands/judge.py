@@ -78,7 +78,8 @@ def _draw(options: argparse.Namespace) -> int:
             drawn += 1
             models, answers = ", ".join(file.models), counted(len(file.answers), "answer")
             place = judge_labels.write_labels(path.parent, file)
-            say(f"{place}: {answers} of {models}, {file.labelled} of them labelled already")
+            kept = f", {file.labelled} of them labelled already" if file.labelled else ""
+            say(f"{place}: {answers} of {models}{kept}")
     if not drawn:
         cure = "run pytest with --upskill-judge"
         raise CommandError(f"{options.report}: no answer in it that a judge decided: {cure}")

@@ -80,7 +80,8 @@ def _why_nothing(report: Report) -> str:
     """Return why no trial of a session was measured; empty if none was expected."""
     if skills := report.unmeasured_skills:
         return "; ".join(skip_lines(reasons_of(skills)))
-    return "" if any(each.other_tests for each in report.sessions) else without_cases(report)
+    others = any(session.other_tests or session.nothing_changed for session in report.sessions)
+    return "" if others else without_cases(report)
 
 
 def without_cases(report: Report) -> str:

@@ -143,17 +143,6 @@ def test_the_text_below_a_description_takes_no_query_of_another_skill(
     result.stdout.no_fnmatch_line("*billing/skill_meta.json::*")
 
 
-def test_a_changed_skill_that_lost_its_cases_is_not_measured_beside_unchanged_ones(
-    repository: Path, run_once: Run
-) -> None:
-    changed(repository).with_name("skill_meta.json").unlink()
-
-    result = run_once(*ARGS)
-
-    assert result.ret == 75
-    result.stdout.fnmatch_lines(["*nothing was measured: 1 changed skill has no cases*"])
-
-
 def test_a_new_description_that_the_committed_catalogue_lacks_is_named(
     repository: Path, run_once: Run, write_skill: WriteSkill
 ) -> None:
