@@ -54,13 +54,13 @@ def start(config: pytest.Config) -> None:
     plugins = config.pluginmanager
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     plugins.register(grouped, "upskill-grouped-warnings")
-    if config.getoption("upskill_lint"):
+    if not hasattr(config, "workerinput"):  # there, the controller has looked
         check_case_files(config)
+    if config.getoption("upskill_lint"):
         plugins.register(Selection(config), "upskill-selection")
         return
     settings, resources = set_up(config)
     catalogues_of(config)  # a bad file ends the run before it begins
-    check_case_files(config)
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")
     config.add_cleanup(redact_logs(resources.redactor))
     selection = Selection(config)

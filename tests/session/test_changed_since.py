@@ -113,13 +113,20 @@ def test_a_bad_ref_in_the_ini_file_is_refused_in_one_line(
     result.stderr.fnmatch_lines(["ERROR: *no commit is called 'nowhere' in *: git fetch, *"])
 
 
-def test_a_new_skill_runs_the_queries_of_the_others_that_it_could_take(
-    repository: Path, run_once: Run, write_skill: WriteSkill
-) -> None:
+@pytest.fixture
+def with_query(repository: Path, write_skill: WriteSkill) -> Path:
+    """Return a repository on a branch, in which a skill has a query."""
     git(repository, "switch", "--quiet", "main")
     write_skill({"id": "bill", "input": "Facts about billing.", "should_trigger": True})
     commit_all(repository, "a query")
-    git(repository, "switch", "--quiet", "--create", "new")
+    git(repository, "switch", "--quiet", "--create", "later")
+    return repository
+
+
+@pytest.mark.usefixtures("with_query")
+def test_a_new_skill_runs_the_queries_of_the_others_that_it_could_take(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill(name="bills", description="Everything about billing and facts. Use for bills.")
 
     result = run_once(*ARGS, "-v")
@@ -130,13 +137,9 @@ def test_a_new_skill_runs_the_queries_of_the_others_that_it_could_take(
 
 
 def test_the_text_below_a_description_takes_no_query_of_another_skill(
-    repository: Path, run_once: Run, write_skill: WriteSkill
+    with_query: Path, run_once: Run
 ) -> None:
-    git(repository, "switch", "--quiet", "main")
-    write_skill({"id": "bill", "input": "Facts about billing.", "should_trigger": True})
-    commit_all(repository, "a query")
-    git(repository, "switch", "--quiet", "--create", "later")
-    changed(repository)
+    changed(with_query)
 
     result = run_once(*ARGS, "-v")
 
