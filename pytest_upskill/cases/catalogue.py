@@ -239,6 +239,22 @@ def as_listed(skill: Skill | SkillVersion) -> ListedSkill:
     return ListedSkill(name=skill.name, description=skill.description)
 
 
+def listing(content: str, *, folder: str) -> ListedSkill | str:
+    """Return a skill as agents see it, or why they cannot.
+
+    Args:
+        content: Its ``SKILL.md``.
+        folder: The name of its folder.
+
+    Raises:
+        BadFile: The content is not a skill.
+    """
+    text = read_skill_text(content, folder=folder)
+    if text.hidden:
+        return "disable-model-invocation is set"
+    return ListedSkill(name=text.name, description=text.description)
+
+
 def _read_folder(folder: Path, root: Path | None, patterns: Iterable[str] = _BESIDE) -> Folder:
     found: list[ListedSkill] = []
     left_out: list[str] = []
@@ -247,14 +263,13 @@ def _read_folder(folder: Path, root: Path | None, patterns: Iterable[str] = _BES
             left_out.append(f"{file.parent.name}: a link leads outside the project")
             continue
         try:
-            text = read_skill_text(read_text(file), folder=file.parent.name)
+            skill = listing(read_text(file), folder=file.parent.name)
         except BadFile as error:
-            left_out.append(f"{file.parent.name}: {error.problems[0].what}")
+            skill = error.problems[0].what
+        if isinstance(skill, ListedSkill):
+            found.append(skill)
         else:
-            if text.hidden:
-                left_out.append(f"{file.parent.name}: disable-model-invocation is set")
-            else:
-                found.append(ListedSkill(name=text.name, description=text.description))
+            left_out.append(f"{file.parent.name}: {skill}")
     counts = Counter(skill.name for skill in found)
     return Folder(
         catalogue=Catalogue.of(found),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_upskill.cases.catalogue import ListedSkill
+from pytest_upskill.cases.catalogue import ListedSkill, listing
 from pytest_upskill.cases.discovery import CaseDiscovery
 from pytest_upskill.cases.load import SkillError, load_skills
 from pytest_upskill.cases.skill import Case, Skill, SkillVersion
@@ -89,13 +89,10 @@ def other_skills_changed(commit: str, home: Path) -> bool:
     return any(listings) or any(each.parent == home for each in git.deleted_skills(commit, home))
 
 
-def _listing(file: Path, content: bytes | None) -> ListedSkill | None:
-    """Return a skill as agents see it, None if they cannot."""
+def _listing(file: Path, content: bytes | None) -> ListedSkill | str:
     with suppress(BadFile):
-        text = (content or b"").decode("utf-8", "replace")
-        skill = read_skill_text(text, folder=file.parent.name)
-        return ListedSkill(name=skill.name, description=skill.description)
-    return None
+        return listing((content or b"").decode("utf-8", "replace"), folder=file.parent.name)
+    return "not a skill"
 
 
 def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:

@@ -1,10 +1,9 @@
-"""Report files of a session, JUnit XML, and annotations and summary in GitHub Actions."""
+"""Report files of a session, answers in JUnit XML, and the summary of GitHub Actions."""
 
 import json
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,29 +83,6 @@ class Files:
             for file in self._written:
                 reporter.line(safe_line(f"upskill report: {file}"))
 
-    def annotate(
-        self, reporter: pytest.TerminalReporter, report: Report, reasons: Iterable[str]
-    ) -> None:
-        """Print commands by which GitHub Actions marks what failed and what was not measured.
-
-        Args:
-            reporter: pytest's reporter.
-            report: The report.
-            reasons: Why nothing or not everything was measured.
-        """
-        if not os.environ.get("GITHUB_ACTIONS"):
-            return
-        root = self._config.rootpath
-        if not self._config.pluginmanager.has_plugin(_SAME):
-            for line in _failures(reporter, root):
-                reporter.line(line)
-        for reason in reasons:
-            reporter.line(f"::error title=pytest-upskill::{_escaped(reason)}")
-        changes = dict.fromkeys((gate.cell.path, gate.cell.case_changes) for gate in report.gates)
-        for path, change in changes:
-            if change:
-                reporter.line(f"::warning {_place(root / path, 1, path)}::{_escaped(change)}")
-
     def _presentable(self, report: Report) -> Report:
         """Return the report with what only files show, from which all formats are written."""
         gates = tuple(_presentable(gate, f"{self._config.rootpath}/") for gate in report.gates)
@@ -121,42 +97,6 @@ class Files:
             revision=revision(self._settings.project, folders),
         )
         return Report(sessions=(session,), gates=gates)
-
-
-_SAME = "pytest_github_actions_annotate_failures"
-"""A plugin that annotates every failed test."""
-
-_MOST_ANNOTATIONS = 10
-"""How many errors of a step GitHub shows."""
-
-
-def _failures(reporter: pytest.TerminalReporter, root: Path) -> Iterator[str]:
-    """Yield commands that mark failed cases at their lines, and failed gates at the skills."""
-    failed = [report for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
-    ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
-    for report in ours[:_MOST_ANNOTATIONS]:
-        path, line, _ = report.location or (report.nodeid, 0, "")
-        file, lines = root / path, str(report.longrepr).strip().splitlines() or [""]
-        if getattr(report, "upskill", report) is not None:  # a case
-            lines = lines[:1]
-        elif (skill := file.with_name("SKILL.md")).is_file():
-            file = skill
-        message = "%0A".join(map(_escaped, lines))
-        yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"
-
-
-def _place(file: Path, line: int, title: str) -> str:
-    name = os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE"))
-    return f"file={_property(name)},line={line},title={_property(title)}"
-
-
-def _escaped(text: str) -> str:
-    """Escape a text as toolkit/packages/core/src/command.ts does, so that it stays one command."""
-    return safe_line(text[:_LONGEST_MESSAGE]).replace("%", "%25")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _presentable(gate: Gate, root: str) -> Gate:

@@ -23,6 +23,7 @@ from pytest_upskill.figures.baseline import BaselineError, Update, read_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED, Gate, decide_gates
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, Session
+from pytest_upskill.session.annotations import annotations
 from pytest_upskill.session.case_files import catalogues_of, check_case_files
 from pytest_upskill.session.fetching import FetchedAnswers, Fetching
 from pytest_upskill.session.items import ANSWERS
@@ -223,7 +224,8 @@ class Reporting:
         if self._report is not None:
             reasons = self._why_undecided(self._report)
             self._terminal.print_results(terminalreporter, self._report, reasons)
-            self._files.annotate(terminalreporter, self._report, reasons)
+            for line in annotations(terminalreporter, self._report, reasons):
+                terminalreporter.line(line)
         # Also with -q: users must know which files changed.
         for update in self._updates:
             write(terminalreporter, update.text, red=update.refused)

@@ -136,6 +136,22 @@ def test_a_new_skill_runs_the_queries_of_the_others_that_it_could_take(
     result.stdout.no_fnmatch_line("*shipping/skill_meta.json::*")
 
 
+def test_a_skill_that_is_offered_again_runs_the_queries_that_it_could_take(
+    with_query: Path, run_once: Run
+) -> None:
+    file = with_query / "skills" / "shipping" / "SKILL.md"
+    text = file.read_text()
+    git(with_query, "switch", "--quiet", "main")
+    file.write_text(text.replace("---\n", "---\ndisable-model-invocation: true\n", 1))
+    commit_all(with_query, "hidden")
+    git(with_query, "switch", "--quiet", "--create", "offered")
+    file.write_text(text)
+
+    result = run_once(*ARGS, "-v")
+
+    result.stdout.fnmatch_lines(["*billing/skill_meta.json::bill?offline-trigger] *"])
+
+
 def test_the_text_below_a_description_takes_no_query_of_another_skill(
     with_query: Path, run_once: Run
 ) -> None:

@@ -1,0 +1,74 @@
+"""Annotations: how GitHub Actions marks what failed and what was not measured, at its lines."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.project.messages import safe_line
+from pytest_upskill.report.document import Report
+
+_SAME = "pytest_github_actions_annotate_failures"
+"""A plugin that annotates every failed test."""
+
+_MOST = 10
+"""How many errors of a step GitHub shows."""
+
+_LONGEST = 1000
+"""Characters of a message."""
+
+
+def annotations(
+    reporter: pytest.TerminalReporter, report: Report, reasons: Iterable[str]
+) -> Iterator[str]:
+    """Yield the commands of GitHub Actions for a session; none elsewhere.
+
+    Args:
+        reporter: pytest's reporter.
+        report: The report.
+        reasons: Why nothing or not everything was measured.
+    """
+    if not os.environ.get("GITHUB_ACTIONS"):
+        return
+    config = reporter.config
+    if not config.pluginmanager.has_plugin(_SAME):
+        yield from _failures(reporter)
+    for reason in reasons:
+        yield f"::error title=pytest-upskill::{_escaped(reason)}"
+    changes = dict.fromkeys((gate.cell.path, gate.cell.case_changes) for gate in report.gates)
+    for path, change in changes:
+        if change:
+            yield f"::warning {_place(config.rootpath / path, 1, path)}::{_escaped(change)}"
+
+
+def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
+    """Yield commands that mark failed cases at their lines, and failed gates at the skills."""
+    failed = [report for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
+    ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
+    for report in ours[:_MOST]:
+        path, line, _ = report.location or (report.nodeid, 0, "")
+        file, lines = (
+            reporter.config.rootpath / path,
+            str(report.longrepr).strip().splitlines() or [""],
+        )
+        if getattr(report, "upskill", report) is not None:  # a case
+            lines = lines[:1]
+        elif (skill := file.with_name("SKILL.md")).is_file():
+            file = skill
+        message = "%0A".join(map(_escaped, lines))
+        yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"
+
+
+def _place(file: Path, line: int, title: str) -> str:
+    name = os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE"))
+    return f"file={_property(name)},line={line},title={_property(title)}"
+
+
+def _escaped(text: str) -> str:
+    """Escape a text as toolkit/packages/core/src/command.ts does, so that it stays one command."""
+    return safe_line(text[:_LONGEST]).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
