@@ -155,6 +155,8 @@ class _Recordings:
         self._hosts = hosts
         self._cache, self._prices = resources.cache, resources.prices
         self._batch = resources.batches.enabled
+        self._means: dict[tuple[Model, str], tuple[float | None, float | None]] = {}
+        """Mean cost and seconds of recorded answers, by their kind: many requests are of one."""
         self._asked = Counter[str]()
         """How often each request is made, by its identity."""
 
@@ -243,18 +245,27 @@ class _Recordings:
         """Return what a request is likely to cost, and its seconds, None if they are unknown."""
         request = item.request
         kinds = _kinds(request_fields(request, self._hosts[request.model].url))
-        past = next((found for kind in kinds if (found := self._past.get(kind))), [])
-        size = size_of(replace(request, turns=()))
-        typical = Completion(
-            text="",
-            input_tokens=_RUN_INPUT if request.task else size // BYTES_PER_TOKEN,
-            output_tokens=min(item.output, max_output_tokens(request)),
-        )
+        kind = next((each for each in kinds if each in self._past), "")
+        if (of_kind := (request.model, kind)) not in self._means:
+            self._means[of_kind] = self._mean(*of_kind)
+        usd, seconds = self._means[of_kind]
+        if usd is None:
+            size = size_of(replace(request, turns=()))
+            typical = Completion(
+                text="",
+                input_tokens=_RUN_INPUT if request.task else size // BYTES_PER_TOKEN,
+                output_tokens=min(item.output, max_output_tokens(request)),
+            )
+            usd = self._prices.cost(request.model, typical) or 0.0
+        return usd, seconds
+
+    def _mean(self, model: Model, kind: str) -> tuple[float | None, float | None]:
+        """Return the mean cost and seconds of recorded answers of a kind, None if unknown."""
+        past = self._past.get(kind, ())
         # Some servers count no tokens, and answers of batches have no time.
-        counted = [each for each in past if each.tokens is not None] or [typical]
+        usd = [self._prices.cost(model, each) or 0.0 for each in past if each.tokens is not None]
         times = [each.latency_s for each in past if each.latency_s]
-        usd = fmean(self._prices.cost(request.model, each) or 0.0 for each in counted)
-        return usd, fmean(times) if times else None
+        return fmean(usd) if usd else None, fmean(times) if times else None
 
 
 def _kinds(fields: Mapping[str, Any]) -> list[str]:
