@@ -170,13 +170,15 @@ class CaseDiscovery:
             return top / "skill"
         if reading and (reading.skill or any(each.draft.skills for each in reading.entries)):
             return None
-        skills = list(self.skills_below(top))
+        skills = self.skills_below(top)
         if not is_in_case_folder:
             if not registry.is_certain(case_file):
                 return None
             homes = {top / home for home in _PLAIN_HOMES}
-            skills = [skill for skill in skills if skill.parent in homes]
-        return skills[0] if len(skills) == 1 else None
+            skills = {skill: title for skill, title in skills.items() if skill.parent in homes}
+        # Copies for several agents, and links to one, are one skill.
+        names = {title or folder for folder, title in skills.items()}
+        return _closest([*skills], {*folder.parts}) if len(names) == 1 else None
 
     def skills_of(self, case_file: Path) -> Iterator[Path]:
         """Yield the folder of the skill that a file belongs to, and of those its cases name."""

@@ -60,6 +60,9 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "icontains", "value": "hi"}, Contains(text="hi")),
         ({"type": "regex_match", "pattern": "h."}, Regex(pattern="h.")),
         ({"type": "regex_exclude", "pattern": "h."}, NotRegex(pattern="h.")),
+        ({"output_match_regex": "h."}, Regex(pattern="h.")),
+        ({"output_not_match_regex": "h."}, NotRegex(pattern="h.")),
+        ({"type": "judge", "rubric": ["Says hi", "is kind"]}, Judge(statement="Says hi; is kind")),
         ({"type": "forbidden_text", "value": "hi"}, NotContains(text="hi")),
         ({"type": "contains_any", "values": ["hi"], "negate": True}, NotContains(text="hi")),
         ({"type": "matches_any", "patterns": ["(?i)h.", "yo"]},
@@ -80,6 +83,12 @@ def skip(*assertions: Any) -> str | None:
 )  # fmt: skip
 def test_an_assertion_that_code_can_decide_becomes_a_check(assertion: Any, check: object) -> None:
     assert checks(assertion) == (check,)
+
+
+def test_a_key_about_a_text_to_search_for_is_no_statement() -> None:
+    case = read_one(**{"assert": {"evidence_matches": "h.", "tone": "kind", "contains": "hi"}})
+
+    assert case.checks == (Judge(statement="tone: kind"), Contains(text="hi"))
 
 
 def test_each_of_several_types_must_hold() -> None:
@@ -131,6 +140,8 @@ def test_a_pattern_among_texts_ignores_case_as_they_do() -> None:
          "assertions: contains: no known key says what to look for"),
         ({"type": "not_contains", "description": "Says bye"},
          "assertions: not_contains: no known key says what to look for"),
+        ({"type": "evidence_matches", "value": "hi"},
+         "assertions: evidence_matches: no check here can decide it"),
         ("exit_status:completed", "assertions: exit_status: no check here can decide it"),
         ("evidence_contains:hi",
          "assertions: evidence_contains: no check here can decide it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,23 @@ def test_cases_kept_beside_the_only_skill_are_for_it(
 
     assert collected(run_once, ".") == [
         nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
+    ]
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_skill_that_is_there_for_several_agents_is_the_only_one(
+    run_once: Run, folder: Path, *, is_link: bool
+) -> None:
+    other = folder.parent.parent / ".claude" / "skills" / "billing"
+    other.parent.mkdir(parents=True)
+    if is_link:
+        other.symlink_to(folder)
+    else:
+        shutil.copytree(folder, other)
+    write(folder.parent.parent / "evals" / "evals.json")
+
+    assert collected(run_once, ".") == [
+        nodeid.replace("skills/billing/evals/evals.json", "evals/evals.json") for nodeid in IDS
     ]
 
 

@@ -18,10 +18,10 @@ _SYNONYMS = {
     "not_contains": "does_not_contain excludes excludes_all excludes_any forbidden forbidden_text"
     " must_not_contain not_contain not_contains_any not_contains_phrase not_icontains not_includes",
     "contains_any": "contains_one_of icontains_any includes_any",
-    "regex": "contains_pattern matches matches_regex regex_match",
+    "regex": "contains_pattern match_regex matches matches_regex regex_match",
     "regex_any": "matches_any",
-    "not_regex": "not_contains_pattern not_matches not_matches_any not_matches_regex not_regex_any"
-    " regex_exclude regex_excludes",
+    "not_regex": "not_contains_pattern not_match_regex not_matches not_matches_any"
+    " not_matches_regex not_regex_any regex_exclude regex_excludes",
     "file_exists": "file_created file_produced files_exist",
     "file_contains": "",
     "file_not_contains": "",
@@ -55,6 +55,7 @@ _JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", 
 _ACTIVATED = frozenset({"triggered", "activates", "activation"})
 _NAME = re.compile(r"[a-z][\w:-]+")
 _OF_CHOICE = frozenset({"trigger", "triggered", "skill", "activates", "activation"})
+_OF_SEARCH = frozenset({"contain", "contains", "includes", "match", "matches", "pattern", "regex"})
 _OF_AGENTS = re.compile(
     "(files?|artifacts?|tools?|called|command|cmd|script|exit|exec|shell|run|max|min|latency|cost"
     "|budget|tokens)"
@@ -73,9 +74,18 @@ def _items(value: object) -> list[Any]:
     if not isinstance(value, dict) or "type" in value:
         return [] if isinstance(value, bool) else _texts(value)
     return [
-        {"type": kind, "value": part, "text": f"{kind}: {'; '.join(map(str, as_list(part)))}"}
+        {"type": kind, "value": part, "text": "" if _searches(kind) else f"{kind}: {_joined(part)}"}
         for kind, part in value.items()
     ]
+
+
+def _searches(kind: str) -> bool:
+    """Return whether a type, known or not, is about a text to search for."""
+    return not _OF_SEARCH.isdisjoint(normalize(kind).split("_"))
+
+
+def _joined(value: object) -> str:
+    return "; ".join(map(str, as_list(value)))
 
 
 def _texts(value: object) -> list[Any]:
@@ -206,9 +216,9 @@ def _value(assertion: Mapping[str, Any], *others: str) -> object:
 
 
 def _text_of(assertion: Mapping[str, Any], *keys: str) -> str:
-    """Return the first value of some keys that is not empty, "" if there is none or not text."""
+    """Return the texts of the first of some keys that has any, "" if there is none."""
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
-    return value if isinstance(value, str) else ""
+    return _joined(value) if all(isinstance(each, str) for each in as_list(value)) else ""
 
 
 def _kind(name: str) -> str:

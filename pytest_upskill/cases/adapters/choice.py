@@ -11,7 +11,8 @@ CONTRADICTION = "it says both that the skill should be chosen and that it should
 UNCLEAR = "no answer shows which skill an agent chose: write should_trigger or expected_skill"
 
 _WORDS = re.compile(
-    r"(?:(?:should|must|do|does|is|expected?)_)*(?P<no>(?:not|never|no|dont|don_t|doesn_t)_)?"
+    r"(?:(?:should|must|do|does|is|expected?|positive)_)*"
+    r"(?P<no>(?:not|never|non?|negative|dont|don_t|doesn_t)_)?"
     r"(?:(?:be|to)_)*"
     r"(?:(?P<yes>true|yes|should|(?:true_)?positive|in_scope"
     r"|(?:skill_)?(?:trigger|activat|invok|load|us|fir|select|choos|tak|rout)"
@@ -56,8 +57,8 @@ def meaning_of(word: str) -> ExpectedChoice:
     return own_skill(should=bool(found["yes"]) != bool(found["no"])) if found else ()
 
 
-_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]+)[`'\"]? )?(?P<own>skill)"
-_NAME = r"[`'\"]?(?P<name>[\w:-]+)(?:/SKILL\.md)?[`'\"]?"
+_SKILL = r"(?:(?:the|this) )?(?:[`'\"]?(?P<name>[\w:-]*\w)[`'\"]? )?(?P<own>skill)"
+_NAME = r"[`'\"]?(?P<name>[\w:-]*\w)(?:/SKILL\.md)?[`'\"]?"
 _MODAL = r"(?:should|must|shall|will|does|did|do|is|was) "
 _NOT = r"(?P<no>(?:not|never) )"
 _TAKEN = r"(?:triggers?|activates?|fires?|triggered|activated|invoked|loaded|used|selected|chosen)"
@@ -67,7 +68,7 @@ _SENTENCES = tuple(
     for pattern in (
         rf"{_SKILL} (?:{_MODAL})?{_NOT}?(?:be |gets )?{_TAKEN}",
         rf"{_AGENT}(?:trigger|activate|invoke|load|use)s? {_SKILL}",
-        rf"{_AGENT}(?:trigger|activate|invoke)s? (?:the )?{_NAME}",
+        rf"{_AGENT}(?:trigger|activate|invoke|route)(?:[sd]? to|s)? (?:the )?{_NAME}",
         rf"{_NAME} {_MODAL}{_NOT}(?:be )?{_TAKEN}",
         rf"(?P<bare>{_MODAL}){_NOT}(?:trigger|activate)",
     )
@@ -148,12 +149,13 @@ def trigger_of(
     others = [name for name in expected if plain_name(name) not in mine]
     is_own, nothing = len(others) < len(expected), Says(None) in choice
     known = tuple(dict.fromkeys(filter(exists, others)))
-    if others and not (known or is_own or nothing):
+    says_own = any(says.skill == "" for says in choice)
+    if others and not (known or is_own or nothing or says_own):
         raise UnknownSkill(others[0])
     wrong = [plain_name(says.skill or "") for says in choice if not says.is_right]
     if not mine.isdisjoint(wrong) or "" in wrong:
         return Trigger(should=False, others=known, nothing=nothing and not known)
-    should = is_own or (Says("") in choice and not others)
+    should = is_own or (Says("") in choice and not known)
     if should or known:
         return Trigger(should=should, others=known)
     return Trigger(should=False, nothing=True) if nothing else None

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import Any
 
-from pytest_upskill.cases.adapters.adapter import Keys, Part, Reader, read_keys
+from pytest_upskill.cases.adapters.adapter import Keys, Part, Reader, known, read_keys
 from pytest_upskill.cases.adapters.draft import (
     NOTHING,
     Draft,
@@ -77,26 +78,36 @@ def graders(
             any; functions find in ``negate`` whether it did, and the type without it.
         unless: Returns why a grader is left out whatever its type, "" if it is not.
     """
-    known = {kind: read for names, read in types.items() for kind in names.split()}
+    readers = {kind: read for names, read in types.items() for kind in names.split()}
 
     def part_of(value: Any) -> Draft:
         if not isinstance(given := an_object(value).get("type"), str):
-            raise Flaw(f"has no type: add 'type', such as {next(iter(known))!r}")
+            raise Flaw(f"has no type: add 'type', such as {next(iter(readers))!r}")
         kind = given.removeprefix(opposite)
-        if kind not in known:
-            if hint := misspelled(kind, known):
+        if kind not in readers:
+            if hint := misspelled(kind, readers):
                 raise Flaw(f"unknown type {shown(kind)}{hint}")
             raise left_out(f"{kind}: {UNDECIDED}")
-        if (read := known[kind]) is None:
+        if (read := readers[kind]) is None:
             return NOTHING
         grader = {"negate": kind != given, **an_object(value.get("config")), **value, "type": kind}
         if why := unless(grader):
             raise left_out(f"{kind}: {why}")
-        draft = Reader("", read).read(grader) if callable(read) else read_keys(read, grader)
+        draft = Reader("", read if callable(read) else partial(_of_keys, read)).read(grader)
         notes = (replace(note, what=f"{kind}: {note.what}", path=()) for note in draft.notes)
         return replace(draft, notes=tuple(notes))
 
     return Reader(meaning, part_of, as_list)
+
+
+def _of_keys(keys: Keys, grader: Given) -> Draft:
+    for key in grader:
+        if key not in known(keys) and (hint := misspelled(key, known(keys))):
+            raise Flaw(f"unknown key {shown(key)}{hint}")
+    draft = read_keys(keys, grader)
+    if not draft.expects:
+        raise left_out("none of its keys is known")
+    return draft
 
 
 def texts_in(value: object) -> list[str]:

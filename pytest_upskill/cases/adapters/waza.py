@@ -13,7 +13,15 @@ from typing import Any
 
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import Adapter, Entry, Reader
-from pytest_upskill.cases.adapters.draft import Copied, Draft, Weight, an_object, as_list, left_out
+from pytest_upskill.cases.adapters.draft import (
+    Copied,
+    Draft,
+    Flaw,
+    Weight,
+    an_object,
+    as_list,
+    left_out,
+)
 from pytest_upskill.cases.source.formats import object_in
 from pytest_upskill.checks.text import NotRegex, Regex
 
@@ -27,6 +35,8 @@ def _lengths(grader: make.Given) -> make.Checks:
         raise left_out("its expressions are not evaluated")
     for each in filter(None, found):
         size = int(each[2])
+        if each[1] == ">" and not size:
+            raise Flaw("any answer is longer than nothing", Weight.LIMIT)
         if each[1] == ">":
             yield Regex(pattern=rf"(?s)\A.{{{size + 1}}}")
         else:
@@ -49,8 +59,8 @@ GRADERS = make.graders(
             "contains_cs": Reader("", partial(make.literals, ignore_case=False)),
             "not_contains": Reader("", partial(make.literals, negate=True)),
             "not_contains_cs": Reader("", partial(make.literals, ignore_case=False, negate=True)),
-            "regex_match": Reader("", make.patterns),
-            "regex_not_match": Reader("", partial(make.patterns, negate=True)),
+            "regex_match must_match pattern": Reader("", make.patterns),
+            "regex_not_match must_not_match": Reader("", partial(make.patterns, negate=True)),
         },
         "code": _lengths,
         "prompt llm llm_rubric": {"prompt|rubric": make.statements("", make.RUBRIC)},

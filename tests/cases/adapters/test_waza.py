@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pytest_upskill.cases.load import load_skills
+from pytest_upskill.cases.skill import Case
+from pytest_upskill.checks.text import Regex
 from tests.cases.adapters.conftest import CHARTS, SKILL, Measured
 
 SUITE = """\
@@ -93,3 +97,38 @@ def test_a_task_with_a_second_turn_is_skipped_with_that_reason(tmp_path: Path) -
     assert [case.skip for case in skill.cases] == [
         "follow_up_prompts: a single answer has no further turns"
     ]
+
+
+def _cases(tmp_path: Path, graders: str) -> tuple[Case, ...]:
+    folder = tmp_path / "csv"
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL, "utf-8")
+    file = folder / "tasks" / "a.yaml"
+    file.write_text(f"inputs: {{prompt: Which column?}}\ngraders: [{graders}]\n", "utf-8")
+    (skill,) = load_skills(file)
+    return skill.cases
+
+
+@pytest.mark.parametrize("key", ["pattern", "must_match", "regex_match"])
+def test_a_pattern_is_one_under_each_of_its_keys(tmp_path: Path, key: str) -> None:
+    (case,) = _cases(tmp_path, f"{{type: regex, config: {{{key}: '(?i)price'}}}}")
+
+    assert case.checks == (Regex(pattern="(?i)price"),)
+
+
+@pytest.mark.parametrize(
+    ("grader", "reason"),
+    [
+        ("{type: regex, config: {forbids: a}}", "graders: regex: none of its keys is known"),
+        (
+            "{type: code, config: {assertions: ['len(output) > 0']}}",
+            "graders: code: any answer is longer than nothing",
+        ),
+    ],
+)
+def test_a_grader_that_says_nothing_known_is_left_out(
+    tmp_path: Path, grader: str, reason: str
+) -> None:
+    (case,) = _cases(tmp_path, grader)
+
+    assert case.skip == reason
