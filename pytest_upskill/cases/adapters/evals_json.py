@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_upskill import CASE_FILE
 from pytest_upskill.cases.adapters import keys, make
 from pytest_upskill.cases.adapters.adapter import (
     Adapter,
@@ -150,12 +151,19 @@ def _context(value: object) -> Draft:
 
 def _answer(value: object) -> Draft:
     """Read assertions, or a text: the answer in words, or a word such as ``no-use``."""
+    if isinstance(value, dict) and (own := sorted(_OF_SKILL_META.intersection(value))):
+        raise Flaw(f"{own[0]!r} is a check of {CASE_FILE}: give the file that name")
     if not isinstance(value, str):
         return ASSERTIONS.read(value)
     if _CHOSEN.fullmatch(normalize(value)):
         return Draft(choice=keys.expected_choice(value))
     return Draft(reference=tuple(stated(value, FITS)))
 
+
+_OF_SKILL_META = frozenset(
+    {"compile", "json", "json_schema", "run", "toml", "tool_called", "tool_order", "yaml"}
+)
+"""Checks of our own format that no other tool has under this name."""
 
 _ANSWER = Reader(
     "assertions; or the answer in words, which counts if there are no assertions, unless it says "

@@ -57,6 +57,8 @@ FILES = [
      "did you mean 'tool_used'?"),
     ("csv.eval.yaml", f"skills: [.]\ntasks: [{{prompt: '{QUESTION}', activates: {{a: b}}}}]\n",
      "activates: must be true, false or the name of a skill"),
+    ("cases.json", json.dumps({"cases": [{"input": QUESTION, "expected": {"compile": "c"}}]}),
+     "expected: 'compile' is a check of skill_meta.json: give the file that name"),
     ("evals/trigger-routing.json", json.dumps([{"query": QUESTION, "should_trigger": {"a": 1}}]),
      "should_trigger: must be true, false or the name of a skill"),
 ]  # fmt: skip
