@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
+from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
 from pytest_upskill.cases.history import other_skills_changed
@@ -251,20 +252,16 @@ class Selection:
         In a pull request, also which were deleted.
         """
         yield from sorted(self._misnamed.values())
-        folders = self._unexplained()
-        deleted: list[Path] = []
-        if self.since is not None:
-            with suppress(GitError):  # the cases of other skills would have been refused
-                deleted = deleted_files(merge_base(self._project, self.since), self._project)
+        folders = [each for each in self._unexplained() if not self._lost_case_files(each)]
         if folders:
             have = agreeing("has", len(folders))
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             names = listed([folder.name for folder in folders])
-            yield safe_line(f"{names} {have} {_no_cases(skill)}")
+            yield safe_line(f"{names} {have} {_NO_CASES.format(skill)}")
         arguments = {path.resolve() for path in arguments_of(self._config)}
         skills = [
             shown(file.parent, self._config)
-            for file in deleted
+            for file in self._deleted()
             if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
         ]
         if skills:
@@ -276,9 +273,34 @@ class Selection:
         if self.since is None:
             return {}
         found = self._misnamed | {
-            str(each): _no_cases(shown(each, self._config)) for each in self._unexplained()
+            str(each): self._lost_case_files(each) or _NO_CASES.format(shown(each, self._config))
+            for each in self._unexplained()
         }
         return {path_from(self._config.rootpath, Path(each)): found[each] for each in found}
+
+    def lost_cases(self) -> Iterator[str]:
+        """Yield which changed skills have no cases any more, as a pull request deleted them."""
+        for folder in self._unexplained():
+            if why := self._lost_case_files(folder):
+                yield safe_line(f"{folder.name} has {why}")
+
+    def _lost_case_files(self, skill: Path) -> str:
+        """Return which case files of a skill were deleted, and what to do; empty if none was."""
+        lost = [
+            shown(file, self._config)
+            for file in self._deleted()
+            if skill in file.parents and (file.name == CASE_FILE or adapters_at(file))
+        ]
+        were_deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
+        cure = "restore it, or delete the skill too"
+        return f"no cases any more: {were_deleted}: {cure}" if lost else ""
+
+    def _deleted(self) -> list[Path]:
+        """Return the files that a pull request deleted."""
+        with suppress(GitError):  # the cases of other skills would have been refused
+            if self.since is not None:
+                return deleted_files(merge_base(self._project, self.since), self._project)
+        return []
 
     def _unexplained(self) -> list[Path]:
         """Return the skills without cases of which no file has nearly the name of a case file.
@@ -309,8 +331,7 @@ class Selection:
         return sorted(safe_line(shown(folder, self._config)) for folder in unvisited)
 
 
-def _no_cases(skill: str) -> str:
-    return f"no cases: pytest-upskill init {skill} writes a first {CASE_FILE}"
+_NO_CASES = f"no cases: pytest-upskill init {{}} writes a first {CASE_FILE}"
 
 
 def _lookalikes(unread: Collection[Path], config: pytest.Config) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 
@@ -52,6 +53,25 @@ def test_a_new_skill_without_cases_fails_where_that_is_wanted(branch: Path, run:
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["FAILED skills/hiring/SKILL.md::cases - no cases: *"])
+
+
+@pytest.mark.parametrize("since", ["--upskill-compare=main", "--upskill-changed-since=main"])
+def test_a_skill_whose_case_file_was_deleted_is_not_measured_and_says_so(
+    branch: Path, run_once: Run, write_skill: WriteSkill, since: str
+) -> None:
+    write_skill(name="shipping")
+    commit_all(branch, "unchanged")
+    git(branch, "branch", "--force", "main")
+    branch.joinpath("skills", "billing", "skill_meta.json").unlink()
+
+    result = run_once("--upskill-models=offline", since, "skills", "-rs")
+
+    assert result.ret == NOT_MEASURED
+    why = "no cases any more: skills/billing/skill_meta.json was deleted since main: restore it, *"
+    result.stdout.fnmatch_lines_random(
+        [f"SKIPPED [[]1] skills/billing/SKILL.md:1: {why}", f"exit code 75: billing has {why}"]
+    )
+    result.stdout.no_fnmatch_line("*init*")
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--upskill-dry-run"])
