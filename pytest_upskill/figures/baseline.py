@@ -71,6 +71,8 @@ class Baseline:
     """Day of the run, ISO 8601, in UTC."""
     version: str
     """Version of pytest-upskill."""
+    skill_digest: str = ""
+    """Digest of what the skill adds to a prompt; empty in older files."""
     cases: tuple[BaselineCase, ...]
     """Cases in the order of their ids."""
 
@@ -166,14 +168,16 @@ class Update:
     """Whether the file could not be written."""
 
 
-def update_baseline(cell: Cell, folder: Path) -> Update:
+def update_baseline(cell: Cell, folder: Path, *, regressed: bool = False) -> Update:
     """Write the baseline of a cell, if it is complete, into a folder of baseline files.
 
-    The file stays as it is if only its date or version would change.
+    The file stays as it is if only its date or version would change, or if the cell was compared
+    with it and regressed: the next comparison would find nothing.
     """
     what = f"{'trigger ' if cell.chooses else ''}baseline"
     name = f"{cell.skill} on {cell.model}"
-    if reason := _incomplete_reason(cell):
+    worse = "it became worse than this one: where that is right, run without --upskill-compare"
+    if reason := worse if regressed else _incomplete_reason(cell):
         return Update(text=f"no {what} written of {name}: {reason}")
     file, new = folder / baseline_path(cell), baseline_of(cell)
     try:
@@ -223,6 +227,7 @@ def baseline_of(cell: Cell) -> Baseline:
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),
         version=version("pytest-upskill"),
+        skill_digest=next((current.skill_digest for current, _ in pairs), ""),
         cases=tuple(sorted(cases, key=lambda case: case.id)),
     )
 

@@ -62,6 +62,8 @@ class Comparison:
     """Further notes, one line each."""
     lacking: bool = False
     """Whether no case is compared, but some should be."""
+    same_skill: bool = False
+    """Whether the skill is that of the baseline, so that something else made a difference."""
     chooses: bool = False
     """Whether the cases are queries for which a model chooses a skill."""
 
@@ -103,16 +105,19 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """The regression: ``became worse than the baseline: case, case (all cases: 12/25 …)``."""
+        """The regression: ``the skill became worse than the baseline: case (all cases: …)``."""
         worse = listed([case.id for case in self.worse], _NAMED)
-        of = "queries" if self.chooses else "cases"
-        return f"became worse than {self.base}: {worse} (all {of}: {self.sentence})"
+        skill = "the unchanged skill" if self.same_skill else "the skill"
+        subject, of = ("the choice", "queries") if self.chooses else (skill, "cases")
+        return f"{subject} became worse than {self.base}: {worse} (all {of}: {self.sentence})"
 
     @property
     def next_step(self) -> str:
         """Advice about a regression."""
         step = "restore what the skill has lost"
-        if self.chooses:
+        if self.same_skill:
+            step = "measure again, and look at what changed in the model or its server"
+        elif self.chooses:
             step = (
                 "say in the description when to use the skill, and how it differs from a skill "
                 "that is chosen instead"
@@ -247,7 +252,15 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         what = "query" if cell.chooses else "case"
         notes = (f"no {what} in common with the baseline: {_RECORD}", *notes)
     drift = _other_model(cell, baseline) or _other_results(cell, recorded, same)
-    return replace(comparison, cases=cases, lacking=lacking, drift=drift, notes=notes)
+    digests = {trial.skill_digest for trial in cell.current_trials}
+    return replace(
+        comparison,
+        cases=cases,
+        lacking=lacking,
+        drift=drift,
+        notes=notes,
+        same_skill=not cell.chooses and digests == {baseline.skill_digest},
+    )
 
 
 def note_of_changes(cell: Cell) -> str:

@@ -203,8 +203,7 @@ def _problems(
     lift, triggers, fail_on = cell.lift, cell.triggers, thresholds.fail_on
     is_worse = comparison is not None and (comparison.regressed or comparison.undecided)
     if comparison is not None and is_worse and "regression" in fail_on:
-        subject = "the choice" if cell.chooses else "the skill"
-        yield _Problem(f"{subject} {comparison.headline}", comparison.regressed)
+        yield _Problem(comparison.headline, comparison.regressed)
     if "cases" in fail_on and cell.case_changes:
         yield _Problem(cell.case_changes, is_certain=True)
     if cell.chooses:

@@ -175,9 +175,13 @@ class Reporting:
             nodeid = f"{skill}/SKILL.md::cases"
             report_as_test(session, nodeid, nodeid, "failed" if fails else "skipped", reason)
         if settings.baseline_update:
-            self._updates = [update_baseline(cell, self._baselines) for cell in cells] or [
-                Update(text="no baseline written: nothing was measured")
-            ]
+            is_compared = settings.compare == "baseline"
+            self._updates = [
+                update_baseline(
+                    gate.cell, self._baselines, regressed=is_compared and gate.regressed
+                )
+                for gate in self._gates
+            ] or [Update(text="no baseline written: nothing was measured")]
 
     # First: pytest's own plugins write JUnit XML, print failures and the exit status in this hook.
     @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,7 @@ from pytest_upskill.figures.baseline import baseline_of
 from pytest_upskill.figures.comparison import against_baseline
 from pytest_upskill.figures.gate import NOT_MEASURED
 from tests.conftest import Run
-from tests.figures.conftest import COMPARE, GOOD, LENIENT
+from tests.figures.conftest import COMPARE, GOOD, LENIENT, UPDATE
 from tests.reporting import counted
 from tests.scripted_model import Script
 
@@ -48,8 +48,27 @@ def test_a_regression_is_red_only_if_fail_on_names_it(script: Script, run_once: 
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        ["csv on haiku: became worse than the baseline: one, two (all cases: 0/20 *"]
+        ["csv on haiku: the unchanged skill became worse than the baseline: one, two (*"]
     )
+
+
+def test_a_baseline_does_not_take_over_a_regression_that_it_shows(
+    script: Script, run_once: Run, recorded: Path
+) -> None:
+    before = recorded.read_text("utf-8")
+    worse = {"one": "---------- ----------", "two": "++++++++++ ----------"}
+
+    result = run_once(*script(**worse), COMPARE, UPDATE, LENIENT)
+
+    result.stdout.fnmatch_lines_random(
+        [
+            "next: measure again, and look at what changed in the model or its server; *",
+            "no baseline written of csv on haiku: it became worse than this one: *",
+        ]
+    )
+    assert recorded.read_text("utf-8") == before
+    assert run_once(*script(**worse), UPDATE, LENIENT).ret == pytest.ExitCode.OK
+    assert recorded.read_text("utf-8") != before
 
 
 NO_BASELINE = "csv on haiku: no baseline: record one with --upskill-runs 10 *-update and commit it"
