@@ -187,6 +187,8 @@ class Completions:
         changed = ", ".join(self._cache.changed_fields(subject, request, host.url))
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         record = f"record it (without a key, a maintainer does): {self.record_command}"
+        if changed.startswith("url "):
+            record = f"ask the same host (ANTHROPIC_BASE_URL and its like), or {record}"
         if not self._cache.folder.is_dir():
             where = f"{self._cache.shown}, which does not exist"
             return f"{problem} in {where}: correct --upskill-cache-dir, or {record}"

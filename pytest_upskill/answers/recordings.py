@@ -298,13 +298,17 @@ class Cache:
     def changed_fields(self, subject: str, request: Request, url: str) -> list[str]:
         """Return the fields that differ in the most similar request recorded for ``subject``.
 
-        It is empty if nothing was recorded for it.
+        A URL is named as it was recorded. The list is empty if nothing was recorded for it.
         """
         new = request_fields(request, url)
         # What a model chooses from stands in the place of a skill.
         words = {"user": "question"} | ({"skill": "catalogue"} if request.tools else {})
         differences = (
-            [words.get(name, name) for name in {**old, **new} if old.get(name) != new.get(name)]
+            [
+                f"url {old['url']}" if name == "url" else words.get(name, name)
+                for name in {**old, **new}
+                if old.get(name) != new.get(name)
+            ]
             for old in self._requests.get(subject, ())
         )
         return min(differences, key=len, default=[])

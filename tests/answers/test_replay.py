@@ -106,6 +106,18 @@ def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
     assert repeated == (stale == 2)
 
 
+def test_replay_names_the_host_that_the_recordings_are_from(run_once: Run, model: str) -> None:
+    run_once("--upskill-models", model, "skills")
+    url = model.partition("@")[2]
+    elsewhere = model.replace(url, "http://127.0.0.1:1/v1")
+
+    result = run_once("--upskill-models", elsewhere, "--upskill-cache", "replay", "skills")
+
+    result.stdout.fnmatch_lines(
+        [f"stale recording (url {url} changed since) in *: ask the same host (*), or record it *"]
+    )
+
+
 def test_replay_imports_no_sdk_and_needs_none(
     run_once: Run, model: str, pytester: pytest.Pytester
 ) -> None:
