@@ -36,7 +36,7 @@ _SENT = (
 )
 """What a worker sends to the controller."""
 _RUN_REFUSED = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-_HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
+_HIDDEN = tuple(f"{home}/*/SKILL.md" for home in (".*/skills", "*/.*/skills", "skills/.*", ".*"))
 """Patterns of skills, relative to an argument, that pytest does not visit by itself."""
 
 _NAMES_OF_CASES = re.compile(

@@ -32,7 +32,7 @@ def test_skills_without_cases_are_named_where_nothing_ran(
     assert result.outlines.count(hint) == 1
 
 
-@pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
+@pytest.mark.parametrize("home", [".claude/skills", "skills/.curated", "home/.agent/skills"])
 def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_ran(
     run_once: Run, write_skill: WriteSkill, home: str
 ) -> None:
