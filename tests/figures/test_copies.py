@@ -79,6 +79,18 @@ def test_a_baseline_has_the_run_that_counts(run_once: Run, options: tuple[str, .
     assert [case["with_skill"] for case in cases] == [{"passes": 1, "runs": 1}] * 3
 
 
+def test_a_failed_case_says_why_fewer_runs_are_compared_than_were_made(
+    run_once: Run, options: tuple[str, ...], write_skill: WriteSkill
+) -> None:
+    run_once(*options, "--upskill-runs=5", "--upskill-baseline-update")
+    write_skill(*budget_cases(3), body="Nothing.\n")
+
+    result = run_once(*options, "--upskill-runs=5", "--upskill-compare=baseline")
+
+    told = "passed 1/1 runs with the skill at the baseline, 0/1 now (equal answers count once)"
+    result.stdout.fnmatch_lines(["*0 of 5 runs passed*", told])
+
+
 def test_runs_with_an_old_version_of_the_skill_are_copies_too() -> None:
     trials = [replace(trial, distinct=1) for trial in counted([(5, 0)], of=5).trials]
     old = replace(trials[0], arm="old_skill")
