@@ -15,7 +15,7 @@ from pytest_upskill.answers.run import JUDGEMENT, recorded_steps
 from pytest_upskill.cases.catalogue import Catalogue, Catalogues, write_catalogue
 from pytest_upskill.cases.discovery import skill_folders, title_of
 from pytest_upskill.models import Model, Request
-from pytest_upskill.project.files import ANSWERS, DRAFTS, read_state
+from pytest_upskill.project.files import ANSWERS, DRAFTS, MAX_STATE_BYTES, read_file
 from pytest_upskill.project.messages import counted, safe_line
 from pytest_upskill.session.case_files import arguments_of, catalogue_file, catalogues_of, shown
 from pytest_upskill.session.chosen_models import read_model, refuse_secrets, with_parameters
@@ -83,7 +83,9 @@ class Prune:
 
         # A teacher's command continues from its recordings until its folder is deleted.
         lists = (project / STATE / DRAFTS).glob(f"*/{ANSWERS}")
-        of_teacher = {name for file in lists for name in read_state(file).decode().split()}
+        of_teacher = {
+            name for file in lists for name in read_file(file, MAX_STATE_BYTES).decode().split()
+        }
         others = {name for each in skill_folders(project) for name in (each.name, title_of(each))}
         others -= {trial.skill.name for trial in trials}
         return [
