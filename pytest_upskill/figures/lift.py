@@ -28,6 +28,9 @@ from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
 
+_PROBABLE = 0.5
+"""Chance below which a number of further runs is no advice."""
+
 
 class MoreRuns(NamedTuple):
     """Runs of a trial in each arm that would probably be enough for a verdict."""
@@ -269,7 +272,7 @@ class Lift:
 
     @cached_property
     def more_runs(self) -> MoreRuns | None:
-        """Runs that would probably be enough; None if they are enough, or if that is unknown."""
+        """Runs that would probably be enough; None if there are none, or if that is unknown."""
         if not self.lacks_runs or not varies(self.cell.resolved):
             return None
         runs, baseline = (
@@ -282,8 +285,9 @@ class Lift:
             return None
         # The exact test can need more runs where its approximation needs none.
         more = max(ceil(needed * runs / mean), 1 + runs)
-        chance = stats.chance_of_effect(self.counts, ceil(more * mean / runs), next_alpha)
-        return MoreRuns(more, ceil(more * baseline / runs), chance or 0.0)
+        chance = stats.chance_of_effect(self.counts, ceil(more * mean / runs), next_alpha) or 0.0
+        found = MoreRuns(more, ceil(more * baseline / runs), chance)
+        return found if chance >= _PROBABLE else None
 
     @property
     def runs_needed(self) -> int | None:

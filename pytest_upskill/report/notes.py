@@ -11,6 +11,7 @@ from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
 from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
+from pytest_upskill.models.model import may_take
 from pytest_upskill.project.messages import agreeing, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.exit_code import unrecorded_trials, why_undecided
@@ -233,9 +234,10 @@ def _at_k(lift: Lift, k: int) -> str:
 
 def _about_runs(lift: Lift) -> Iterator[str]:
     if lift.cell.copied:
+        vary = ", or let its server vary the answers (--upskill-param temperature=1)"
         yield (
-            "the model gave one answer in all runs of every trial, so one run counts: add cases, "
-            "or let its server vary the answers (--upskill-param temperature=1)"
+            "the model gave one answer in all runs of every trial, so one run counts: add cases"
+            f"{vary if may_take('temperature', lift.cell.resolved) else ''}"
         )
     if lift.skipped_runs:
         done, planned = lift.rounds

@@ -11,7 +11,8 @@ from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.notes import notes
 from tests.reporting import counted
 
-UNLIKELY = "too few runs on haiku: --upskill-runs 11 would be enough with a probability of 4 %"
+LIKELY = [(1, 0)] * 4 + [(1, 1)] * 26
+MORE = "too few runs on haiku: --upskill-runs 3 would be enough with a probability of 59 %"
 ADD_CASES = "add cases, or raise --upskill-runs where answers differ from run to run"
 
 
@@ -44,25 +45,49 @@ def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
 
 @pytest.mark.parametrize("resolved", ["offline:offline", "openai:x@h temperature=0 top_p=1"])
 def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str) -> None:
-    measured = counted([(1, 0), (1, 1)], of=1)
+    measured = counted(LIKELY, of=1)
     gate = Gate(cell=measured, outcome="passed", text="")
     copies = replace(gate, cell=replace(measured, resolved=resolved))
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
-    assert said == [UNLIKELY]
-    assert of_copies == [f"too few runs on haiku: {ADD_CASES}"]
+    assert said[-1] == MORE
+    assert of_copies[-1] == (f"too few runs on haiku: {ADD_CASES}")
+
+
+def test_more_runs_that_would_probably_not_be_enough_are_no_advice() -> None:
+    gate = Gate(cell=counted([(1, 0), (1, 1)], of=1), outcome="passed", text="")
+
+    assert list(notes([gate], verbose=False)) == [f"too few runs on haiku: {ADD_CASES}"]
+    assert gate.cell.lift.runs_needed is None
+
+
+@pytest.mark.parametrize("host", ["anthropic:x", "loop:anthropic:x", "openai:x@api.anthropic.com"])
+def test_no_parameter_is_advised_that_its_host_refuses(host: str) -> None:
+    measured = counted([(2, 2)], of=2)
+    copied = tuple(replace(trial, planned=2, distinct=1) for trial in measured.trials)
+
+    refused, other = (
+        next(notes([Gate(cell=cell, outcome="passed", text="")], verbose=False))
+        for cell in (
+            replace(measured, trials=copied, resolved=f"{host} effort=low"),
+            replace(measured, trials=copied, resolved="anthropic:x@127.0.0.1:1"),
+        )
+    )
+
+    assert refused.endswith("so one run counts: add cases")
+    assert other == f"{refused}, or let its server vary the answers (--upskill-param temperature=1)"
 
 
 def test_advice_about_runs_names_its_models_where_others_need_cases() -> None:
-    varies = counted([(1, 0), (1, 1)], of=1)
+    varies = counted(LIKELY, of=1)
     cells = [varies, replace(varies, model="offline", resolved="offline:offline")]
 
     gates = [Gate(cell=cell, outcome="passed", text="") for cell in cells]
     said = list(notes(gates, verbose=False))
 
-    assert said == [
-        UNLIKELY,
+    assert said[-2:] == [
+        MORE,
         f"too few runs on offline: {ADD_CASES}",
     ]
 
