@@ -99,8 +99,8 @@ def test_the_matrix_shows_the_lift_and_its_own_change(capsys: pytest.CaptureFixt
     assert main(["runs"]) == 0
     head, row, *_ = capsys.readouterr().out.splitlines()
     # The pass rate with the skill did not change.
-    assert head.split() == ["lift", "(change)", "haiku", "opus"]
-    assert row.startswith("billing        +20 (+60) ")
+    assert head.split() == ["lift", "(change)", "cost", "haiku", "opus"]
+    assert row.startswith("billing             +20 (+60) ")
 
 
 def test_the_terminal_can_show_tokens_and_fewer_runs(capsys: pytest.CaptureFixture[str]) -> None:

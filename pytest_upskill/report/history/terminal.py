@@ -56,7 +56,7 @@ def _matrix(series: Sequence[Series]) -> Iterator[str]:
     if len(cells) > 1:
         titles = dict.fromkeys(each.title for each in lifts)
         rows = ([title, *(cells.get((title, model), "") for model in models)] for title in titles)
-        yield from _aligned([["lift (change)", *models], *rows])
+        yield from _aligned([["lift (change) cost", *models], *rows])
         yield ""
 
 
