@@ -80,9 +80,8 @@ class Progress:
     def show(self, parts: Sequence[str]) -> None:
         """Print the parts that fit in the row, most important first, or a line if one is due."""
         if not self._is_log:
-            width = self._config.get_terminal_writer().fullwidth
             self._row_is_shown = True  # first: Ctrl-C may arrive in between
-            self._write_row(fit_parts(parts, width - 1))
+            self._write_row(parts)
         elif time.monotonic() >= self._due and self._reporter is not None:
             with _uncaptured(self._config):
                 # pytest prints the test's name, or its file, again before its result.
@@ -94,12 +93,14 @@ class Progress:
     def clear(self) -> None:
         """Clear the row before pytest prints; the lines of a log stay."""
         if self._row_is_shown:
-            self._write_row("")
+            self._write_row(())
             self._row_is_shown = False
 
-    def _write_row(self, text: str) -> None:
-        with _uncaptured(self._config):
-            self._config.get_terminal_writer().write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
+    def _write_row(self, parts: Sequence[str]) -> None:
+        writer = self._config.get_terminal_writer()
+        with _uncaptured(self._config):  # what is captured has no width
+            text = fit_parts(parts, writer.fullwidth - 1)
+            writer.write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
 
 
 def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:

@@ -73,6 +73,19 @@ def test_a_rate_limit_is_shown_and_counted_down(
     assert screen.process.wait() == 0
 
 
+def test_on_a_narrow_terminal_the_line_has_only_what_fits(start: Start, loopback: Loopback) -> None:
+    seen = threading.Event()
+    limit = Reply(status=429, headers={"retry-after": "2"})
+    loopback.answer = lambda _: Reply(text="37") if seen.is_set() else limit
+
+    screen = start(model(loopback), "-p", "no:xdist", columns=60)
+    screen.wait_for("upskill: 0/2 answers")
+    seen.set()
+    screen.wait_for_the_end()
+
+    assert b"waiting" not in screen.written
+
+
 @pytest.mark.parametrize("rows", [50, 4])
 def test_the_line_is_below_the_letters_and_gone_after_the_wait(
     start: Start, loopback: Loopback, seen: threading.Event, rows: int
