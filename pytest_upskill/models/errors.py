@@ -107,13 +107,15 @@ def cure(
     key = "check" if endpoint.key != NO_KEY else "no key was sent: set"
     # Without the parts that may contain a key.
     target = re.split(r"[?#]", without_userinfo(headers.get("location", "")), maxsplit=1)[0]
+    is_said = model.name in message and " not " in message
+    unknown = "check its name, or the URL" if is_said else f"no model {model.name!r} at"
     cures = {
         401: f"{key} {endpoint.key_variable}",
         402: f"check the billing of the account that owns {endpoint.key_variable}",
         403: f"{key} {endpoint.key_variable}",
         407: refused_by_proxy(endpoint),
         **dict.fromkeys(NOT_SERVED, f"{endpoint.url} serves no models{url_hint(endpoint)}"),
-        404: f"no model {model.name!r} at {endpoint.url}{url_hint(endpoint)}",
+        404: f"{unknown} {endpoint.url}{url_hint(endpoint)}",
         **dict.fromkeys(REDIRECTS, f"{endpoint.host} redirects to {target or 'nowhere'}"),
     }
     by_proxy = status == HTTPStatus.FORBIDDEN and WEB_PAGE in message

@@ -58,6 +58,17 @@ def test_where_nothing_is_served_the_message_doubts_the_base_url(
 
 
 @every_sdk
+def test_a_server_that_says_that_it_has_no_such_model_is_not_repeated(
+    loopback: Loopback, provider: str
+) -> None:
+    error = fault(loopback, provider, Reply(status=404, text="model some-model not found"))
+
+    url = loopback.url if provider == "anthropic" else loopback.openai_url
+    said = f"m: HTTP 404 model some-model not found: check its name, or the URL {url}"
+    assert str(error) == said
+
+
+@every_sdk
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
 def test_a_passing_status_may_be_asked_again(
     loopback: Loopback, provider: str, status: int
