@@ -219,7 +219,7 @@ class _Loader:
             with _collected(problems, self._display_name(folder)):
                 return read_skill_text(self._read(file), folder=folder.name)
         else:
-            what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
+            what = f"no SKILL.md beside {self._path.name}{_cure(folder)}"
             problems.append(f"{self._shown.parent}: {what}")
         self._broken[folder] = problems
         return SkillText(name=folder.name, text="", body_at=0, warnings=())
@@ -236,6 +236,16 @@ class _Loader:
     def _display_name(self, folder: Path) -> str:
         to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
         return os.path.normpath(self._shown.parent / to_skill)
+
+
+def _cure(folder: Path) -> str:
+    """Return what to do where a ``SKILL.md`` is missing in a folder."""
+    for file in folder.glob("*.[mM][dD]"):
+        if file.name.lower() == "skill.md":
+            return f": rename {file.name} to SKILL.md"
+    if (folder.parent / "SKILL.md").exists():
+        return ": move it one folder up, where the SKILL.md is"
+    return " (a skill is a folder with a SKILL.md)"
 
 
 def _left_out(skills: Iterable[SkillFolder]) -> Iterator[Problem]:

@@ -77,6 +77,22 @@ def test_cases_without_a_skill_are_refused(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("moved", "cure"),
+    [
+        ("skill.md", "rename skill.md to SKILL.md"),
+        ("Skill.MD", "rename Skill.MD to SKILL.md"),
+        ("../SKILL.md", "move it one folder up, where the SKILL.md is"),
+    ],
+)
+def test_where_the_skill_has_another_name_or_place_the_cure_is_said(
+    folder: Path, moved: str, cure: str
+) -> None:
+    (folder / "SKILL.md").rename(folder / moved)
+
+    assert refusal(folder) == [f"skills/csv: no SKILL.md beside skill_meta.json: {cure}"]
+
+
 @pytest.mark.parametrize("name", ["SKILL.md", "skill_meta.json"])
 @pytest.mark.parametrize(
     ("content", "problem"),
