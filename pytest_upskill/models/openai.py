@@ -24,7 +24,7 @@ from pytest_upskill.models.hosts import BY_PREFIX
 from pytest_upskill.models.keys import Endpoint
 from pytest_upskill.models.model import Model
 from pytest_upskill.models.request import BatchStatus, ProviderError, Request
-from pytest_upskill.models.responses import read_response, responses_body
+from pytest_upskill.models.responses import as_function, read_response, responses_body
 from pytest_upskill.models.streams import Format
 
 _REFUSALS = frozenset({400, 404, 405, 406, 422, 500, 501})
@@ -287,15 +287,7 @@ def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any
     body |= _parameters(request)
     if request.tools:
         body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.schema,
-                },
-            }
-            for tool in request.tools
+            {"type": "function", "function": as_function(tool)} for tool in request.tools
         ]
     return body
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_upskill.models import content
 from pytest_upskill.models.completion import Completion, ToolCall, clean
-from pytest_upskill.models.request import Request
+from pytest_upskill.models.request import Request, Tool
 
 
 def responses_body(request: Request) -> dict[str, Any]:
@@ -36,16 +36,14 @@ def responses_body(request: Request) -> dict[str, Any]:
         # Without it, the reasoning before a call could not be sent back.
         body["include"] = ["reasoning.encrypted_content"]
         body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.schema,
-                "strict": False,
-            }
-            for tool in request.tools
+            {"type": "function", **as_function(tool), "strict": False} for tool in request.tools
         ]
     return parameters.body_with(body)
+
+
+def as_function(tool: Tool) -> dict[str, Any]:
+    """Return a tool as both of OpenAI's formats describe a function."""
+    return {"name": tool.name, "description": tool.description, "parameters": tool.schema}
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:
