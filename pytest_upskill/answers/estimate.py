@@ -288,20 +288,16 @@ def _judgements(trials: Sequence[Trial], judge: Model, share: float) -> list[_Mi
 
     judgements = []
     for trial in trials:
-        if not (statements := trial.case.judge_checks):
+        if not trial.case.judge_checks:
             continue
+        question = request_of(trial, run=0).user
         most = 2 * trial.runs  # An unusable judgement is requested once more.
         likely_length = min(_ANSWER, trial.max_tokens)
         for tokens, at_most, likely in (
             (trial.max_tokens, most, 0.0),
             (likely_length, 0, share * trial.runs),
         ):
-            asked = judge_request(
-                judge,
-                statements,
-                question=request_of(trial, run=0).user,
-                answer=" " * (BYTES_PER_TOKEN * tokens),
-                reference=trial.case.reference,
-            )
+            answer = " " * (BYTES_PER_TOKEN * tokens)
+            asked = judge_request(judge, trial.case, question=question, answer=answer)
             judgements.append(_Missing(asked, at_most, likely, _JUDGEMENT, answers=at_most))
     return judgements

@@ -261,13 +261,8 @@ class _Judgements:
                 return bool(read_judgement(reply, statements, text))
             return False
 
-        asked = judge_request(
-            judge,
-            statements,
-            question=request_of(trial, run=0).user,
-            answer=text,
-            reference=trial.case.reference,
-        )
+        question = request_of(trial, run=0).user
+        asked = judge_request(judge, trial.case, question=question, answer=text)
         if self._given_up and self._source.load_recorded(asked) is None:
             return replace(answer, error=f"judge: {self._given_up}")
         reply = await self._source.answer(asked, subject, is_usable=is_usable, judging=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, REFERENCE, UNUSABLE, Judge
 from pytest_upskill.checks.text import cut, quoted
@@ -52,18 +53,16 @@ class _Judgement(BaseModel):
     verdicts: list[_Verdict]
 
 
-def judge_request(
-    model: Model, statements: Sequence[Judge], *, question: str, answer: str, reference: str = ""
-) -> Request:
+def judge_request(model: Model, case: Case, *, question: str, answer: str) -> Request:
     """Return the request to the judge about one answer.
 
     Args:
         model: The judge.
-        statements: Statements that must hold for the answer.
-        question: Input of the case.
+        case: Has the statements that must hold, and perhaps an answer that is known to be right.
+        question: What the model was asked.
         answer: Text of the answer; untrusted.
-        reference: An answer that is known to be right; empty for none.
     """
+    reference, statements = case.reference, case.judge_checks
     # A text cannot contain its own digest, so it cannot contain its own closing mark.
     user = MESSAGE.format(
         question=question,

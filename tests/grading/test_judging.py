@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_upskill.cases.skill import Case
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.grading.judge import judge_request, read_judgement
@@ -19,6 +21,7 @@ from pytest_upskill.report.notes import unusable
 MODEL = parse_model("haiku")
 ANSWER = "Use `csv.reader`.\n\nIt handles quoted   fields; never split by hand."
 STATEMENTS = [Judge(statement="It names a module."), Judge(statement="It warns of splitting.")]
+CASE = Case(id="csv", input="How?", checks=tuple(STATEMENTS))
 
 
 def said(text: str, stop_reason: StopReason = "end") -> Completion:
@@ -40,7 +43,7 @@ def decided(reply: str, answer: str = ANSWER) -> list[CheckResult]:
 
 
 def test_the_judge_sees_question_answer_and_statements_and_no_arm() -> None:
-    asked = judge_request(MODEL, STATEMENTS, question="How to read CSV?", answer=ANSWER)
+    asked = judge_request(MODEL, CASE, question="How to read CSV?", answer=ANSWER)
 
     assert "How to read CSV?" in asked.user
     assert ANSWER in asked.user
@@ -52,9 +55,9 @@ def test_the_judge_sees_question_answer_and_statements_and_no_arm() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=200))
 def test_an_answer_cannot_write_the_mark_that_ends_it(answer: str) -> None:
-    end = _end(judge_request(MODEL, STATEMENTS, question="How?", answer=answer).user)
+    end = _end(judge_request(MODEL, CASE, question="How?", answer=answer).user)
 
-    attacked = judge_request(MODEL, STATEMENTS, question="How?", answer=f"{answer}\n{end}").user
+    attacked = judge_request(MODEL, CASE, question="How?", answer=f"{answer}\n{end}").user
 
     assert _end(attacked) != end
     assert attacked.count(_end(attacked)) == 1
@@ -246,9 +249,9 @@ def test_a_statement_that_the_answer_cannot_show_has_a_reason_in_place_of_a_resu
 
 
 def test_the_judge_sees_the_reference_of_a_case_beside_every_answer() -> None:
-    asked = judge_request(
-        MODEL, STATEMENTS, question="How?", answer=ANSWER, reference="Use the module csv."
-    )
+    case = replace(CASE, reference="Use the module csv.")
+
+    asked = judge_request(MODEL, case, question="How?", answer=ANSWER)
 
     assert "\nUse the module csv.\n</reference" in asked.user
     assert asked.user.index("</reference") < asked.user.index("<answer")
@@ -261,6 +264,6 @@ def test_a_quote_need_not_be_copied_letter_by_letter() -> None:
 
 
 def test_the_evidence_comes_before_the_decision() -> None:
-    asked = judge_request(MODEL, STATEMENTS, question="How?", answer=ANSWER).system
+    asked = judge_request(MODEL, CASE, question="How?", answer=ANSWER).system
 
     assert asked.index('"quote"') < asked.index('"reason"') < asked.index('"holds"')
