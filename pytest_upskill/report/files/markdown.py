@@ -4,14 +4,8 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
+from pytest_upskill.figures import presentation
 from pytest_upskill.figures.gate import Gate
-from pytest_upskill.figures.presentation import (
-    CaseLine,
-    arms_of,
-    case_columns,
-    case_lines,
-    columns_of,
-)
 from pytest_upskill.project.messages import safe
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import phrases
@@ -116,9 +110,10 @@ def _triggers(gates: Sequence[Gate], most: int) -> Iterator[str]:
     if gates:
         yield "#### Is the skill chosen?\n\n"
         rows = [
-            (_cell(each.cell.name), *columns_of(each).values(), _outcome(each)) for each in gates
+            (_cell(each.cell.name), *presentation.columns_of(each).values(), _outcome(each))
+            for each in gates
         ]
-        yield _table(("skill on model", *columns_of(gates[0]), "gate"), rows, most)
+        yield _table(("skill on model", *presentation.columns_of(gates[0]), "gate"), rows, most)
     for model, taken, matrix in phrases.confusion_matrices(gates):
         rows = [(_cell(wanted), *map(str, counts)) for wanted, counts in matrix.items()]
         title = f"right skill (rows) and chosen skill (columns), in runs of {model}"
@@ -145,17 +140,17 @@ def _cases(gate: Gate, most: int) -> str:
         (
             _cell(case.case),
             f"**failed**, {_status(case)}" if case.failed else _status(case),
-            *map(phrases.arrows, case_columns(case).values()),
+            *map(phrases.arrows, presentation.case_columns(case).values()),
         )
-        for case in case_lines(gate)
+        for case in presentation.case_lines(gate)
     ]
     rows += [(_cell(case), "skipped", "", "", "", "") for case in gate.cell.cases_not_run]
-    passed = f"passed {phrases.arrows(arms_of([gate]))}"
+    passed = f"passed {phrases.arrows(presentation.arms_of([gate]))}"
     columns = ("case", "", passed, "difference", "checks", "tokens")
     return _folded(f"{gate.cell.name}: all cases", _table(columns, rows, most))
 
 
-def _status(case: CaseLine) -> str:
+def _status(case: presentation.CaseLine) -> str:
     return f"{case.status} than {_cell(case.than)}" if case.than else case.status
 
 
@@ -167,8 +162,9 @@ def _footer(report: Report) -> str:
         rows += [
             f"- {code(label)} is {code(resolved)}\n" for label, resolved in session.models.items()
         ]
+    arms = phrases.arrows(presentation.arms_of(report.lifts))
     return _folded(
         "cost, versions, how to read this",
-        f"{''.join(rows)}\nPass rates {phrases.arrows(arms_of(report.lifts))} the skill; lift in "
-        "points with its 95 % interval; tokens per run as a multiple of those without it.\n\n",
+        f"{''.join(rows)}\nPass rates {arms} the skill; lift in points with its 95 % interval; "
+        "tokens per run as a multiple of those without it.\n\n",
     )

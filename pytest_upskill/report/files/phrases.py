@@ -11,37 +11,24 @@ from pytest_upskill.figures.triggers import BY_WORDS
 from pytest_upskill.figures.wording import failure, money
 from pytest_upskill.models.completion import sum_if_known
 from pytest_upskill.project.messages import counted
+from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, runs_of
-from pytest_upskill.report.exit_code import (
-    Outcome,
-    outcome,
-    unrecorded_trials,
-    why_undecided,
-    without_cases,
-)
 from pytest_upskill.report.notes import next_steps
-
-VERDICTS: tuple[ShownVerdict, ...] = (
-    "regression",
-    "hurts",
-    "missing data",
-    "too few runs",
-    "no effect",
-    "helps",
-)
-"""Verdicts, the most urgent first."""
 
 ICONS: Mapping[ShownVerdict, str] = {
     "regression": "\u25bc",
-    "helps": "\u25b2",
     "hurts": "\u25bc",
-    "no effect": "=",
-    "too few runs": "?",
     "missing data": "!",
+    "too few runs": "?",
+    "no effect": "=",
+    "helps": "\u25b2",
 }
-"""Characters that every font has."""
+"""A character that every font has for each verdict, the most urgent first."""
 
-OUTCOME_ICONS: Mapping[Outcome, str] = {
+VERDICTS = (*ICONS,)
+"""Verdicts, the most urgent first."""
+
+OUTCOME_ICONS: Mapping[exit_code.Outcome, str] = {
     "failed": "\u274c",
     "undecided": "\u2754",
     "empty": "\u2754",
@@ -49,10 +36,11 @@ OUTCOME_ICONS: Mapping[Outcome, str] = {
 }
 
 
-def mark(report: Report) -> Outcome:
+def mark(report: Report) -> exit_code.Outcome:
     """Return the outcome as its icon shows it: no tick where a pull request has fewer checks."""
-    uncovered = without_cases(report) or _with_other_cases(report)
-    return "empty" if uncovered and outcome(report) == "passed" else outcome(report)
+    outcome = exit_code.outcome(report)
+    uncovered = exit_code.without_cases(report) or _with_other_cases(report)
+    return "empty" if uncovered and outcome == "passed" else outcome
 
 
 def headline(report: Report) -> str:
@@ -60,7 +48,7 @@ def headline(report: Report) -> str:
 
     ``1 of 6 gates failed (hurts 1), 20 of 36 cases failed with the skill``
     """
-    is_red = outcome(report) == "failed"
+    is_red = exit_code.outcome(report) == "failed"
     parts = [
         *_of_gates(report.lifts, "gate", is_red=is_red),
         *_of_gates(report.triggers, "trigger gate", is_red=is_red),
@@ -111,13 +99,13 @@ def _unmeasured(report: Report) -> Iterator[str]:
     if not report.gates:
         unchanged = (each.nothing_changed for each in report.sessions if each.nothing_changed)
         yield from (f"Nothing to measure: {text}" for text in unchanged)
-    if uncovered := without_cases(report):
+    if uncovered := exit_code.without_cases(report):
         yield uncovered
     if skills := _with_other_cases(report):
         yield f"cases removed or changed in {counted(len(skills), 'skill')}"
-    if trials := unrecorded_trials(report):
+    if trials := exit_code.unrecorded_trials(report):
         yield f"{counted(len(trials), 'trial')} not recorded"
-    if report.unmeasured_skills or any(why_undecided(report)):
+    if report.unmeasured_skills or any(exit_code.why_undecided(report)):
         yield "not everything was measured"
 
 
