@@ -47,7 +47,7 @@ class Completions:
 
     def __post_init__(self) -> None:
         self._cache = self.resources.cache
-        self._clients: dict[Host, asyncio.Task[Client | str]] = {}
+        self._clients: dict[Host, asyncio.Task[Client]] = {}
         self._requested: dict[str, asyncio.Task[Answer]] = {}
         self._warmed: dict[tuple[str, str], asyncio.Event] = {}
         """For each model and skill block, whether the first request with them has ended."""
@@ -202,13 +202,14 @@ class Completions:
         """
         if host not in self._clients:
             self._clients[host] = asyncio.create_task(self._open(host))
-        client = await self._clients[host]
-        if isinstance(client, str):
-            raise ProviderError(client, fatal=True, billable=False)
-        return client
+        return await self._clients[host]
 
-    async def _open(self, host: Host) -> Client | str:
-        """Return the client of a host, or why it cannot be opened."""
+    async def _open(self, host: Host) -> Client:
+        """Open the client of a host.
+
+        Raises:
+            ProviderError: It cannot be opened, for any request.
+        """
         try:
             client = await asyncio.to_thread(host.open)
             if not host.runs_agents:
@@ -216,9 +217,10 @@ class Completions:
         except asyncio.CancelledError:
             raise
         except ProviderError as error:
-            return str(error)
-        except BaseException as error:  # noqa: BLE001  raised by an SDK or plugin, such as SystemExit
-            return f"cannot create a client for {host.name}: {describe_exception(error)}"
+            raise ProviderError(str(error), fatal=True, billable=False) from None
+        except BaseException as error:  # noqa: BLE001  an SDK's or plugin's, such as SystemExit
+            problem = f"cannot create a client for {host.name}: {describe_exception(error)}"
+            raise ProviderError(problem, fatal=True, billable=False) from None
         self._opened.push_async_callback(client.aclose)
         return client
 

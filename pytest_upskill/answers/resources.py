@@ -106,5 +106,3 @@ class Workplace:
     """Returns the function that decides the custom checks of a case."""
     catalogues: Callable[[], Catalogues]
     """Returns what agents see of the skills."""
-    judge: Model | None = None
-    """Model that decides statements about answers; None if there is none."""

@@ -197,7 +197,6 @@ def _work(work: Work, name: str, parameters: Sequence[str], config: pytest.Confi
         resources=resources,
         hosts=partial(hosts_of, config),
         concurrency=settings.concurrency,
-        judge=settings.judge,
         max_tokens=settings.max_tokens,
         extensions=extensions_of(config.hook, resources.languages),
         decide=partial(decider, config.hook),
