@@ -4,7 +4,6 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from math import ceil
 from typing import Annotated, Any, NamedTuple
 
@@ -247,8 +246,7 @@ def _read_query(engine: Engine, task: Task, entry: object, existing: Sequence[Ca
         raise Refused("names the skill")
     if copies_words(skill.description, read.query):
         raise Refused("repeats 8 words of the description")
-    for problem in _repetitions(case, existing):
-        raise Refused(problem)
+    _refuse_repetition(case, existing)
     return case, {**written, "provenance": {}}
 
 
@@ -274,12 +272,9 @@ def read_proposal(engine: Engine, task: Task, entry: object, existing: Sequence[
     same = [e for e in existing if e.id == case.id or _accepts(e, proposal.reference, engine)]
     if source is None:
         raise Refused(f"its quote is not in the sources: {proposal.quote[:60]!r}")
-    for problem in chain(
-        _case_problems(case, task.skill.text),
-        _repetitions(case, same),
-        _check_problems(proposal, case, engine),
-    ):
-        raise Refused(problem)
+    _refuse_case(case, task.skill.text)
+    _refuse_repetition(case, same)
+    _refuse_checks(proposal, case, engine)
     of_source = {"source": source, "quote": proposal.quote} if quote else {"unsourced": True}
     screened = [student.resolved for student in engine.students]
     return case, {**written, "provenance": {**of_source, "screened": screened}}
@@ -312,33 +307,34 @@ def _read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     return case
 
 
-def _case_problems(case: Case, skill: str) -> Iterator[str]:
+def _refuse_case(case: Case, skill: str) -> None:
+    """Raise Refused if a case cannot be kept, whatever its answers are."""
     if case.agent_key:
-        yield f"'{case.agent_key}' needs an agent"
+        raise Refused(f"'{case.agent_key}' needs an agent")
     if case.judge_checks:
-        yield "needs a judge: only checks by code are kept"
+        raise Refused("needs a judge: only checks by code are kept")
     if all(isinstance(check, TextCheck) and check.is_negative for check in case.checks):
-        yield "has no positive check: an empty answer would pass"
+        raise Refused("has no positive check: an empty answer would pass")
     if copies_words(skill, case.input):
-        yield "its question appears in the skill: 8 words in a row are the same"
+        raise Refused("its question appears in the skill: 8 words in a row are the same")
 
 
-def _check_problems(proposal: _Proposal, case: Case, engine: Engine) -> Iterator[str]:
-    """Yield why a case does not distinguish right answers from wrong ones."""
+def _refuse_checks(proposal: _Proposal, case: Case, engine: Engine) -> None:
+    """Raise Refused if a case does not distinguish right answers from wrong ones."""
     try:
         for check in text_checks_of(case):
             if not check.is_negative and check.check(case.input).passed:
-                yield f"the question gives the answer away: it passes {check.name}"
+                raise Refused(f"the question gives the answer away: it passes {check.name}")
         if failed := engine.failures(case, proposal.reference):
-            yield f"its own reference answer fails: {failed[0]}"
+            raise Refused(f"its own reference answer fails: {failed[0]}")
         for answer in proposal.alternatives:
             if failed := engine.failures(case, answer):
-                yield f"too literal: another right answer fails: {failed[0]}"
+                raise Refused(f"too literal: another right answer fails: {failed[0]}")
         for answer in (*EMPTY_ANSWERS, case.input, *proposal.wrong):
             if not engine.failures(case, answer):
-                yield f"accepts a wrong answer: {answer[:60]!r}"
+                raise Refused(f"accepts a wrong answer: {answer[:60]!r}")
     except CheckError as error:
-        yield f"cannot be checked here: {error}"
+        raise Refused(f"cannot be checked here: {error}") from None
 
 
 def _accepts(case: Case, text: str, engine: Engine) -> bool:
@@ -348,12 +344,13 @@ def _accepts(case: Case, text: str, engine: Engine) -> bool:
         return False
 
 
-def _repetitions(case: Case, existing: Iterable[Case]) -> Iterator[str]:
+def _refuse_repetition(case: Case, existing: Iterable[Case]) -> None:
+    """Raise Refused if a case is like another one."""
     for other in existing:
         if other.id == case.id:
-            yield f"has the id of another case: {other.id}"
+            raise Refused(f"has the id of another case: {other.id}")
         if _are_similar(other.input, case.input):
-            yield f"nearly repeats {other.id}"
+            raise Refused(f"nearly repeats {other.id}")
 
 
 def _are_similar(question: str, other_question: str) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -172,8 +172,7 @@ def read_draft(reply: str, known: str, *, name: str = "") -> tuple[SkillText, Ma
         read = validate_as(_JsonDraft, read_json_reply(reply), "draft")
         text, references = read.text, dict(read.references)
     skill = _read_skill(text, folder=name or "skill")
-    for problem in _draft_problems(skill, references, known, name):
-        raise Refused(problem)
+    _refuse_draft(skill, references, known, name)
     return skill, references
 
 
@@ -203,20 +202,21 @@ def _markdown_skill(reply: str) -> str:
     return f"{text.strip()}\n"
 
 
-def _draft_problems(
-    draft: SkillText, references: Mapping[str, str], known: str, name: str
-) -> Iterator[str]:
+def _refuse_draft(draft: SkillText, references: Mapping[str, str], known: str, name: str) -> None:
+    """Raise Refused if something in a draft is not allowed."""
     if not _NAME.fullmatch(draft.name):
-        yield f"the name {draft.name!r} is not lower-case words with hyphens"
+        raise Refused(f"the name {draft.name!r} is not lower-case words with hyphens")
     if name and draft.name != name:
-        yield f"the name is {draft.name!r}, not {name!r}"
-    yield from (f"{each.where}: {each.what}" for each in draft.warnings)
+        raise Refused(f"the name is {draft.name!r}, not {name!r}")
+    for warning in draft.warnings:
+        raise Refused(f"{warning.where}: {warning.what}")
     if more := yaml.safe_load(draft.text[4 : draft.body_at]).keys() - {"name", "description"}:
-        yield f"the frontmatter has more than name and description: {min(more)}"
+        raise Refused(f"the frontmatter has more than name and description: {min(more)}")
     if (size := estimate_tokens(draft.text)) > MAX_SKILL_TOKENS:
-        yield f"{size:,} tokens, more than the {MAX_SKILL_TOKENS:,} allowed"
+        raise Refused(f"{size:,} tokens, more than the {MAX_SKILL_TOKENS:,} allowed")
     for part in (draft.text, *references.values()):
-        yield from refused_parts(part, known=known)
+        for problem in refused_parts(part, known=known):
+            raise Refused(problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
