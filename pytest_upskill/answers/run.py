@@ -200,11 +200,9 @@ class Builds:
         if key not in self._tasks:
             decided = self._decide(checks, completion.text, left)
             self._tasks[key] = asyncio.create_task(decided)
-        from pytest_upskill.checks.compile import CannotCompile
-
         try:
             return Answer(completion=completion, sandboxed=await self._tasks[key])
-        except CannotCompile as error:
+        except CheckError as error:
             return Answer(completion=completion, error=str(error))
 
     def close(self) -> None:

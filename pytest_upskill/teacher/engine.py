@@ -21,7 +21,6 @@ from pytest_upskill.answers.resources import WorkError, Workplace
 from pytest_upskill.answers.run import recorded_steps
 from pytest_upskill.answers.service import Service
 from pytest_upskill.cases.skill import Case, Skill
-from pytest_upskill.checks import CheckError
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.figures.wording import fit_parts
 from pytest_upskill.grading.grade import Answer, check_text, grade, sandboxed_of, text_checks_of
@@ -231,14 +230,9 @@ class Engine:
         """
         results = [*check_text(text_checks_of(case), text)]
         if sandboxed := sandboxed_of(case):
-            from pytest_upskill.checks.compile import CannotCompile
-
             compilers = self.workplace.resources.compilers()
-            try:
-                for check in sandboxed:
-                    results += compilers.decide(check, text)
-            except CannotCompile as error:
-                raise CheckError(str(error)) from None
+            for check in sandboxed:
+                results += compilers.decide(check, text)
         return [result.message for result in results if not result.passed]
 
     def _list_answers(self, trials: Iterable[Trial]) -> None:
