@@ -172,11 +172,9 @@ class Client(Protocol):
         Raises:
             ProviderError: There is no usable reply.
         """
-        ...
 
     async def aclose(self) -> None:
         """Close the connections."""
-        ...
 
 
 class BatchStatus(NamedTuple):
@@ -196,7 +194,6 @@ class BatchApi(Protocol):
         Raises:
             ProviderError: There is no batch; the status is 404 or 405 if the host has none at all.
         """
-        ...
 
     async def status(self, batch: str, model: Model) -> BatchStatus:
         """Return how far a batch to a model is.
@@ -204,7 +201,6 @@ class BatchApi(Protocol):
         Raises:
             ProviderError: There is no usable reply.
         """
-        ...
 
     async def results(
         self, batch: str, names: Iterable[str], model: Model
@@ -216,7 +212,6 @@ class BatchApi(Protocol):
         Raises:
             ProviderError: There is no usable reply.
         """
-        ...
 
     async def cancel(self, batch: str, model: Model) -> None:
         """Cancel a batch; what is done by then is billed.
@@ -224,7 +219,6 @@ class BatchApi(Protocol):
         Raises:
             ProviderError: There is no usable reply.
         """
-        ...
 
 
 class ProviderError(Exception):

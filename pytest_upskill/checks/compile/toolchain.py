@@ -70,7 +70,6 @@ class Runner(Protocol):
 
         It must not run any program.
         """
-        ...
 
     def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
         """Run test code on the code of an answer; called only if nothing is `missing`.
@@ -84,7 +83,6 @@ class Runner(Protocol):
             CannotCompile: The outcome does not depend on the answer.
             SandboxError: A program cannot be started.
         """
-        ...
 
 
 def write_sources(home: Workspace, sources: Sources, suffix: str) -> list[str]:
