@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, is_safe_name
 from pytest_upskill.models import AgentRun, Completion, Model, Request, RunLimits, Tool
 from pytest_upskill.models.completion import Look, clean
-from pytest_upskill.project.files import ignore_in_git, read_state, write_file
+from pytest_upskill.project.files import display_path, ignore_in_git, read_state, write_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class Cache:
 
     def __init__(self, folder: Path, mode: Mode, *, ignored_by_git: bool = False) -> None:
         self.folder = folder
-        self.shown = _shown(folder)
+        self.shown = display_path(folder)
         """The folder in messages."""
         self.mode = mode
         self.problems: dict[str, None] = {}
@@ -242,7 +242,7 @@ class Cache:
             problem = str(error)
         except ValidationError:
             problem = "not a recording"
-        self.problems[f"{_shown(file)}: ignored: {problem}"] = None
+        self.problems[f"{display_path(file)}: ignored: {problem}"] = None
         return None
 
     def store(self, request: Request, url: str, completion: Completion, subject: str) -> None:
@@ -360,9 +360,3 @@ class Cache:
         digest = identity(request, url)
         folder = self.folder if request.task is None else self.folder / AGENT_RUNS
         return folder / f"{digest[:2]}/{digest[2:34]}.json"
-
-
-def _shown(path: Path) -> str:
-    """Return a path from the directory in which the program was started, if it is below it."""
-    start = Path.cwd()
-    return str(path.relative_to(start) if path.is_relative_to(start) else path)

@@ -218,6 +218,11 @@ def real_name(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(folder))).as_posix()
 
 
+def display_path(path: Path) -> str:
+    """Return a path relative to the current folder, or the path itself if it is elsewhere."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 def _is_project(folder: Path) -> bool:
     return os.path.lexists(folder / ".git") or os.path.lexists(folder / STATE)
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import sys
@@ -33,11 +32,6 @@ class Change:
     old: bytes | None
     """Its content when the command began; None if there was no such file."""
     new: bytes
-
-
-def display_path(path: Path) -> str:
-    """Return a path relative to the current folder, or the path itself if it is elsewhere."""
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def read_content(file: Path) -> bytes | None:

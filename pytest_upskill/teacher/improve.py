@@ -20,7 +20,7 @@ from typing import Any
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Skill
-from pytest_upskill.project.files import MAX_TEXT_BYTES, read_file
+from pytest_upskill.project.files import MAX_TEXT_BYTES, display_path, read_file
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.teacher import files
 from pytest_upskill.teacher.acceptance import MIN_HELD_OUT, SHARE, eligible_cases, split_cases
@@ -72,7 +72,7 @@ def refine(engine: Engine, skill: Skill, settings: Settings) -> CommandOutcome:
     work = Work.start(engine, settings, "refine", skill.name, str(file), text)
     settings = replace(settings, comments=engine.drafts.comments(skill.name))
     if settings.description and not any(case.trigger for case in skill.cases):
-        place, folder = files.display_path(skill.case_file), files.display_path(skill.folder)
+        place, folder = display_path(skill.case_file), display_path(skill.folder)
         cure = f"'pytest-upskill cases {folder}' proposes some"
         raise WorkError(f"{place}: no case with 'should_trigger' or 'expected_skill': {cure}")
     cases, left_out = eligible_cases(engine, skill.cases, description=settings.description)
@@ -194,7 +194,7 @@ def _improve(work: Work, task: Task, content: bytes, output: Path | None) -> Non
     )
     if output:
         engine.say(files.save_copy(folder, output, changes))
-        review = f"read {files.display_path(output.absolute())}"
+        review = f"read {display_path(output.absolute())}"
     elif apply_changes(engine, "Write this to", changes):
         review = "review it with 'git diff'"
     else:
@@ -232,7 +232,7 @@ def apply_changes(engine: Engine, action: str, changes: Sequence[Change]) -> boo
     Raises:
         WorkError: The user agreed, but a file has changed meanwhile or cannot be written.
     """
-    target, say = files.display_path(changes[-1].file), engine.say
+    target, say = display_path(changes[-1].file), engine.say
     if not engine.consent.apply:
         try:
             for change in changes:

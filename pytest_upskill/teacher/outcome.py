@@ -10,13 +10,14 @@ from jinja2 import ChoiceLoader, PackageLoader
 from pytest_upskill.answers.resources import WorkError
 from pytest_upskill.cases.skill import Case
 from pytest_upskill.figures.wording import money, percent
+from pytest_upskill.project.files import display_path
 from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report.files.html import environment
 from pytest_upskill.teacher.acceptance import p_text, split_cases
 from pytest_upskill.teacher.additions import marked_diff, new_code
 from pytest_upskill.teacher.cases import Kept, keep_cases
 from pytest_upskill.teacher.engine import Engine, NotShown, Refused, Stopped, check_models
-from pytest_upskill.teacher.files import COMMENTS, display_path
+from pytest_upskill.teacher.files import COMMENTS
 from pytest_upskill.teacher.versions import Settings, Task
 from pytest_upskill.trials.result import TrialResult
 

@@ -75,17 +75,14 @@ def _parts(engine: Engine, task: Task, look: KeptLook | None) -> Iterator[Part]:
         return
     if task.proposes or not settings.steps:
         rounds = cases.question_rounds(settings.count, cases.BATCH)
+        query_rounds = cases.question_rounds(settings.queries, cases.QUERY_BATCH)
         most = rounds * cases.BATCH
         case = Case(id="case", input="x" * _LONGEST_QUESTION, checks=())
         question = asked(known * _LONGEST_QUESTION)
         own = cases.teacher_trials(engine, task, [case])
         screening = cases.screening_trials(engine, task, [case])
         yield f"proposals of {teacher}", question, rounds
-        yield (
-            f"queries of {teacher}",
-            question,
-            cases.question_rounds(settings.queries, cases.QUERY_BATCH),
-        )
+        yield f"queries of {teacher}", question, query_rounds
         yield "its own answers to them, given the sources", own, most
         yield "screening without the skill (not counted)", screening, most
         more = [replace(case, id=f"case-{number}") for number in range(most)]
