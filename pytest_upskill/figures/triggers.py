@@ -16,6 +16,9 @@ NO_SKILL = "(no skill)"
 
 BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
 
+_Choice = tuple[str, str]
+"""The skill that was wanted, and the one that was taken."""
+
 _Hits = tuple[TrialResult, int]
 """A query, and in how many of its valid runs something happened."""
 
@@ -47,14 +50,9 @@ class Triggers:
         """Number of queries with a valid run."""
         return sum(bool(trial.runs) for trial in self.cell.current_trials)
 
-    def choices(self, *, only_wrong: bool) -> Counter[tuple[str, str]]:
+    def choices(self, *, only_wrong: bool) -> Counter[_Choice]:
         """Return in how many runs which skill was wanted and which one, or none, was taken."""
-        return Counter(
-            (_wanted(trial), run.choice.taken or NO_SKILL)
-            for trial in self.cell.current_trials
-            for run in trial.runs
-            if run.choice is not None and not (only_wrong and run.passed)
-        )
+        return _choices(self.cell.current_trials, only_wrong=only_wrong)
 
     @property
     def why_undecidable(self) -> str | None:
@@ -91,6 +89,29 @@ class Triggers:
             for trial in self.cell.current_trials
             if trial.trigger and trial.trigger.should is wanted
         ]
+
+
+def lost_queries(failed: Iterable[TrialResult]) -> list[str]:
+    """Return which skill lost how many queries to which: ``csv lost 2 queries to tsv``."""
+    commonest = (_choices([trial], only_wrong=True).most_common(1) for trial in failed)
+    numbers = Counter(choice for ((choice, _),) in filter(None, commonest))
+    return [_loss(*choice, number) for choice, number in numbers.most_common()]
+
+
+def _loss(wanted: str, taken: str, number: int) -> str:
+    queries = counted(number, "query", "queries")
+    if wanted in {NO_SKILL, f"(not {taken})"}:
+        return f"{taken} took {queries} that it should not"
+    return f"{wanted} lost {queries} to {'no skill' if taken == NO_SKILL else taken}"
+
+
+def _choices(trials: Iterable[TrialResult], *, only_wrong: bool) -> Counter[_Choice]:
+    return Counter(
+        (_wanted(trial), run.choice.taken or NO_SKILL)
+        for trial in trials
+        for run in trial.runs
+        if run.choice is not None and not (only_wrong and run.passed)
+    )
 
 
 def _wanted(trial: TrialResult) -> str:

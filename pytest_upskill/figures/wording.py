@@ -50,9 +50,11 @@ def failure(result: TrialResult) -> str:
     passed = f"{result.passes} of {len(result.runs)} runs passed{missing}"
     lines = [f"{passed}; {_required_passes(result)}: {first[0]}"]
     for misses, numbers in missed.items():
-        lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
         # The first line has the reason, if there is only one.
-        lines += [f"  {line}" for line in misses[len(missed) == 1 :]]
+        if details := misses[len(missed) == 1 :]:
+            runs = "run" if len(numbers) == 1 else "runs"
+            lines.append(f"{runs} {', '.join(map(str, numbers))}:")
+            lines += [f"  {line}" for line in details]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate, tipping_point
 from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
-from pytest_upskill.figures.triggers import BY_WORDS
+from pytest_upskill.figures.triggers import BY_WORDS, lost_queries
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
 from pytest_upskill.models.model import may_take
 from pytest_upskill.project.messages import agreeing, counted, listed
@@ -100,7 +100,7 @@ _OF_CASES = (
 """Advice about cases that failed."""
 
 _OF_QUERIES = (
-    "next: say in the description when to use the skill and when not to, or correct the query; "
+    "say in each description when to use the skill and when not to, or correct the query; "
     "min_pass_rate sets how many runs must be right"
 )
 """Advice about queries that failed."""
@@ -108,9 +108,13 @@ _OF_QUERIES = (
 
 def next_steps(report: Report) -> Iterator[str]:
     """Yield advice about the failed cases, and about the failed queries."""
-    failed = {gate.cell.chooses for gate, _ in report.failed_cases}
-    steps = ((False, _OF_CASES), (True, _OF_QUERIES))
-    yield from (step for chooses, step in steps if chooses in failed)
+    failed = report.failed_cases
+    if any(not gate.cell.chooses for gate, _ in failed):
+        yield _OF_CASES
+    queries = {(gate.cell.path, each.case): each for gate, each in failed if gate.cell.chooses}
+    if queries:
+        lost = listed(lost_queries(queries.values()))
+        yield ": ".join(filter(None, ("next", lost, _OF_QUERIES)))
 
 
 def _unrecorded(report: Report) -> Iterator[str]:

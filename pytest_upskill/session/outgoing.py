@@ -95,7 +95,8 @@ def _sections(item: TrialItem) -> Iterator[tuple[str, str]]:
     runs = item.result.runs if item.result else ()
     missed = [(number, run.completion) for number, run in enumerate(runs, 1) if not run.passed]
     verbose = item.config.get_verbosity() > 0
-    for text in dict.fromkeys(completion.text for _, completion in missed):
+    texts = (completion.text for _, completion in missed)
+    for text in filter(str.strip, dict.fromkeys(texts)):
         if verbose or len(text) <= _BEGINNING:
             yield ANSWER, quoted_lines(text)
         else:

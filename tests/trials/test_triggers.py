@@ -62,6 +62,22 @@ def test_figures_are_those_of_a_hand_computation_live_and_replayed(
     assert figures()["entries"][0]["figures"] == first
 
 
+@pytest.mark.usefixtures("skills")
+def test_advice_about_failed_queries_names_the_skills_that_won_and_lost_them(
+    run_once: Run, loopback: Loopback
+) -> None:
+    loopback.answer = choosing({"Bill Ada.": took("parcels"), "Sing.": took("billing")})
+    model = f"m=openai:small@{loopback.openai_url}"
+
+    result = run_once("--upskill-models", model, "skills", "--upskill-runs=2")
+
+    lost = "billing lost 1 query to parcels, billing took 1 query that it should not"
+    result.stdout.fnmatch_lines([f"next: {lost}: say in each description when to use the skill *"])
+    # A reply that only calls a tool has no text to show.
+    result.stdout.no_fnmatch_line("*- answer -*")
+    result.stdout.no_fnmatch_line("runs 1, 2:")
+
+
 def test_lift_rows_are_the_same_bytes_with_and_without_queries(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
