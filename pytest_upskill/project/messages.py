@@ -51,12 +51,13 @@ def agreeing(verb: str, count: int) -> str:
 
 
 def listed(names: Sequence[str], most: int | None = 3) -> str:
-    """Return the first names and the number of the others: ``a, b, c and 2 more``.
+    """Return the first names, each once, and the number of the others: ``a, b, c and 2 more``.
 
     Args:
         names: The names.
         most: How many to list; None for all.
     """
+    names = [*dict.fromkeys(names)]
     more = f" and {len(names) - most} more" if most is not None and len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 

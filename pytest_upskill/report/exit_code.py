@@ -53,7 +53,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
     if not measured and (why := _why_nothing(report)):
         yield f"nothing was measured: {why}"
     elif missed := report.missed_changes:
-        names = listed(list(dict.fromkeys(each.skill for each in missed)))
+        names = listed([each.skill for each in missed])
         reasons = "; ".join(skip_lines(reasons_of(missed)))
         yield f"nothing was measured of what changed in {names}: {reasons}"
     yield from (line for session in report.sessions for line in session.lost_cases)

@@ -242,15 +242,13 @@ class Reporting:
             return []  # pytest says why
         is_undecided = exit_code.outcome(report) == "undecided"
         code = f"exit code {NOT_MEASURED}: " if is_undecided else ""
-        lines = exit_code.why_undecided(report, in_its_run=True)
-        reasons = [f"{code}{each}" for each in lines]
-        if code and not reasons:
-            budget = self._resources.budget
-            why = "not everything ran, as other lines say"
-            if budget.stopped:
-                why = f"--upskill-max-cost: the next request {budget.exceeded}"
-            reasons = [f"{code}{why}"]
-        return reasons
+        lines = [*exit_code.why_undecided(report, in_its_run=True)]
+        budget = self._resources.budget
+        if budget.stopped:
+            lines.append(f"--upskill-max-cost: stopped, as the next request {budget.exceeded}")
+        if is_undecided and not lines:
+            lines = ["not everything ran, as other lines say"]
+        return [f"{code}{each}" for each in lines]
 
 
 _SHOWN = {

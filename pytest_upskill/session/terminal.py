@@ -102,7 +102,8 @@ class Terminal:
             for line in (*about_offline(report), *next_steps(report)):
                 write(reporter, line)
             for line in chain.from_iterable(session.skipped for session in report.sessions):
-                write(reporter, f"skipped: {line}", yellow=True)
+                # Why a request that could exceed the budget was not sent is among the reasons.
+                write(reporter, f"skipped: {line.partition(': this request')[0]}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
             write(reporter, line, yellow=True)
@@ -152,10 +153,7 @@ class Terminal:
         judgements = [run.judgement for run in runs if run.judgement]
         if spent := _cost_summary(bill.judgements, judgements):
             write(reporter, f"judge: {spent}")
-        if budget.stopped:
-            stop = f"--upskill-max-cost: stopped, as the next request {budget.exceeded}"
-            write(reporter, stop, yellow=True)
-        elif budget.assumed:
+        if budget.assumed and not budget.stopped:
             guess = f"{money(budget.assumed)} assumed for requests of unknown cost"
             write(reporter, f"--upskill-max-cost: {guess}", yellow=True)
 

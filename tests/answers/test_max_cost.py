@@ -45,11 +45,13 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
     result.assert_outcomes(passed=sent, skipped=20 - sent + 1)
     result.stdout.fnmatch_lines(
         [
-            "exit code 75: *",
-            f"--upskill-max-cost: stopped, as the next request could exceed $0.001: {CURE}",
+            "skipped: * cases: --upskill-max-cost",
+            f"exit code 75: --upskill-max-cost: stopped, as the next * exceed $0.001: {CURE}",
             f"SKIPPED * --upskill-max-cost: this request could exceed $0.001: {CURE}",
         ]
     )
+    told = [line for line in result.outlines if CURE in line and "SKIPPED" not in line]
+    assert len(told) == 1
     assert whole.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 20
 

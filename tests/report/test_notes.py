@@ -9,6 +9,8 @@ import pytest
 from pytest_upskill.figures.comparison import Comparison
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.report.notes import notes
+from pytest_upskill.trials.needs import unmeasured_lines
+from pytest_upskill.trials.result import SkippedCase, Unmeasured
 from tests.reporting import counted
 
 LIKELY = [(1, 0)] * 4 + [(1, 1)] * 26
@@ -109,6 +111,23 @@ def test_a_note_about_several_cells_is_one_line() -> None:
     said = [f"nothing was compared: {line}"]
     assert [each for each in notes(gates, verbose=False) if "baseline" in each] == [line]
     assert line not in notes(gates, verbose=False, said=said)
+
+
+def test_a_skill_is_named_once_whose_lift_and_choice_were_both_not_measured() -> None:
+    skipped = [
+        Unmeasured(
+            path="skills/oncall/skill_meta.json",
+            skill="oncall",
+            model="sonnet",
+            cases=(SkippedCase(case=case, reason="stopped"),),
+            is_changed=False,
+        )
+        for case in ("answer", "query")
+    ]
+
+    (line,) = unmeasured_lines(skipped)
+
+    assert line == "not measured, as every case was skipped: oncall on sonnet: 2 cases: stopped"
 
 
 def test_the_lift_on_new_prompts_is_shown_from_ten_cases_on() -> None:
