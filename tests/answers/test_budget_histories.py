@@ -46,13 +46,13 @@ class Vendor:
             return ProviderError("m: HTTP 400", status=400)
         if kind < 0.2:
             return ProviderError("m: the batch expired", billable=False)
-        tokens = self.random.randint(1, 200)
-        self.billed += share * (self.random.randint(1, 68) + 2 * tokens) / 1e6
+        sent, tokens = self.random.randint(1, 68), self.random.randint(1, 200)
+        self.billed += share * (sent + 2 * tokens) / 1e6
         if kind < 0.3:  # billed, but the reply is lost or without counts
             if kind < 0.25:
                 return ProviderError("m: broken", status=200, retryable=True)
             return Completion(text="x", input_tokens=None, output_tokens=None)
-        return Completion(text="x", input_tokens=1, output_tokens=tokens)
+        return Completion(text="x", input_tokens=sent, output_tokens=tokens)
 
     async def complete(self, _: Request) -> Completion:
         await asyncio.sleep(0)
