@@ -127,6 +127,13 @@ class Gate:
         """Text and details, one per line."""
         return "\n".join([self.text, *self.details])
 
+    @property
+    def without_lacking_baseline(self) -> Self:
+        """The gate without a comparison with a baseline that has none of its cases."""
+        past = self.comparison
+        lacks = past is not None and past.then == "baseline" and past.lacking
+        return replace(self, comparison=None) if lacks else self
+
     @cached_property
     def past(self) -> Mapping[str, ComparedCase]:
         """The compared cases by id."""

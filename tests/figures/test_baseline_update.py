@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def test_an_update_writes_one_line_of_counts_for_each_case(
     assert (two["id"], two["with_skill"]["passes"]) == ("two", 9)
     assert lines[-1] == ""
     assert json.loads("\n".join(lines))["served"] == ["haiku-1"]
+
+
+@pytest.mark.parametrize("digest", ["", "another-grader"])
+def test_the_run_that_records_a_baseline_gives_no_advice_to_record_one(
+    script: Script, run_once: Run, recorded: Path, digest: str
+) -> None:
+    text = recorded.read_text("utf-8")
+    recorded.write_text(re.sub('"grader": *"[^"]*"', f'"grader": "{digest}"', text), "utf-8")
+    if not digest:
+        recorded.unlink()
+
+    result = run_once(*script(**GOOD), COMPARE, UPDATE, LENIENT, "--upskill-md=r.md")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["baseline of csv on haiku: * written (*"])
+    assert "record one" not in f"{result.stdout.str()}{Path('r.md').read_text('utf-8')}"
 
 
 def test_the_same_counts_leave_the_file_as_it_is(
