@@ -13,6 +13,7 @@ from pytest_upskill.figures.baseline import (
     baseline_path,
 )
 from pytest_upskill.figures.cell import Cell
+from pytest_upskill.figures.triggers import DESCRIBE
 from pytest_upskill.figures.wording import points
 from pytest_upskill.project.messages import listed
 from pytest_upskill.trials.result import TrialResult
@@ -114,14 +115,9 @@ class Comparison:
     @property
     def next_step(self) -> str:
         """Advice about a regression."""
-        step = "restore what the skill has lost"
+        step = DESCRIBE if self.chooses else "restore what the skill has lost"
         if self.same_skill:
             step = "measure again, and look at what changed in the model or its server"
-        elif self.chooses:
-            step = (
-                "say in the description when to use the skill, and how it differs from a skill "
-                "that is chosen instead"
-            )
         again = "; where the change is right, record the baseline again: --upskill-baseline-update"
         return f"next: {step}{again if self.then == 'baseline' else ''}"
 

@@ -10,7 +10,7 @@ from pytest_upskill.figures.baseline import Baselines
 from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.comparison import ComparedCase, Comparison, compare
 from pytest_upskill.figures.lift import CellVerdict, Lift
-from pytest_upskill.figures.triggers import Triggers
+from pytest_upskill.figures.triggers import DESCRIBE, Triggers
 from pytest_upskill.figures.wording import bounds, estimate, percent, points, rate_text
 
 NOT_MEASURED = 75
@@ -126,13 +126,6 @@ class Gate:
     def report(self) -> str:
         """Text and details, one per line."""
         return "\n".join([self.text, *self.details])
-
-    @property
-    def without_lacking_baseline(self) -> Self:
-        """The gate without a comparison with a baseline that has none of its cases."""
-        past = self.comparison
-        lacks = past is not None and past.then == "baseline" and past.lacking
-        return replace(self, comparison=None) if lacks else self
 
     @cached_property
     def past(self) -> Mapping[str, ComparedCase]:
@@ -257,10 +250,7 @@ def _beyond(
 def _next_step(cell: Cell) -> str:
     """Return advice about a gate that failed without a regression."""
     if cell.chooses:
-        return (
-            "say in the description when to use the skill and when not to, in the words of these "
-            "queries, or change the gate"
-        )
+        return f"{DESCRIBE}, in the words of these queries, or change the gate"
     general = "correct the skill where answers fail with it, or change the gate"
     return _NEXT_STEPS.get(cell.lift.verdict, general)
 

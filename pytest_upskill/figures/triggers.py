@@ -16,6 +16,12 @@ NO_SKILL = "(no skill)"
 
 BY_WORDS = "triggers are not measured on offline, which chooses by words in common"
 
+DESCRIBE = (
+    "say in each description when to use the skill and when not to, and how it differs from a "
+    "skill that is chosen instead"
+)
+"""Advice where a wrong skill, or none, was chosen."""
+
 _Choice = tuple[str, str]
 """The skill that was wanted, and the one that was taken."""
 
@@ -50,10 +56,6 @@ class Triggers:
         """Number of queries with a valid run."""
         return sum(bool(trial.runs) for trial in self.cell.current_trials)
 
-    def choices(self, *, only_wrong: bool) -> Counter[_Choice]:
-        """Return in how many runs which skill was wanted and which one, or none, was taken."""
-        return _choices(self.cell.current_trials, only_wrong=only_wrong)
-
     @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
@@ -64,7 +66,7 @@ class Triggers:
     @property
     def mistakes(self) -> list[str]:
         """A line about wrong skills, if any was chosen: ``chose tsv instead of csv (3 runs)``."""
-        wrong = self.choices(only_wrong=True).items()
+        wrong = choices(self.cell.current_trials, only_wrong=True).items()
         by_number = sorted(wrong, key=lambda each: (-each[1], each[0]))
         mistakes = [f"{_mistake(*pair)} ({counted(runs, 'run')})" for pair, runs in by_number]
         return ["; ".join(mistakes)] if mistakes else []
@@ -93,7 +95,7 @@ class Triggers:
 
 def lost_queries(failed: Iterable[TrialResult]) -> list[str]:
     """Return which skill lost how many queries to which: ``csv lost 2 queries to tsv``."""
-    commonest = (_choices([trial], only_wrong=True).most_common(1) for trial in failed)
+    commonest = (choices([trial], only_wrong=True).most_common(1) for trial in failed)
     numbers = Counter(choice for ((choice, _),) in filter(None, commonest))
     return [_loss(*choice, number) for choice, number in numbers.most_common()]
 
@@ -105,7 +107,8 @@ def _loss(wanted: str, taken: str, number: int) -> str:
     return f"{wanted} lost {queries} to {'no skill' if taken == NO_SKILL else taken}"
 
 
-def _choices(trials: Iterable[TrialResult], *, only_wrong: bool) -> Counter[_Choice]:
+def choices(trials: Iterable[TrialResult], *, only_wrong: bool) -> Counter[_Choice]:
+    """Return in how many runs which skill was wanted and which one, or none, was taken."""
     return Counter(
         (_wanted(trial), run.choice.taken or NO_SKILL)
         for trial in trials

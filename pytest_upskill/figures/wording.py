@@ -51,10 +51,9 @@ def failure(result: TrialResult) -> str:
     lines = [f"{passed}; {_required_passes(result)}: {first[0]}"]
     for misses, numbers in missed.items():
         # The first line has the reason, if there is only one.
-        if details := misses[len(missed) == 1 :]:
-            runs = "run" if len(numbers) == 1 else "runs"
-            lines.append(f"{runs} {', '.join(map(str, numbers))}:")
-            lines += [f"  {line}" for line in details]
+        details = [f"  {line}" for line in misses[len(missed) == 1 :]]
+        named = f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:"
+        lines += [named, *details] if details else []
     return "\n".join(lines)
 
 

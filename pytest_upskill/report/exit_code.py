@@ -96,12 +96,9 @@ def without_cases(report: Report) -> str:
 def uncompared_base(report: Report) -> str | None:
     """Return what the cells should be compared with if no comparison was possible, else None.
 
-    A skill that is new or unchanged since a git ref needs no comparison, and none is needed while
-    baselines are recorded. Where there are lifts, they decide: the first trigger cases of a
-    project have no baseline yet.
+    A skill that is new or unchanged since a git ref needs no comparison. Where there are lifts,
+    they decide: the first trigger cases of a project have no baseline yet.
     """
-    if any(session.options.get("baseline_update") for session in report.sessions):
-        return None
     families = ([gate.comparison for gate in of] for of in (report.lifts, report.triggers))
     compared = [each for each in next(filter(any, families), []) if each]
     return compared[0].base if compared and all(each.lacking for each in compared) else None

@@ -9,7 +9,7 @@ from pytest_upskill.figures.cell import Cell
 from pytest_upskill.figures.gate import Gate, tipping_point
 from pytest_upskill.figures.lift import Lift
 from pytest_upskill.figures.trial_group import ARM_NAMES, CURE_OF_CUTS
-from pytest_upskill.figures.triggers import BY_WORDS, lost_queries
+from pytest_upskill.figures.triggers import BY_WORDS, DESCRIBE, lost_queries
 from pytest_upskill.figures.wording import bounds, judge_accuracy, percent, points, rate_text
 from pytest_upskill.models.model import may_take
 from pytest_upskill.project.messages import agreeing, counted, listed
@@ -99,10 +99,7 @@ _OF_CASES = (
 )
 """Advice about cases that failed."""
 
-_OF_QUERIES = (
-    "say in each description when to use the skill and when not to, or correct the query; "
-    "min_pass_rate sets how many runs must be right"
-)
+_OF_QUERIES = f"{DESCRIBE}, or correct the query; min_pass_rate sets how many runs must be right"
 """Advice about queries that failed."""
 
 

@@ -10,6 +10,7 @@
 
 import platform
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
@@ -163,8 +164,11 @@ class Reporting:
         # Baselines that are only to be updated decide nothing.
         old = self._old if settings.compare == "baseline" else None
         self._gates = decide_gates(cells, settings.thresholds, old)
-        if settings.baseline_update:  # a run needs no advice to record what it records
-            self._gates = [gate.without_lacking_baseline for gate in self._gates]
+        is_recorded = settings.baseline_update and old is not None
+        for index, gate in enumerate(self._gates):
+            if is_recorded and gate.comparison and gate.comparison.lacking:
+                # A run needs no advice to record what it records.
+                self._gates[index] = replace(gate, comparison=None)
         # What ``offline`` chose by words is no test.
         gates = [gate for gate in self._gates if not gate.cell.is_by_words]
         self._terminal.tell_the_past(gates)

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
-from pytest_upskill.figures.triggers import BY_WORDS
+from pytest_upskill.figures.triggers import BY_WORDS, choices
 from pytest_upskill.figures.wording import failure, money
 from pytest_upskill.models.completion import sum_if_known
 from pytest_upskill.project.messages import counted
@@ -231,9 +231,10 @@ def confusion_matrices(
     That is the skills that it took, and for each skill that was wanted, how many runs took which.
     """
     for model in dict.fromkeys(gate.cell.model for gate in gates):
-        choices = [gate.cell.triggers for gate in gates if gate.cell.model == model]
-        if any(each.choices(only_wrong=True) for each in choices):
-            counts = sum((each.choices(only_wrong=False) for each in choices), Counter())
+        cells = [gate.cell for gate in gates if gate.cell.model == model]
+        trials = [trial for cell in cells for trial in cell.current_trials]
+        if choices(trials, only_wrong=True):
+            counts = choices(trials, only_wrong=False)
             taken = sorted({took for _, took in counts})
             wanted = sorted({right for right, _ in counts})
             yield model, taken, {right: [counts[right, took] for took in taken] for right in wanted}
