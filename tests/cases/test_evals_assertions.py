@@ -36,6 +36,7 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "not_contains", "phrase": "hi"}, NotContains(text="hi")),
         ({"type": "contains", "value": "hi", "negate": True}, NotContains(text="hi")),
         ({"type": "contains_any", "values": ["hi", "yo"]}, ContainsAny(texts=("hi", "yo"))),
+        ({"type": "must_contain_any", "values": ["hi", "yo"]}, ContainsAny(texts=("hi", "yo"))),
         ({"type": "contains_pattern", "pattern": "h."}, Regex(pattern="h.")),
         ({"type": "regex", "pattern": "h.", "text": "greets"}, Regex(pattern="h.")),
         ({"type": "regex", "pattern": "h.", "flags": "gis"}, Regex(pattern="(?is)h.")),

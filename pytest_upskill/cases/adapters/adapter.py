@@ -141,8 +141,8 @@ class Adapter:
     other key that looks like one; else one such case is enough."""
     is_folder: bool = False
     """Whether each case is a folder, whose name is that of the case and of no skill."""
-    beside: Callable[[Path], Mapping[str, Any]] = lambda _path: {}
-    """Returns keys of the case that other files hold, such as one for each grader.
+    beside: Callable[[Path, Any], Mapping[str, Any]] = lambda _path, _value: {}
+    """Returns keys of the cases in a file of some value that other files hold, such as graders.
 
     It raises BadFile if one of them is broken.
     """

@@ -17,7 +17,7 @@ _SYNONYMS = {
     " must_contain required required_text",
     "not_contains": "does_not_contain excludes excludes_all excludes_any forbidden forbidden_text"
     " must_not_contain not_contain not_contains_any not_contains_phrase not_icontains not_includes",
-    "contains_any": "contains_one_of icontains_any includes_any",
+    "contains_any": "contains_one_of icontains_any includes_any must_contain_any",
     "regex": "contains_pattern match_regex matches matches_regex regex_match",
     "regex_any": "matches_any",
     "not_regex": "not_contains_pattern not_match_regex not_matches not_matches_any"

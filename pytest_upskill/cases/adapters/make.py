@@ -106,7 +106,7 @@ def _of_keys(keys: Keys, grader: Given) -> Draft:
             raise Flaw(f"unknown key {shown(key)}{hint}")
     draft = read_keys(keys, grader)
     if not draft.expects:
-        raise left_out("none of its keys is known")
+        raise left_out("it has nothing that is read")
     return draft
 
 

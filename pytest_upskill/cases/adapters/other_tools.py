@@ -52,7 +52,7 @@ def _criterion(value: Any) -> make.Checks:
     return make.judged(given.get("description") or given.get("name"))
 
 
-def _with_criteria(path: Path) -> Mapping[str, Any]:
+def _with_criteria(path: Path, _: Any) -> Mapping[str, Any]:
     """Return the criteria beside a task."""
     criteria = object_in(path.with_name("criteria.json"))
     return {"name": path.parent.name, "checklist": criteria.get("checklist")} if criteria else {}

@@ -108,7 +108,7 @@ _BODIES = {"llm": "criteria", "baseline": "criteria", "regex": "pattern"}
 """Keys that the text of a grader's file stands for, by the type of the grader."""
 
 
-def _beside(path: Path) -> Mapping[str, Any]:
+def _beside(path: Path, _: Any) -> Mapping[str, Any]:
     """Return what else the folder of a case has: its name, its ``case.yaml`` and its graders."""
     given = {"name": path.parent.name, **object_in(path.with_name("case.yaml"))}
     files = {file.name: object_in(file) for file in sorted(path.parent.glob("graders/*.md"))}

@@ -163,7 +163,7 @@ def read(
     others = (each for each in adapters if any(suffix[1:] in place for place in each.places))
     for adapter in dict.fromkeys((*placed, *others)):
         try:
-            beside = adapter.beside(path)
+            beside = adapter.beside(path, document.value)
         except BadFile:
             if adapter in placed:
                 raise

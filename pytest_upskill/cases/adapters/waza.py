@@ -95,9 +95,20 @@ def _find(value: Any) -> list[Entry]:
     return [Entry((), value)] if is_task and value.get("enabled", True) else []
 
 
-def _beside(path: Path) -> Mapping[str, Any]:
-    """Return the suite of a task: the ``eval.yaml`` beside its folder."""
-    return {"suite": object_in(path.parent.parent / "eval.yaml")}
+def _beside(path: Path, task: Any) -> Mapping[str, Any]:
+    """Return the suite of a task: the ``eval.yaml`` beside its folder.
+
+    waza keeps one result for each name, so a grader of the task replaces the suite's of its name.
+    """
+    suite = object_in(path.parent.parent / "eval.yaml")
+    graders = as_list(task.get("graders")) if isinstance(task, dict) else []
+    own = {_name_of(grader) for grader in graders} - {""}
+    left = [each for each in as_list(suite.get("graders")) if _name_of(each) not in own]
+    return {"suite": {**suite, "graders": left}}
+
+
+def _name_of(grader: object) -> str:
+    return str(grader.get("name") or "") if isinstance(grader, dict) else ""
 
 
 ADAPTER = Adapter(

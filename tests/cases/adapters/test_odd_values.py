@@ -42,7 +42,7 @@ def test_no_value_breaks_an_adapter(adapter: Adapter) -> None:
     example = PARSERS[suffix_of(text)](text).value
     for document in with_odd_parts(example):
         reading = read_document(
-            adapter, PARSERS[".json"](json.dumps(document)), adapter.beside(Path("a"))
+            adapter, PARSERS[".json"](json.dumps(document)), adapter.beside(Path("a"), document)
         )
         assert isinstance(reading.fits, bool)
         assert isinstance(reading.skill, str)

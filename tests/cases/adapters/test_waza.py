@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.cases.load import load_skills
 from pytest_upskill.cases.skill import Case
-from pytest_upskill.checks.text import Regex
+from pytest_upskill.checks.text import Contains, Regex
 from tests.cases.adapters.conftest import CHARTS, SKILL, Measured
 
 SUITE = """\
@@ -99,6 +99,27 @@ def test_a_task_with_a_second_turn_is_skipped_with_that_reason(tmp_path: Path) -
     ]
 
 
+def test_a_grader_of_the_task_replaces_the_grader_of_the_suite_of_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "csv"
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL, "utf-8")
+    (folder / "eval.yaml").write_text(
+        "graders:\n"
+        "  - {type: text, name: format, config: {contains: [price]}}\n"
+        "  - {type: text, name: polite, config: {contains: [please]}}\n"
+        "  - {type: text, config: {contains: [thanks]}}\n",
+        "utf-8",
+    )
+    grader = "{type: text, name: format, config: {contains: [which file]}}"
+    file = folder / "tasks" / "a.yaml"
+    file.write_text(f"inputs: {{prompt: Which column?}}\ngraders: [{grader}]\n", "utf-8")
+
+    (skill,) = load_skills(file)
+
+    (case,) = skill.cases
+    assert case.checks == tuple(Contains(text=text) for text in ("which file", "please", "thanks"))
+
+
 def _cases(tmp_path: Path, graders: str) -> tuple[Case, ...]:
     folder = tmp_path / "csv"
     (folder / "tasks").mkdir(parents=True)
@@ -119,7 +140,11 @@ def test_a_pattern_is_one_under_each_of_its_keys(tmp_path: Path, key: str) -> No
 @pytest.mark.parametrize(
     ("grader", "reason"),
     [
-        ("{type: regex, config: {forbids: a}}", "graders: regex: none of its keys is known"),
+        ("{type: regex, config: {forbids: a}}", "graders: regex: it has nothing that is read"),
+        (
+            "{type: skill_invocation, required_skills: []}",
+            "graders: skill_invocation: it has nothing that is read",
+        ),
         (
             "{type: code, config: {assertions: ['len(output) > 0']}}",
             "graders: code: any answer is longer than nothing",
