@@ -248,25 +248,24 @@ def log_confirmation(work: Work, results: Sequence[TrialResult], folder: Path) -
     path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
     before: dict[Arm, Arm] = {"with_skill": "old_skill", "trigger": "old_trigger"}
     old = (replace(each, arm=before.get(each.arm, each.arm)) for each in results[1::2])
-    trials_of: dict[str, list[TrialResult]] = {}
-    for result in (*results[::2], *old):
-        trials_of.setdefault(result.model, []).append(result)
+    both = (*results[::2], *old)
     gates = []
-    for label, trials in trials_of.items():
+    for student in engine.students:
+        trials = tuple(each for each in both if each.model == student.label)
         cell = Cell(
             path=path,
             skill=trials[0].skill,
-            model=label,
-            resolved=trials[0].resolved,
+            model=student.label,
+            resolved=student.resolved,
             gate=GateRule(),
             planned=len(trials),
-            trials=tuple(trials),
+            trials=trials,
         )
         gates.append(Gate(cell=cell, outcome="passed", text=cell.name))
     session = Session(
         date=datetime.now(UTC).replace(microsecond=0),
         versions={},
-        models={gate.cell.model: gate.cell.resolved for gate in gates},
+        models={student.label: student.resolved for student in engine.students},
         options={"command": work.outcome.command, "look": work.outcome.look},
         complete=True,
         revision=revision(project, [folder]),

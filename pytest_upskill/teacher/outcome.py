@@ -207,11 +207,8 @@ class Work:
             if len(lines) > _SHOWN_LINES:
                 more = counted(len(lines) - _SHOWN_LINES, "more line")
                 say(f"  | … {more} in {display_path(file)}")
-        if (
-            not sources
-            or consent.yes
-            or consent.ask_yes_no(f"Send this to {engine.teacher.label}?")
-        ):
+        question = f"Send this to {engine.teacher.label}?"
+        if not sources or consent.yes or consent.ask_yes_no(question):
             return
         cure = "" if consent.terminal else ": add --yes to send them without a terminal"
         raise WorkError(f"the sources were not sent{cure}")
