@@ -184,10 +184,8 @@ class Proxy:
                 self.request, route, sent.content, agent.headers, receive
             )
             await agent.end()
-        except ProviderError as error:
-            billable = error.billable
-            await self._fail(error, agent)
-        except Exception as error:  # noqa: BLE001  a mistake of ours, which the session reports
+        except Exception as error:  # noqa: BLE001  the host's, or a mistake of ours
+            billable = not isinstance(error, ProviderError) or error.billable
             await self._fail(error, agent)
         finally:
             self._waited_s += time.monotonic() - self._waiting_since

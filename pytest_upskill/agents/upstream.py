@@ -98,8 +98,7 @@ class Upstream:
         url = f"{_base_url(self.endpoint.url, self.wire)}/{route}"
         headers = self._headers(agent_headers)
         built = self._http.build_request("POST", url, content=content, headers=headers)
-        tools = bool(request.tools)
-        call = Call(model=request.model, offers_tools=tools, endpoint=self.endpoint)
+        call = Call(model=request.model, endpoint=self.endpoint)
         send_once = partial(self._exchange_once, call, built, receive)
         return await self.retries.send(request, send_once)
 
@@ -157,10 +156,8 @@ class Upstream:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             defect = f"{label}: malformed reply ({type(error).__name__})"
             raise ProviderError(defect, status=HTTPStatus.OK) from None
-        reply_headers = {name.lower(): value for name, value in response.headers.items()}
-        raise call.http_error(
-            response.status_code, self.redact(error_body), self.redact(reply_headers)
-        )
+        headers = call.headers(response)
+        raise call.http_error(response.status_code, self.redact(error_body), headers)
 
     def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers for the host: the key, and the agent's version and allowed betas."""

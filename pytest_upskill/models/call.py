@@ -240,7 +240,7 @@ class Call:
             response = await sent
             body = redactor.redact_json(parse(response))
         except self.sdk.APIStatusError as error:
-            body, headers = redactor.redact_json(error.body), self._headers(error.response)
+            body, headers = redactor.redact_json(error.body), self.headers(error.response)
             if error.status_code == HTTPStatus.BAD_REQUEST and errors.is_filtered(body):
                 raise _Filtered(errors.error_message(body)) from None
             raise self.http_error(error.status_code, body, headers) from None
@@ -256,9 +256,10 @@ class Call:
                 raise self._error(message) from None
             message = f"cannot sign in ({message}): check {self.endpoint.key_variable}"
             raise self._error(message, fatal=True, billable=False) from None
-        return body, self._headers(response)
+        return body, self.headers(response)
 
-    def _headers(self, response: httpx2.Response) -> Mapping[str, str]:
+    def headers(self, response: httpx2.Response) -> Mapping[str, str]:
+        """Return the redacted headers of a response, with names in lower case."""
         redact = self.endpoint.redact
         return {name.lower(): redact(value) for name, value in response.headers.items()}
 
