@@ -19,7 +19,6 @@ from uuid import uuid4
 from pydantic import BaseModel, Field, ValidationError
 
 from pytest_upskill.answers.budget import Budget, Reservation
-from pytest_upskill.answers.prices import Prices
 from pytest_upskill.answers.progress import InFlight, duration
 from pytest_upskill.answers.recordings import address, identity
 from pytest_upskill.answers.retry import repeating
@@ -149,7 +148,6 @@ class BatchClient:
     """The address of the host."""
     notes: BatchNotes
     budget: Budget
-    prices: Prices
     activity: InFlight
     """The record of what is in progress."""
     models: Iterable[Model]
@@ -247,12 +245,13 @@ class BatchClient:
             ProviderError: It was not submitted, or it is unknown whether it was.
             _NoBatches: The host has none.
         """
+        # Also without a limit, as the next session may have one.
+        costs = (self.budget.prices.max_cost(each) or 0.0 for each in requests.values())
         note = LeftBatch(
             url=self.url,
             model=address(model),
             began=time.time(),
-            # Also without a limit, as the next session may have one.
-            reserved=PRICE * sum(self.prices.max_cost(each) or 0.0 for each in requests.values()),
+            reserved=PRICE * sum(costs),
             items={name: identity(each, self.url) for name, each in requests.items()},
         )
         # Imported here: most sessions have no batches.
@@ -265,7 +264,7 @@ class BatchClient:
                 stop=stop_after_attempt(_SUBMISSIONS),
                 may_help=lambda error: error.retryable and not error.billable,
             )
-            batch: str = await submission(self.api.submit, requests)
+            batch: str = await submission(self.api.submit, requests, model)
         except ProviderError as error:
             if not error.billable:
                 self.notes.delete(file)
@@ -348,5 +347,5 @@ class BatchClient:
             await self._forget(file)
 
     def _at_half_price(self, model: Model, completion: Completion) -> Completion:
-        cost = self.prices.cost(model, completion)
+        cost = self.budget.prices.cost(model, completion)
         return replace(completion, cost_usd=None if cost is None else PRICE * cost)

@@ -241,7 +241,6 @@ class Completions:
             url=host.url,
             notes=notes,
             budget=self.resources.budget,
-            prices=self.resources.prices,
             activity=self.resources.activity,
             models=[model for model, other in self.hosts.items() if other is host],
         )

@@ -76,7 +76,7 @@ class Service:
         )
         self._runs = Runs(trials.values(), source, resources)
         early_stop = any(trial.early_stop for trial in trials.values())
-        self._rounds = Rounds(trials.values()) if early_stop else None
+        self._rounds = Rounds(trials.values())
         batches = resources.batches.enabled
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}
@@ -145,8 +145,6 @@ class Service:
         key, run = run_key
         trial = self._trials[key]
         try:
-            if self._rounds is None:
-                return await self._runs.answer(trial, run)
             return await self._rounds.answer(trial, run, partial(self._runs.answer, trial, run))
         except Exception as error:  # noqa: BLE001  a defect of this package, and other runs go on
             defect = describe_exception(error)
@@ -157,8 +155,7 @@ class Service:
         try:
             await self._runs.aclose()
         finally:
-            if self._rounds is not None:
-                self._rounds.close()
+            self._rounds.close()
 
 
 def _arms_of_judged_cases(trials: Mapping[TrialKey, Trial]) -> Mapping[TrialKey, list[TrialKey]]:

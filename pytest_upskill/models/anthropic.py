@@ -57,13 +57,12 @@ class AnthropicClient(SdkClient):
 
     # Batches: https://docs.claude.com/en/api/creating-message-batches
 
-    async def submit(self, requests: Mapping[str, Request]) -> str:
-        """Send requests as a batch, and return its id."""
+    async def submit(self, requests: Mapping[str, Request], model: Model) -> str:
+        """Send requests to one model as a batch, and return its id."""
         bodies = [
             {"custom_id": name, "params": messages_body(request)}
             for name, request in requests.items()
         ]
-        model = next(iter(requests.values())).model
         batch = await self._call(model).fetch(self._post(_BATCHES, {"requests": bodies}))
         return str(batch["id"])
 

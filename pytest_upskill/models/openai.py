@@ -102,9 +102,8 @@ class OpenAIClient(SdkClient):
 
     # Batches: https://platform.openai.com/docs/guides/batch
 
-    async def submit(self, requests: Mapping[str, Request]) -> str:
+    async def submit(self, requests: Mapping[str, Request], model: Model) -> str:
         """Send requests to one model as a batch, by way of a file, and return its id."""
-        model = next(iter(requests.values())).model
         dialect, call = self._dialect(model), self._call(model)
         path = f"/v1{dialect.path}"
         lines = (

@@ -188,7 +188,7 @@ class BatchStatus(NamedTuple):
 class BatchApi(Protocol):
     """A client that can send requests in batches; each is named by an id of the caller."""
 
-    async def submit(self, requests: Mapping[str, Request]) -> str:
+    async def submit(self, requests: Mapping[str, Request], model: Model) -> str:
         """Send requests to one model as a batch, and return its id.
 
         Raises:

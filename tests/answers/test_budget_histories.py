@@ -63,7 +63,7 @@ class Vendor:
             raise answer
         return answer
 
-    async def submit(self, requests: Mapping[str, Request]) -> str:
+    async def submit(self, requests: Mapping[str, Request], _: Model) -> str:
         await asyncio.sleep(0)
         kind = self.random.random()
         if kind < 0.15:
@@ -116,7 +116,6 @@ async def session(vendor: Vendor, folder: Path, *, enabled: bool, seconds: float
         url="http://a.invalid/v1",
         notes=notes,
         budget=budget,
-        prices=PRICES,
         activity=activity,
         models=[MODEL],
     )
