@@ -89,14 +89,14 @@ _KERNEL = re.compile(r"\b__global__\b|<<<[^;<\n]{1,200}>>>")
 class Block:
     """One fenced block."""
 
-    language: str
+    language: str = ""
     """Its name in `_LABELS`, or else the label in lower case; "" if there is no label."""
-    name: str | None
+    name: str | None = None
     """File name, a relative path of plain characters; None if there is none."""
     code: str
-    line: int
+    line: int = 1
     """The line of the answer on which ``code`` starts, from 1."""
-    closed: bool
+    closed: bool = True
     """Whether there is a closing fence; if not, the answer was probably cut off."""
 
     @property
@@ -112,7 +112,7 @@ class Block:
 
 def file_block(name: str, text: str) -> Block:
     """Return a file as a block."""
-    return Block(language=_of_file(name), name=name, code=text, line=1, closed=True)
+    return Block(language=_of_file(name), name=name, code=text)
 
 
 def blocks(text: str) -> tuple[Block, ...]:

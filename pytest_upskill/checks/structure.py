@@ -223,7 +223,7 @@ def read_documents(kind: Kind, text: str) -> list[tuple[Any, str]]:
     labelled = choose_units(all_blocks, kind)
     chosen = labelled or choose_units(all_blocks, "")
     if not all_blocks:
-        chosen = (Block(language="", name=None, code=text, line=1, closed=True),)
+        chosen = (Block(code=text),)
     try:
         documents = [
             (value, block.name or f"answer line {block.line}")

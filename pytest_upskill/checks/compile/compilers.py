@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.blocks import blocks, choose_units, file_block, relative_path
+from pytest_upskill.checks.blocks import Block, blocks, choose_units, file_block, relative_path
 from pytest_upskill.checks.code import C_FAMILY, CannotCompile, Compile, OfCode, Run, Sandboxed
 from pytest_upskill.checks.compile.c_family import Cuda, Gnu
 from pytest_upskill.checks.compile.python import Python, PythonRunner
@@ -109,8 +109,9 @@ class Compilers:
             assert language.toolchain is not None
             smallest = language.toolchain.command(check).smallest
             code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{smallest}"
+            program = Sources(units=(Block(code=code),), files=check.files)
             try:
-                built = self._build_or_run(check, language, Sources.of(code, check.files))
+                built = self._build_or_run(check, language, program)
             except CannotCompile as error:
                 return str(error)
             if not built.passed:

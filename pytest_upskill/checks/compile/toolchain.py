@@ -11,7 +11,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -29,18 +29,12 @@ class Sources:
 
     units: tuple[Block, ...]
     """Blocks of the answer to compile, at least one."""
-    headers: tuple[Block, ...]
+    headers: tuple[Block, ...] = ()
     """Blocks of the answer that the units may include."""
-    files: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
     """Headers of the case: relative name to text."""
     workspace: tuple[WorkspaceFile, ...] = ()
     """The files that an agent left, to run the units on a copy of them."""
-
-    @classmethod
-    def of(cls, code: str, files: Mapping[str, str]) -> Sources:
-        """Return a program of one file that no answer has."""
-        block = Block(language="", name=None, code=code, line=1, closed=True)
-        return cls(units=(block,), headers=(), files=files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +220,7 @@ class Compiler(ABC):
         command = self.command(check)
         built = command.build(sources, sandbox)
         if not built.passed and command not in self._working:
-            smallest = command.build(Sources.of(command.smallest, {}), sandbox)
+            smallest = command.build(Sources(units=(Block(code=command.smallest),)), sandbox)
             if not smallest.passed:
                 raise CannotCompile(
                     f"{command.label} cannot build even an empty program here: {smallest.message}"
