@@ -226,7 +226,8 @@ class Toolbox:
         if name != self._task.skill_name or not body:
             text = f"There is no skill {name!r}."
             return ToolResult(call_id=call.id, text=text, failed=True)
-        text = f"{body}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}"
+        own = self._task.installed[0]
+        text = f"{body}\n\nFolder of this skill: {SKILLS}/{own.folder}"
         return ToolResult(call_id=call.id, text=text)
 
     def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:

@@ -97,17 +97,9 @@ class AgentTask:
 
     @property
     def installed(self) -> tuple[InstalledSkill, ...]:
-        """All skills to install."""
-        return (self._skill_under_test, *self.neighbours) if self.skill else self.neighbours
-
-    @property
-    def skill_folder(self) -> str:
-        """Name of the folder to install the skill in."""
-        return self._skill_under_test.folder
-
-    @property
-    def _skill_under_test(self) -> InstalledSkill:
-        return InstalledSkill(name=self.skill_name, files=self.skill)
+        """All skills to install, the one under test first."""
+        own = InstalledSkill(name=self.skill_name, files=self.skill)
+        return (own, *self.neighbours) if self.skill else self.neighbours
 
     def skill_named(self, name_or_folder: str) -> str:
         """Return the name of the installed skill with a name or folder, or else the argument."""
