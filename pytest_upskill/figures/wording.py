@@ -149,6 +149,11 @@ def money(dollars: float | None, *, at_most: bool = False) -> str:
     return f"${dollars:,.{digits}f}"
 
 
+def original(cost: str) -> str:
+    """Return the cost of replayed answers, as `money` says it, as that of another day."""
+    return "original cost unknown" if cost == money(None) else f"{cost} when recorded"
+
+
 def _failure_lines(run: RunResult) -> list[str]:
     """Return why a run did not pass: a line for each failed check, followed by its details."""
     lines = [run.ending] if run.ending else []

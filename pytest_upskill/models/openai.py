@@ -181,7 +181,8 @@ def _azure(openai: Any, endpoint: Endpoint) -> Callable[..., Any]:
 
 
 _ONLY_RESPONSES = re.compile(
-    r"v1/responses|responses (api|endpoint)|chat.?completions? operation does not work",
+    r"v1/responses|responses (api|endpoint)|chat.?completions? operation does not work"
+    r"|not a chat model|not accessible via the /chat/completions",
     re.IGNORECASE,
 )
 _NO_SYSTEM = re.compile(

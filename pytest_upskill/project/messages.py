@@ -75,3 +75,16 @@ def did_you_mean(word: str, known: Iterable[str], least: float = 0.6) -> str:
 
     close = get_close_matches(word, list(known), n=1, cutoff=least)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+_NUMBER = re.compile(
+    r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|(?<!\w)(?:\d+(?:[.,]\d+)*(?:ms|s|m|h)?)+(?!\w)"
+)
+"""Numbers that differ between errors with one cause, and before them what does not."""
+
+
+def cause_of(error: str) -> str:
+    """Return an error without counts, seconds and ids, but with names, statuses and ports."""
+    label, colon, text = error.partition(": ")
+    return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)

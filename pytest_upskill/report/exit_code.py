@@ -10,7 +10,7 @@ from typing import Literal
 
 from pytest_upskill.figures.comparison import note_of_changes
 from pytest_upskill.figures.gate import NOT_MEASURED
-from pytest_upskill.project.messages import agreeing, counted, listed
+from pytest_upskill.project.messages import agreeing, cause_of, counted, listed
 from pytest_upskill.report.document import Report
 from pytest_upskill.trials.needs import reasons_of, skip_lines
 from pytest_upskill.trials.result import TrialResult
@@ -61,11 +61,13 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""
         yield f"nothing was compared with {base}: {first}{more}"
-    causes = Counter(trial.errors[0] for _, trial in unmeasured_trials(report))
+    errors = [trial.errors[0] for _, trial in unmeasured_trials(report)]
+    examples = {cause_of(error): error for error in reversed(errors)}
+    causes = Counter(map(cause_of, errors))
     if causes:
         frequent = causes.most_common(_MOST_CAUSES)
         for cause, count in frequent:
-            yield f"{counted(count, 'trial')} not measured: {cause}"
+            yield f"{counted(count, 'trial')} not measured: {examples[cause]}"
         if others := causes.total() - sum(count for _, count in frequent):
             yield f"{counted(others, 'trial')} not measured for other reasons"
     elif not unrecorded_trials(report) and (

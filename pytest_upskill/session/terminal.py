@@ -1,6 +1,5 @@
 """Terminal output: header, forecast, the tables of cells, costs and notes."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -11,10 +10,10 @@ from pytest_upskill.answers.progress import duration
 from pytest_upskill.answers.resources import Resources
 from pytest_upskill.figures.gate import Gate
 from pytest_upskill.figures.presentation import arms_of
-from pytest_upskill.figures.wording import money
+from pytest_upskill.figures.wording import money, original
 from pytest_upskill.models import Completion
 from pytest_upskill.models.completion import sum_if_known
-from pytest_upskill.project.messages import agreeing, counted, listed, safe_line
+from pytest_upskill.project.messages import agreeing, cause_of, counted, listed, safe_line
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.notes import about_offline, next_steps, notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
@@ -53,7 +52,7 @@ class Terminal:
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return _baseline_status(report)
         # Not longreprtext: under pytest-xdist it begins with the worker's name.
-        cause = _without_numbers(str(report.longrepr))
+        cause = cause_of(str(report.longrepr))
         first = self._first_with_error.setdefault(cause, report.nodeid)
         # Those of another category are not printed in full.
         return None if first == report.nodeid else ("more with the same cause", "E", "ERROR")
@@ -156,18 +155,6 @@ class Terminal:
         if budget.assumed and not budget.stopped:
             guess = f"{money(budget.assumed)} assumed for requests of unknown cost"
             write(reporter, f"--upskill-max-cost: {guess}", yellow=True)
-
-
-_NUMBER = re.compile(
-    r"('[^']*'|HTTP \d+|[\w.-]+:\d+)|\breq_\w+|(?<!\w)(?:\d+(?:[.,]\d+)*(?:ms|s|m|h)?)+(?!\w)"
-)
-"""Numbers that differ between errors with one cause, and before them what does not."""
-
-
-def _without_numbers(error: str) -> str:
-    """Return an error without counts, seconds and ids, but with names, statuses and ports."""
-    label, colon, text = error.partition(": ")
-    return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)
 
 
 def _baseline_status(
@@ -275,8 +262,8 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
     if requested:
         parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
     if replayed := [each for each in completions if each.replayed]:
-        cost = _cost(replayed)
-        parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost} when recorded")
+        cost = original(_cost(replayed))
+        parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost}")
     if retried := sum(each.attempts > 1 for each in requested):
         parts.append(f"{counted(retried, 'request')} {agreeing('was', retried)} retried")
     return "; ".join(parts)

@@ -44,6 +44,9 @@ def generate(engine: Engine, settings: Settings) -> CommandOutcome:
     if settings.output:
         settings.new_folder(settings.name)
     work = Work.start(engine, settings, "generate", settings.name)
+    decided = engine.drafts.read("decision.json")
+    if decided and (name := json.loads(decided)["skill"]):
+        settings.new_folder(name)  # refused before anything is requested once it is saved
     longest = _start(settings.longest_skill(), settings, is_new=True)
 
     def run() -> None:

@@ -31,7 +31,7 @@ def test_a_second_run_sends_nothing_and_has_the_same_results(
     second.stdout.fnmatch_lines(
         [
             "upskill: 4 trials, 8 answers: 8 recorded, 0 to request",
-            "replayed 8 answers: cost n/a when recorded",
+            "replayed 8 answers: original cost unknown",
         ]
     )
 

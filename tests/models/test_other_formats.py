@@ -26,13 +26,18 @@ from tests.loopback import Loopback, Received, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to, with_client
 
 NO_CHAT = "This model is only supported in v1/responses and not in v1/chat/completions."
+NO_CHAT_EITHER = (
+    "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you "
+    "mean to use v1/completions?"
+)
 _BODY = TypeAdapter(ResponseCreateParamsNonStreaming)
 
 
 def respond_only(received: Received) -> Reply:
     """Answer as OpenAI does for a model that has no chat, and check the format of what it gets."""
     if not received.path.endswith("/responses"):
-        return Reply(status=404, text=NO_CHAT)
+        is_new = received.body["model"] == "gpt-9"
+        return Reply(status=404, text=NO_CHAT_EITHER if is_new else NO_CHAT)
     _BODY.validate_python(received.body, extra="forbid")
     text = "37" if "37" in received.body.get("instructions", "") else "No idea."
     return Reply(

@@ -148,14 +148,15 @@ def test_the_reason_names_the_error_where_pytest_prints_none(run_once: Run, scri
 
 
 def test_each_cause_of_what_is_not_measured_is_named_with_its_count() -> None:
-    causes = ["no model", "timed out", "no model", "no key", "bad reply", "too long"]
+    ids = (f"m: HTTP 400 no model (id {n:08x}-1111-4222-8333-{n:012x}, {n} s)" for n in range(2))
+    causes = [next(ids), "timed out", next(ids), "no key", "bad reply", "too long"]
     trials = [
         trial(f"case-{number}", "with_skill", [], errors=(cause,))
         for number, cause in enumerate(causes)
     ]
 
     assert list(why_undecided(report(cell(*trials))))[:4] == [
-        "2 trials not measured: no model",
+        f"2 trials not measured: {causes[0]}",
         "1 trial not measured: timed out",
         "1 trial not measured: no key",
         "2 trials not measured for other reasons",

@@ -89,6 +89,12 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert depot.run("refine", "skills/bay-codes", "--dry-run") == 0
     assert "look 1 at this hold-out, level 0.025" in capsys.readouterr().err
 
+    asked = len(depot.loopback.requests)
+    assert depot.run("generate", TASK, "--from", source, "--yes") == 4
+    assert "skills/bay-codes exists: improve it by --from" in capsys.readouterr().err
+    assert len(depot.loopback.requests) == asked
+    assert depot.decision()["decision"] == "accepted"
+
     (folder / "SKILL.md").write_text("Mine.", "utf-8")
     assert depot.run("generate", TASK, "--from", source, "--output", str(folder)) == 4
     assert "skills/bay-codes exists: improve it by --from" in capsys.readouterr().err

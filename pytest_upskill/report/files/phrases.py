@@ -8,7 +8,7 @@ from statistics import fmean
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
 from pytest_upskill.figures.triggers import BY_WORDS, choices
-from pytest_upskill.figures.wording import failure, money
+from pytest_upskill.figures.wording import failure, money, original
 from pytest_upskill.models.completion import sum_if_known
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report import exit_code
@@ -178,13 +178,11 @@ def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
     completions = [run.completion for run in runs_of(report.gates)]
     rows = []
-    for name, was_replayed, when in (
-        ("requested", False, ""),
-        ("replayed", True, " when recorded"),
-    ):
+    for name, was_replayed in (("requested", False), ("replayed", True)):
         if some := [each for each in completions if each.replayed is was_replayed]:
             cost = money(sum_if_known(each.cost_usd for each in some))
-            rows.append((name, f"{counted(len(some), 'usable answer')}, {cost}{when}"))
+            shown = original(cost) if was_replayed else cost
+            rows.append((name, f"{counted(len(some), 'usable answer')}, {shown}"))
     tokens = sum_if_known(each.tokens for each in completions)
     return [
         *rows,
