@@ -255,7 +255,7 @@ class Retries:
             except TimeoutError:
                 error = ProviderError(
                     f"{model.label}: no reply from {self.host} within {self.pace.timeout:g} s: "
-                    "raise --upskill-timeout, or lower --upskill-max-tokens",
+                    "raise --upskill-timeout, lower --upskill-concurrency or --upskill-max-tokens",
                     retryable=True,
                 )
                 self.pace.timed_out(slot)

@@ -248,7 +248,8 @@ def _last_lines(work: Work) -> Iterator[str]:
         f"{percent(each['after'])}% on {student}, {percent(each['before'])}% before"
         for student, each in outcome.figures.items()
     ]
-    yield from (f"pass rate with the skill: {each}" for each in students[:_MOST_STUDENTS])
+    what = "right choices" if work.settings.description else "pass rate with the skill"
+    yield from (f"{what}: {each}" for each in students[:_MOST_STUDENTS])
     if failing := work.failing:
         yield f"still failing: {listed(failing, _MOST_NAMED)}"
     if outcome.dropped:

@@ -70,8 +70,8 @@ def test_a_server_that_never_replies_is_given_up_on_after_three_timeouts() -> No
     assert session.seconds < 4 * 120
     assert session.errors == {
         (
-            "m: no reply from a.invalid within 120 s: raise --upskill-timeout, or lower "
-            "--upskill-max-tokens (after 3 attempts in 360 s)"
+            "m: no reply from a.invalid within 120 s: raise --upskill-timeout, lower "
+            "--upskill-concurrency or --upskill-max-tokens (after 3 attempts in 360 s)"
         )
     }
 

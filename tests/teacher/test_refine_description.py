@@ -61,7 +61,9 @@ def test_a_description_that_says_when_is_accepted_and_nothing_else_changes(
     assert not [query for query in QUERIES + OTHERS if held_out(query) and query in asked.user]
     assert "(it is for this skill)" in asked.user
     assert "was answered rightly" in asked.user
-    assert "cases get" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "right choices: 100% on s, " in said
+    assert "cases get" not in said
     (series,) = read_history(choosing.folder / ".upskill" / "runs").series
     assert series.last.chooses
     assert (series.title, series.last.number("trigger.recall")) == ("codes", 1)
