@@ -286,8 +286,7 @@ class Lift:
         # The exact test can need more runs where its approximation needs none.
         more = max(ceil(needed * runs / mean), 1 + runs)
         chance = stats.chance_of_effect(self.counts, ceil(more * mean / runs), next_alpha) or 0.0
-        found = MoreRuns(more, ceil(more * baseline / runs), chance)
-        return found if chance >= _PROBABLE else None
+        return MoreRuns(more, ceil(more * baseline / runs), chance) if chance >= _PROBABLE else None
 
     @property
     def runs_needed(self) -> int | None:

@@ -22,9 +22,6 @@ DESCRIBE = (
 )
 """Advice where a wrong skill, or none, was chosen."""
 
-_Choice = tuple[str, str]
-"""The skill that was wanted, and the one that was taken."""
-
 _Hits = tuple[TrialResult, int]
 """A query, and in how many of its valid runs something happened."""
 
@@ -107,7 +104,7 @@ def _loss(wanted: str, taken: str, number: int) -> str:
     return f"{wanted} lost {queries} to {'no skill' if taken == NO_SKILL else taken}"
 
 
-def choices(trials: Iterable[TrialResult], *, only_wrong: bool) -> Counter[_Choice]:
+def choices(trials: Iterable[TrialResult], *, only_wrong: bool) -> Counter[tuple[str, str]]:
     """Return in how many runs which skill was wanted and which one, or none, was taken."""
     return Counter(
         (_wanted(trial), run.choice.taken or NO_SKILL)

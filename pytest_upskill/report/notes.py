@@ -99,9 +99,6 @@ _OF_CASES = (
 )
 """Advice about cases that failed."""
 
-_OF_QUERIES = f"{DESCRIBE}, or correct the query; min_pass_rate sets how many runs must be right"
-"""Advice about queries that failed."""
-
 
 def next_steps(report: Report) -> Iterator[str]:
     """Yield advice about the failed cases, and about the failed queries."""
@@ -111,7 +108,8 @@ def next_steps(report: Report) -> Iterator[str]:
     queries = {(gate.cell.path, each.case): each for gate, each in failed if gate.cell.chooses}
     if queries:
         lost = listed(lost_queries(queries.values()))
-        yield ": ".join(filter(None, ("next", lost, _OF_QUERIES)))
+        how = f"{DESCRIBE}, or correct the query; min_pass_rate sets how many runs must be right"
+        yield ": ".join(filter(None, ("next", lost, how)))
 
 
 def _unrecorded(report: Report) -> Iterator[str]:
