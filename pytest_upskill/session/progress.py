@@ -99,8 +99,7 @@ class Progress:
     def _write_row(self, parts: Sequence[str]) -> None:
         writer = self._config.get_terminal_writer()
         with _uncaptured(self._config):  # what is captured has no width
-            text = fit_parts(parts, writer.fullwidth - 1)
-            writer.write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
+            writer.write_raw(f"{_BELOW}{fit_parts(parts, writer.fullwidth - 1)}{_BACK}", flush=True)
 
 
 def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:

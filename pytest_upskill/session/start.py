@@ -246,13 +246,12 @@ class Reporting:
         """Return why nothing or not everything was measured, and what was not compared."""
         if self._was_interrupted:
             return []  # pytest says why
-        is_undecided = exit_code.outcome(report) == "undecided"
-        code = f"exit code {NOT_MEASURED}: " if is_undecided else ""
+        code = f"exit code {NOT_MEASURED}: " if exit_code.outcome(report) == "undecided" else ""
         lines = [*exit_code.why_undecided(report, in_its_run=True)]
         budget = self._resources.budget
         if budget.stopped:
             lines.append(f"--upskill-max-cost: stopped, as the next request {budget.exceeded}")
-        if is_undecided and not lines:
+        if code and not lines:
             lines = ["not everything ran, as other lines say"]
         return [f"{code}{each}" for each in lines]
 
