@@ -48,10 +48,8 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
     ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
     for report in ours[:_MOST]:
         path, line, _ = report.location or (report.nodeid, 0, "")
-        file, lines = (
-            reporter.config.rootpath / path,
-            str(report.longrepr).strip().splitlines() or [""],
-        )
+        file = reporter.config.rootpath / path
+        lines = str(report.longrepr).strip().splitlines() or [""]
         if getattr(report, "upskill", report) is not None:  # a case
             lines = lines[:1]
         elif (skill := file.with_name("SKILL.md")).is_file():

@@ -162,13 +162,13 @@ class Reporting:
         settings = self._settings
         cells = self._records.cells(settings)
         # Baselines that are only to be updated decide nothing.
-        old = self._old if settings.compare == "baseline" else None
-        self._gates = decide_gates(cells, settings.thresholds, old)
-        is_recorded = settings.baseline_update and old is not None
-        for index, gate in enumerate(self._gates):
-            if is_recorded and gate.comparison and gate.comparison.lacking:
-                # A run needs no advice to record what it records.
-                self._gates[index] = replace(gate, comparison=None)
+        compared = settings.compare == "baseline"
+        self._gates = decide_gates(cells, settings.thresholds, self._old if compared else None)
+        if compared and settings.baseline_update:
+            # A run needs no advice to record what it records.
+            for index, gate in enumerate(self._gates):
+                if gate.comparison and gate.comparison.lacking:
+                    self._gates[index] = replace(gate, comparison=None)
         # What ``offline`` chose by words is no test.
         gates = [gate for gate in self._gates if not gate.cell.is_by_words]
         self._terminal.tell_the_past(gates)
@@ -181,11 +181,8 @@ class Reporting:
             nodeid = f"{skill}/SKILL.md::cases"
             report_as_test(session, nodeid, nodeid, "failed" if fails else "skipped", reason)
         if settings.baseline_update:
-            is_compared = settings.compare == "baseline"
             self._updates = [
-                update_baseline(
-                    gate.cell, self._baselines, regressed=is_compared and gate.regressed
-                )
+                update_baseline(gate.cell, self._baselines, regressed=compared and gate.regressed)
                 for gate in self._gates
             ] or [Update(text="no baseline written: nothing was measured")]
 
