@@ -47,15 +47,25 @@ def test_further_versions_of_a_skill_reuse_the_runs_without_it(
     assert [figures[name] for name in ("runs.with", "runs.without")] == [2, 10]
 
 
-def test_the_advice_keeps_the_share_of_the_arms(options: tuple[str, ...], run_once: Run) -> None:
-    result = run_once(*options, "--upskill-runs=3", "--upskill-baseline-runs=9")
+def test_the_advice_keeps_the_share_of_the_arms(
+    options: tuple[str, ...], run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    def answer(received: Received) -> Reply:
+        right = "<skill" in received.system
+        return Reply(text=f"{'right' if right else 'wrong'} ({len(loopback.requests)})")
+
+    loopback.answer = answer
+    expected = {"expected": {"contains": "right"}}
+    write_skill(*({"input": f"{number}?", **expected} for number in range(4)), name="csv")
+
+    result = run_once(*options, "--upskill-runs=1", "--upskill-baseline-runs=3")
 
     (line,) = (line for line in result.outlines if line.startswith("too few runs on "))
     with_, without = (
         int(line.partition(f"{option} ")[2].split()[0])
         for option in ("--upskill-runs", "--upskill-baseline-runs")
     )
-    assert without == 3 * with_ > 9
+    assert without == 3 * with_ > 3
 
 
 def test_a_baseline_has_the_runs_of_each_arm(options: tuple[str, ...], run_once: Run) -> None:
