@@ -1,9 +1,12 @@
 """Recordings that a branch changed, on which a replay of it then rests."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pytest_upskill.answers.recordings import Cache
+from pytest_upskill.answers.run import JUDGEMENT
 from pytest_upskill.project import git
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
@@ -52,3 +55,15 @@ def changed_recordings(
         cure = f"review them like code ({command})"
         return [f"recordings changed since {ref}, on which a replay's results rest: {cure}"]
     return [f"recordings: cannot tell which of them this branch changed: {problem}"]
+
+
+def skills_with_other_recordings(folder: Path, ref: str, project: Path) -> set[str]:
+    """Return the names of skills of which recordings were changed or deleted since a git ref.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    if not folder.is_relative_to(project):
+        return set()
+    lines = git.rewritten(git.merge_base(project, ref), project, folder)
+    return set(re.findall(rf'^.\s*"subject": "(?:{JUDGEMENT})?(.+?)::', lines, re.MULTILINE))

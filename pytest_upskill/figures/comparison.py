@@ -118,7 +118,7 @@ class Comparison:
         step = DESCRIBE if self.chooses else "restore what the skill has lost"
         if self.same_skill:
             step = "measure again, and look at what changed in the model or its server"
-        again = "; where the change is right, record the baseline again: --upskill-baseline-update"
+        again = "; where that is right, record the baseline again: --upskill-baseline-update alone"
         return f"next: {step}{again if self.then == 'baseline' else ''}"
 
     @property

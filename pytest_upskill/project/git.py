@@ -175,6 +175,16 @@ def is_changed(commit: str, folder: Path) -> bool:
     return bool(_text(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
 
 
+def rewritten(commit: str, folder: Path, path: Path) -> str:
+    """Return all lines of the files below a path that were changed or deleted since a commit.
+
+    Raises:
+        GitError: A git command fails.
+    """
+    plain = ("--text", "--no-ext-diff", "--no-textconv", "-U1000000")
+    return _text(folder, "diff", *plain, "--diff-filter=a", commit, "--", str(path))
+
+
 def is_dirty(file: Path) -> bool:
     """Return whether a file differs from the last commit or is untracked.
 

@@ -38,8 +38,8 @@ class Session:
     """Which skills of a pull request have no trials: they lack cases, or were deleted."""
     without_cases: int = 0
     """Number of changed skills of a pull request that have no cases."""
-    lost_cases: tuple[str, ...] = ()
-    """A line about each of them whose case files the pull request deleted."""
+    not_measured: tuple[str, ...] = ()
+    """What a pull request changed so that nothing measured it: case files, descriptions."""
     skipped: tuple[str, ...] = ()
     """Why cases were skipped, and how many, one line for each reason."""
     nothing_changed: str = ""

@@ -56,7 +56,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         names = listed([each.skill for each in missed])
         reasons = "; ".join(skip_lines(reasons_of(missed)))
         yield f"nothing was measured of what changed in {names}: {reasons}"
-    yield from (line for session in report.sessions for line in session.lost_cases)
+    yield from (line for session in report.sessions for line in session.not_measured)
     if base := uncompared_base(report):
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE, CASE_SUFFIXES
+from pytest_upskill.answers.changed_recordings import skills_with_other_recordings
 from pytest_upskill.cases.adapters.registry import adapters_at
 from pytest_upskill.cases.discovery import CaseDiscovery, skill_and_name_meant
 from pytest_upskill.cases.hidden_files import has_shape_of_cases
@@ -31,7 +32,7 @@ from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
-    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders"),
+    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_stale"),
     *("nothing_changed", "deselected"),
 )
 """What a worker sends to the controller."""
@@ -71,6 +72,8 @@ class Selection:
         """Folders of the skills that were deselected as unchanged."""
         self._folders: dict[str, str] = {}
         """Folders of skills, by the path of their case file from the rootdir."""
+        self._stale: list[str] = []
+        """Skills that the committed catalogue does not have as they are described now."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
         self._misnamed: dict[str, str] = {}
@@ -138,12 +141,16 @@ class Selection:
             return
         changed = cache(lambda folder: self._is_changed(folder, since))
         others_changed = cache(lambda folder: self._is_catalogue_changed(folder, since))
+        settings, rerecorded = self._config.stash[SETTINGS], set[str]()
         try:
+            if settings.cache_mode == "replay":  # whose results rest on them
+                rerecorded = skills_with_other_recordings(settings.cache_dir, since, self._project)
             unchanged = {
                 item
                 for item in items
                 # A trial depends on the folders of the skill and of the case file.
                 if isinstance(item, TrialItem)
+                and item.trial.skill.name not in rerecorded
                 and not (changed(item.trial.skill.folder) or changed(item.path.parent))
                 and not (item.trial.chooses and others_changed(item.trial.skill.folder.parent))
             }
@@ -163,17 +170,11 @@ class Selection:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Run the other files if only case files are broken: none depends on another."""
-        stale = set[str]()
         for item in session.items:
             if self.since is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
                 if catalogues_of(self._config).is_stale(item.trial.skill):
-                    stale.add(item.trial.skill.name)
-        if stale:
-            self._hints.append(
-                f"{listed(sorted(stale))}: not in the catalogue file as described now, so the "
-                "queries of other skills do not see it: pytest --upskill-catalogue-update"
-            )
+                    self._stale.append(item.trial.skill.name)
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
@@ -228,11 +229,10 @@ class Selection:
 
     def is_changed(self, case_file: str) -> bool:
         """Return whether a pull request changed the skill of a case file, or its cases."""
-        if self.since is None or case_file not in self._folders:
-            return False
-        folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
-        with suppress(GitError):  # the comparison would have been refused
-            return any(self._is_changed(folder, self.since) for folder in folders)
+        if self.since is not None and case_file in self._folders:
+            folders = (Path(self._folders[case_file]), (self._config.rootpath / case_file).parent)
+            with suppress(GitError):  # the comparison would have been refused
+                return any(self._is_changed(folder, self.since) for folder in folders)
         return False
 
     def _is_changed(self, folder: Path, ref: str) -> bool:
@@ -278,11 +278,16 @@ class Selection:
         }
         return {path_from(self._config.rootpath, Path(each)): found[each] for each in found}
 
-    def lost_cases(self) -> Iterator[str]:
-        """Yield which changed skills have no cases any more, as a pull request deleted them."""
+    def not_measured(self) -> Iterator[str]:
+        """Yield what a pull request changed so that it is not measured, one line each."""
         for folder in self._unexplained():
             if why := self._lost_case_files(folder):
                 yield safe_line(f"{folder.name} has {why}")
+        if self._stale:
+            yield safe_line(
+                f"{listed(sorted(self._stale))}: not in the catalogue file as described now, so "
+                "queries of other skills do not see it: pytest --upskill-catalogue-update"
+            )
 
     def _lost_case_files(self, skill: Path) -> str:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""
@@ -291,9 +296,8 @@ class Selection:
             for file in self._deleted()
             if skill in file.parents and (file.name == CASE_FILE or adapters_at(file))
         ]
-        were_deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
-        cure = "restore it, or delete the skill too"
-        return f"no cases any more: {were_deleted}: {cure}" if lost else ""
+        deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
+        return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
 
     def _deleted(self) -> list[Path]:
         """Return the files that a pull request deleted."""

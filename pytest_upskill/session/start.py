@@ -217,7 +217,7 @@ class Reporting:
             unreadable=tuple(chain(*self._unreadable)),
             without_trials=tuple(selection.without_trials()) if selection.since else (),
             without_cases=len(selection.without_cases()),
-            lost_cases=tuple(selection.lost_cases()),
+            not_measured=tuple(selection.not_measured()),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(selection.is_changed),

@@ -262,8 +262,7 @@ def _cost_summary(requested: Sequence[Completion], completions: Iterable[Complet
     if requested:
         parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
     if replayed := [each for each in completions if each.replayed]:
-        cost = original(_cost(replayed))
-        parts.append(f"replayed {counted(len(replayed), 'answer')}: {cost}")
+        parts.append(f"replayed {counted(len(replayed), 'answer')}: {original(_cost(replayed))}")
     if retried := sum(each.attempts > 1 for each in requested):
         parts.append(f"{counted(retried, 'request')} {agreeing('was', retried)} retried")
     return "; ".join(parts)

@@ -154,7 +154,7 @@ def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     headline = (
         "billing on m: the skill became worse than the baseline: owner (all cases: 5/15 with "
     )
-    step = "restore what the skill has lost; where the change is right, record the baseline again"
+    step = "restore what the skill has lost; where that is right, record the baseline again"
     assert "regression" in next(
         line for line in result.outlines if line.startswith("  m       0->33%")
     )

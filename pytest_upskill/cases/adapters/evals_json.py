@@ -281,11 +281,7 @@ TRIGGERS = Adapter(
         "*{trigger,routing,activation}*.{json,jsonl,yaml,yml}",
     ),
     find=_find,
-    keys={
-        **_QUERY,
-        "expected expect": keys.SHOULD,
-        "kind type category label polarity": _KIND,
-    },
+    keys={**_QUERY, "expected expect": keys.SHOULD, "kind type category label polarity": _KIND},
     every=True,
 )
 

@@ -21,10 +21,7 @@ _VALIDATOR = "validator: upskill's validators check files, and a single answer l
 
 
 def read_cases(
-    text: str,
-    *,
-    skill: SkillFolder | None = None,
-    extensions: Extensions = NO_EXTENSIONS,
+    text: str, *, skill: SkillFolder | None = None, extensions: Extensions = NO_EXTENSIONS
 ) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a list of cases.
 

@@ -219,9 +219,7 @@ Repository = Annotated[Any, BeforeValidator(_read_bundle, json_schema_input_type
 Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 Id = Annotated[
-    Text,
-    Field(max_length=MAX_ID, json_schema_extra={"pattern": _ID}),
-    _without(id_problem),
+    Text, Field(max_length=MAX_ID, json_schema_extra={"pattern": _ID}), _without(id_problem)
 ]
 Language = Annotated[str, AfterValidator(_check_language)]
 Runnable = Annotated[str, AfterValidator(_check_runnable)]
@@ -230,7 +228,6 @@ FileName = Annotated[str, _without(check_file)]
 Schema = Annotated[
     dict[str, Any],
     BeforeValidator(
-        _read_schema,
-        json_schema_input_type=Text | Annotated[dict[str, Any], Field(min_length=1)],
+        _read_schema, json_schema_input_type=Text | Annotated[dict[str, Any], Field(min_length=1)]
     ),
 ]

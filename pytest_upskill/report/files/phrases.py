@@ -181,8 +181,8 @@ def costs(report: Report) -> list[tuple[str, str]]:
     for name, was_replayed in (("requested", False), ("replayed", True)):
         if some := [each for each in completions if each.replayed is was_replayed]:
             cost = money(sum_if_known(each.cost_usd for each in some))
-            shown = original(cost) if was_replayed else cost
-            rows.append((name, f"{counted(len(some), 'usable answer')}, {shown}"))
+            cost = original(cost) if was_replayed else cost
+            rows.append((name, f"{counted(len(some), 'usable answer')}, {cost}"))
     tokens = sum_if_known(each.tokens for each in completions)
     return [
         *rows,
