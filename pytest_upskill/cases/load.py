@@ -240,8 +240,8 @@ class _Loader:
 
 def _cure(folder: Path) -> str:
     """Return what to do where a ``SKILL.md`` is missing in a folder."""
-    if (folder / "skill.md").exists():
-        return ": rename skill.md to SKILL.md"
+    for misspelled in folder.glob("[Ss][Kk][Ii][Ll][Ll].[Mm][Dd]"):
+        return f": rename {misspelled.name} to SKILL.md"
     if (folder.parent / "SKILL.md").exists():
         return ": move it one folder up, where the SKILL.md is"
     return " (a skill is a folder with a SKILL.md)"
