@@ -84,7 +84,7 @@ _NUMBER = re.compile(
 """Numbers that differ between errors with one cause, and before them what does not."""
 
 
-def cause_of(error: str) -> str:
+def without_numbers(error: str) -> str:
     """Return an error without counts, seconds and ids, but with names, statuses and ports."""
     label, colon, text = error.partition(": ")
     return label + colon + _NUMBER.sub(lambda match: match[1] or "#", text)

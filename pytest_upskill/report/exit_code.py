@@ -10,7 +10,7 @@ from typing import Literal
 
 from pytest_upskill.figures.comparison import note_of_changes
 from pytest_upskill.figures.gate import NOT_MEASURED
-from pytest_upskill.project.messages import agreeing, cause_of, counted, listed
+from pytest_upskill.project.messages import agreeing, counted, listed, without_numbers
 from pytest_upskill.report.document import Report
 from pytest_upskill.trials.needs import reasons_of, skip_lines
 from pytest_upskill.trials.result import TrialResult
@@ -62,8 +62,8 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         more = f" (and {len(rest)} more)" if rest else ""
         yield f"nothing was compared with {base}: {first}{more}"
     errors = [trial.errors[0] for _, trial in unmeasured_trials(report)]
-    examples = {cause_of(error): error for error in reversed(errors)}
-    causes = Counter(map(cause_of, errors))
+    examples = {without_numbers(error): error for error in reversed(errors)}
+    causes = Counter(map(without_numbers, errors))
     if causes:
         frequent = causes.most_common(_MOST_CAUSES)
         for cause, count in frequent:

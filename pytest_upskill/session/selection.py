@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -252,16 +252,15 @@ class Selection:
         In a pull request, also which were deleted.
         """
         yield from sorted(self._misnamed.values())
-        folders = [each for each in self._unexplained() if not self._lost_case_files(each)]
+        folders = [each for each in self._unexplained if not self._lost_case_files(each)]
         if folders:
-            have = agreeing("has", len(folders))
             skill = shown(folders[0], self._config) if len(folders) == 1 else "SKILL"
             names = listed([folder.name for folder in folders])
-            yield safe_line(f"{names} {have} {_NO_CASES.format(skill)}")
+            yield safe_line(f"{names} {agreeing('has', len(folders))} {_NO_CASES.format(skill)}")
         arguments = {path.resolve() for path in arguments_of(self._config)}
         skills = [
             shown(file.parent, self._config)
-            for file in self._deleted()
+            for file in self._deleted
             if file.name == "SKILL.md" and not arguments.isdisjoint(file.parents)
         ]
         if skills:
@@ -274,13 +273,13 @@ class Selection:
             return {}
         found = self._misnamed | {
             str(each): self._lost_case_files(each) or _NO_CASES.format(shown(each, self._config))
-            for each in self._unexplained()
+            for each in self._unexplained
         }
         return {path_from(self._config.rootpath, Path(each)): found[each] for each in found}
 
     def not_measured(self) -> Iterator[str]:
         """Yield what a pull request changed so that it is not measured, one line each."""
-        for folder in self._unexplained():
+        for folder in self._unexplained:
             if why := self._lost_case_files(folder):
                 yield safe_line(f"{folder.name} has {why}")
         if self._stale:
@@ -293,21 +292,23 @@ class Selection:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""
         lost = [
             shown(file, self._config)
-            for file in self._deleted()
+            for file in self._deleted
             if skill in file.parents and (file.name == CASE_FILE or adapters_at(file))
         ]
         deleted = f"{listed(lost)} {agreeing('was', len(lost))} deleted since {self.since}"
         return f"no cases any more: {deleted}: restore it, or delete the skill too" if lost else ""
 
+    @cached_property
     def _deleted(self) -> list[Path]:
-        """Return the files that a pull request deleted."""
+        """The files that a pull request deleted."""
         with suppress(GitError):  # the cases of other skills would have been refused
             if self.since is not None:
                 return deleted_files(merge_base(self._project, self.since), self._project)
         return []
 
+    @cached_property
     def _unexplained(self) -> list[Path]:
-        """Return the skills without cases of which no file has nearly the name of a case file.
+        """The skills without cases of which no file has nearly the name of a case file.
 
         In a pull request, those of them that are new or changed.
         """

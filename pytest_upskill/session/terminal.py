@@ -13,7 +13,7 @@ from pytest_upskill.figures.presentation import arms_of
 from pytest_upskill.figures.wording import money, original
 from pytest_upskill.models import Completion
 from pytest_upskill.models.completion import sum_if_known
-from pytest_upskill.project.messages import agreeing, cause_of, counted, listed, safe_line
+from pytest_upskill.project.messages import agreeing, counted, listed, safe_line, without_numbers
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.notes import about_offline, next_steps, notes, statements_not_graded
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
@@ -52,7 +52,7 @@ class Terminal:
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return _baseline_status(report)
         # Not longreprtext: under pytest-xdist it begins with the worker's name.
-        cause = cause_of(str(report.longrepr))
+        cause = without_numbers(str(report.longrepr))
         first = self._first_with_error.setdefault(cause, report.nodeid)
         # Those of another category are not printed in full.
         return None if first == report.nodeid else ("more with the same cause", "E", "ERROR")

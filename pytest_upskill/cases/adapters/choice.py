@@ -149,8 +149,7 @@ def trigger_of(
     others = [name for name in expected if plain_name(name) not in mine]
     is_own, nothing = len(others) < len(expected), Says(None) in choice
     known = tuple(dict.fromkeys(filter(exists, others)))
-    says_own = any(says.skill == "" for says in choice)
-    if others and not (known or is_own or nothing or says_own):
+    if others and not (known or is_own or nothing or any(says.skill == "" for says in choice)):
         raise UnknownSkill(others[0])
     wrong = [plain_name(says.skill or "") for says in choice if not says.is_right]
     if not mine.isdisjoint(wrong) or "" in wrong:
