@@ -261,7 +261,9 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
 
 def note_of_changes(cell: Cell) -> str:
     """Return which cases a pull request removed or changed, and what that means; empty if none."""
-    return f"{cell.case_changes}: a worse skill may look better" if cell.case_changes else ""
+    if not cell.case_changes:
+        return ""
+    return f"{cell.case_changes}: a worse skill may look better, so restore them or review each"
 
 
 def _against_ref(cell: Cell) -> Comparison:

@@ -139,6 +139,12 @@ class TrialGroup:
         return sorted({*self.skipped} - {trial.case for trial in self.trials})
 
     @property
+    def measured_cases(self) -> set[str]:
+        """Cases with a valid run in every arm."""
+        incomplete = {trial.case for trial in self.trials if not trial.runs}
+        return {trial.case for trial in self.trials} - incomplete
+
+    @property
     def missing(self) -> int:
         """Number of runs without a usable reply, in all arms."""
         return sum(len(trial.errors) for trial in self.counted_trials)

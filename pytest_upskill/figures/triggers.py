@@ -90,9 +90,11 @@ class Triggers:
         ]
 
 
-def lost_queries(failed: Iterable[TrialResult]) -> list[str]:
+def lost_queries(cells: Iterable[TrialGroup]) -> list[str]:
     """Return which skill lost how many queries to which: ``csv lost 2 queries to tsv``."""
-    commonest = (choices([trial], only_wrong=True).most_common(1) for trial in failed)
+    trials = ((cell, trial) for cell in cells for trial in cell.current_trials if cell.chooses)
+    failed = {(cell.path, trial.case): trial for cell, trial in trials if trial.failed}
+    commonest = (choices([each], only_wrong=True).most_common(1) for each in failed.values())
     numbers = Counter(choice for ((choice, _),) in filter(None, commonest))
     return [_loss(*choice, number) for choice, number in numbers.most_common()]
 

@@ -105,9 +105,8 @@ def next_steps(report: Report) -> Iterator[str]:
     failed = report.failed_cases
     if any(not gate.cell.chooses for gate, _ in failed):
         yield _OF_CASES
-    queries = {(gate.cell.path, each.case): each for gate, each in failed if gate.cell.chooses}
-    if queries:
-        lost = listed(lost_queries(queries.values()))
+    if any(gate.cell.chooses for gate, _ in failed):
+        lost = listed(lost_queries([gate.cell for gate in report.gates]))
         how = f"{DESCRIBE}, or correct the query; min_pass_rate sets how many runs must be right"
         yield ": ".join(filter(None, ("next", lost, how)))
 

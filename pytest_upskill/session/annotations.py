@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.figures.comparison import note_of_changes
+from pytest_upskill.figures.triggers import DESCRIBE
 from pytest_upskill.project.messages import safe_line
 from pytest_upskill.report.document import Report
 
@@ -36,7 +38,7 @@ def annotations(
         yield from _failures(reporter)
     for reason in reasons:
         yield f"::error title=pytest-upskill::{_escaped(reason)}"
-    changes = dict.fromkeys((gate.cell.path, gate.cell.case_changes) for gate in report.gates)
+    changes = dict.fromkeys((gate.cell.path, note_of_changes(gate.cell)) for gate in report.gates)
     for path, change in changes:
         if change:
             yield f"::warning {_place(config.rootpath / path, 1, path)}::{_escaped(change)}"
@@ -50,8 +52,10 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
         path, line, _ = report.location or (report.nodeid, 0, "")
         file = reporter.config.rootpath / path
         lines = str(report.longrepr).strip().splitlines() or [""]
-        if getattr(report, "upskill", report) is not None:  # a case
-            lines = lines[:1]
+        record = getattr(report, "upskill", report)
+        if record is not None:  # a case
+            chooses = record is not report and record.key.chooses
+            lines = [*lines[:1], *([f"next: {DESCRIBE}"] if chooses else [])]
         elif (skill := file.with_name("SKILL.md")).is_file():
             file = skill
         message = "%0A".join(map(_escaped, lines))

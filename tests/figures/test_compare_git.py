@@ -340,7 +340,7 @@ def test_cases_that_were_removed_or_changed_since_are_named(
 
     result = run_once(*OFFLINE, COMPARE, "--upskill-md=out.md", "--upskill-html=out.html")
 
-    line = "cases since main (???????): removed: b; changed: a: a worse skill may look better"
+    line = "cases since main (???????): removed: b; changed: a: a worse skill may look better, *"
     result.stdout.fnmatch_lines([f"billing on offline: {line}"])
     for page in ("out.md", "out.html"):
         assert "removed: b; changed: a" in Path(page).read_text("utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import Run
@@ -27,11 +29,13 @@ def test_a_cell_is_red_for_the_verdicts_chosen(
     args = script(**cases)
     options = () if words is None else (f"--upskill-fail-on={words}",)
 
-    result = run_once(*args, "--upskill-min-pass-rate=0", *options)
+    result = run_once(*args, "--upskill-min-pass-rate=0", "--upskill-md=out.md", *options)
 
     assert result.ret == (pytest.ExitCode.TESTS_FAILED if red else pytest.ExitCode.OK)
     if red:
         result.stdout.fnmatch_lines([f"csv on haiku: {red} (*)"])
+    # A green pull request whose skill hurts has no tick.
+    assert ("\u2705" in Path("out.md").read_text("utf-8")) == (not red and cases is not HURTS)
 
 
 def test_the_ini_file_chooses_too(script: Script, run_once: Run, pytester: pytest.Pytester) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
+from tests.loopback import Loopback
+from tests.trials.choosing import choosing
 
 HOSTILE = "100%\r\n::stop-commands::x"
 
@@ -103,6 +105,19 @@ def test_what_was_not_measured_is_marked(run_once: Run, write_skill: WriteSkill)
     assert any(line.startswith("::error title=pytest-upskill::") for line in marks_of(result))
 
 
+def test_a_lost_query_is_marked_with_what_to_do(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill({"id": "q", "input": "Facts?", "should_trigger": True})
+    loopback.answer = choosing({})
+
+    result = run_once("--upskill-models", model, "skills")
+
+    (line,) = marks_of(result)
+    assert line.startswith("::error file=skills/billing/skill_meta.json,line=1,")
+    assert "%0Anext: say in each description when to use the skill" in line
+
+
 @pytest.mark.needs("git")
 def test_removed_cases_are_marked(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
@@ -118,4 +133,6 @@ def test_removed_cases_are_marked(
 
     (line,) = marks_of(result)
     assert line.startswith("::warning file=skills/billing/skill_meta.json,line=1,")
-    assert "removed: b" in line
+    assert line.endswith(
+        "removed: b: a worse skill may look better, so restore them or review each"
+    )

@@ -66,9 +66,25 @@ def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
 
     page = write_markdown(report(haiku, opus))
 
-    assert "Measured on 2 cases (1 more skipped), 5 runs of each in each arm: " in page
+    assert "Measured on 2 cases (1 more not measured), 5 runs of each in each arm: " in page
     assert page.count("| `runs-a-script` | skipped |  |  |  |  |\n") == 2
     assert "| `case-1` | skipped |" not in page
+
+
+def test_a_case_that_lacks_an_arm_is_not_counted_as_measured() -> None:
+    arms = (trial("late", "with_skill", [run()]), trial("late", "without_skill", []))
+
+    page = write_markdown(report(cell(*counted([(1, 0)], of=1).trials, *arms)))
+
+    assert "Measured on 1 case (1 more not measured), " in page
+
+
+def test_a_title_says_which_skill_lost_queries_to_which() -> None:
+    lost = report(counted([(5, 0)]), chosen([5, 1]))
+
+    assert headline(lost) == (
+        "billing on haiku: helps, 1 of 2 queries failed (billing lost 1 query to no skill)"
+    )
 
 
 def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:

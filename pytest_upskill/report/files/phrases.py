@@ -7,10 +7,10 @@ from statistics import fmean
 
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
-from pytest_upskill.figures.triggers import BY_WORDS, choices
+from pytest_upskill.figures.triggers import BY_WORDS, choices, lost_queries
 from pytest_upskill.figures.wording import failure, money, original
 from pytest_upskill.models.completion import sum_if_known
-from pytest_upskill.project.messages import counted
+from pytest_upskill.project.messages import counted, listed
 from pytest_upskill.report import exit_code
 from pytest_upskill.report.document import Report, runs_of
 from pytest_upskill.report.notes import next_steps
@@ -28,6 +28,8 @@ ICONS: Mapping[ShownVerdict, str] = {
 VERDICTS = (*ICONS,)
 """Verdicts, the most urgent first."""
 
+_WORSE = frozenset({"regression", "hurts"})
+
 OUTCOME_ICONS: Mapping[exit_code.Outcome, str] = {
     "failed": "\u274c",
     "undecided": "\u2754",
@@ -37,10 +39,11 @@ OUTCOME_ICONS: Mapping[exit_code.Outcome, str] = {
 
 
 def mark(report: Report) -> exit_code.Outcome:
-    """Return the outcome as its icon shows it: no tick where a pull request has fewer checks."""
+    """Return the outcome as its icon shows it: no tick where a skill is worse or loses checks."""
     outcome = exit_code.outcome(report)
     uncovered = exit_code.without_cases(report) or _with_other_cases(report)
-    return "empty" if uncovered and outcome == "passed" else outcome
+    is_worse = overall_verdict(report) in _WORSE
+    return "empty" if (uncovered or is_worse) and outcome == "passed" else outcome
 
 
 def headline(report: Report) -> str:
@@ -120,7 +123,9 @@ def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
     if failed := {(cell.path, case) for cell in cells for case in cell.failed_cases}:
         ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
         under_test = "" if cells[0].chooses else " with the skill"
-        yield f"{len(failed)} of {cells[0].count(len(ran))} failed{under_test}"
+        lost = listed(lost_queries(cells))
+        why = f" ({lost})" if lost else ""
+        yield f"{len(failed)} of {cells[0].count(len(ran))} failed{under_test}{why}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
@@ -142,11 +147,11 @@ def scope(report: Report) -> str:
     cells = [gate.cell for gate in report.lifts or report.triggers]
     if not cells:
         return ""
-    measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
-    skipped = {(cell.path, case) for cell in cells for case in cell.cases_not_run} - measured
+    measured = {(cell.path, case) for cell in cells for case in cell.measured_cases}
     what = cells[0].count(len(measured))
-    if skipped:
-        what += f" ({len(skipped)} more skipped)"
+    names = ((cell.path, (*cell.skipped, *(each.case for each in cell.trials))) for cell in cells)
+    if others := {(path, case) for path, cases in names for case in cases} - measured:
+        what += f" ({len(others)} more not measured)"
     counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
     runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts)))))
     often = "once" if runs == "1" else f"{runs} runs of each"
@@ -194,7 +199,7 @@ def costs(report: Report) -> list[tuple[str, str]]:
 def overall_verdict(report: Report) -> str:
     """Return the most urgent verdict, or that cases failed; empty without cells."""
     verdict = min((gate.verdict for gate in report.lifts), key=VERDICTS.index, default="")
-    if report.failed_cases and verdict not in {"regression", "hurts"}:
+    if report.failed_cases and verdict not in _WORSE:
         return "cases failed"
     return verdict
 
