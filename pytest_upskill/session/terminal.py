@@ -74,9 +74,7 @@ class Terminal:
                 continue
             if gate.comparison and (past := gate.past.get(record.result.case)):
                 told = f"passed {past.was} runs with the skill at {gate.comparison.base}"
-                is_less = past.counts.runs_with < len(record.result.runs)
-                once = " (equal answers count once)" if is_less else ""
-                failed.sections.append(("before", f"{told}, {past.now} now{once}"))
+                failed.sections.append(("before", told))
 
     def print_results(
         self, reporter: pytest.TerminalReporter, report: Report, reasons: Sequence[str]

@@ -79,7 +79,7 @@ def test_a_baseline_has_the_run_that_counts(run_once: Run, options: tuple[str, .
     assert [case["with_skill"] for case in cases] == [{"passes": 1, "runs": 1}] * 3
 
 
-def test_a_failed_case_says_why_fewer_runs_are_compared_than_were_made(
+def test_a_failed_case_says_how_it_did_before(
     run_once: Run, options: tuple[str, ...], write_skill: WriteSkill
 ) -> None:
     run_once(*options, "--upskill-runs=5", "--upskill-baseline-update")
@@ -87,7 +87,7 @@ def test_a_failed_case_says_why_fewer_runs_are_compared_than_were_made(
 
     result = run_once(*options, "--upskill-runs=5", "--upskill-compare=baseline")
 
-    told = "passed 1/1 runs with the skill at the baseline, 0/1 now (equal answers count once)"
+    told = "passed 1/1 runs with the skill at the baseline"
     result.stdout.fnmatch_lines(["*0 of 5 runs passed*", told])
 
 
