@@ -35,7 +35,7 @@ def changed_recordings(
     defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
     # Where git cannot tell, it says so below.
     with suppress(git.GitError):
-        if not git.has_remote(cache.folder):
+        if not git.git_output(cache.folder, "remote"):
             # Without a remote there is no branch to compare with, only uncommitted changes.
             defaults = ["HEAD"]
     problem = ""

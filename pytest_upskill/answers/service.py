@@ -312,15 +312,12 @@ class Prefetcher(Generic[K, T]):
                     raise
                 future.set_exception(error)  # raised where the key is waited for
             else:
-                if self.is_final(value) or not self._may_fetch_again(key):
+                waits = self.in_order or self.lookahead is not None
+                if waits or key in self._fetched_again or self.is_final(value):
                     future.set_result(value)
                 else:
                     self._fetched_again.add(key)
                     queue[key] = None  # at its end
-
-    def _may_fetch_again(self, key: K) -> bool:
-        waits = self.in_order or self.lookahead is not None
-        return not waits and key not in self._fetched_again
 
     def _may_start(self, key: K) -> bool:
         if self.lookahead is None or key in self._prioritized:

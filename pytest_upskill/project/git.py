@@ -157,11 +157,6 @@ def content_at(commit: str, file: Path) -> bytes | None:
     return None if done.returncode else done.stdout
 
 
-def has_remote(folder: Path) -> bool:
-    """Return whether the repository of a folder has a remote."""
-    return bool(git_output(folder, "remote"))
-
-
 def is_changed(commit: str, folder: Path) -> bool:
     """Return whether a folder differs from a commit.
 

@@ -35,7 +35,7 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
     lines = page.splitlines()
     assert lines[0] == MARKER
     failed = "1 of 2 gates failed (hurts 1), 1 of 2 cases failed with the skill"
-    assert lines[1] == f"### ❌ {failed}"
+    assert lines[1] == f"### ❌ `{failed}`"
     assert lines[3] == "- `billing on opus: the skill hurts`"
     assert lines[4].startswith("- `next: read the answers that fail only with the skill, ")
     assert lines[6] == "- `billing on haiku: +80 points: 2 of 2 cases better`"
@@ -48,7 +48,7 @@ def test_a_gate_that_misses_a_threshold_is_not_said_to_fail_because_the_skill_he
 
     lines = write_markdown(replace(whole, gates=(missed, whole.gates[1]))).splitlines()
 
-    assert lines[1] == "### ❌ 1 of 2 gates failed"
+    assert lines[1] == "### ❌ `1 of 2 gates failed`"
     assert lines[3] == "- `billing on haiku: lift is under +90`"
 
 
@@ -188,7 +188,7 @@ def test_a_run_writes_the_page_and_the_summary_of_its_job(
     assert page.startswith(f"{MARKER}\n### ✅ `billing on offline: helps, gate passed`\n")
     assert summary.read_text("utf-8") == f"# Before\n{page}"
     assert outputs.read_text("utf-8") == (
-        "outcome=passed\nverdict=helps\nlift=1.0000\nfailed-gates=[]\nfailed-cases=[]\n"
+        "outcome=passed\nverdict=helps\nfailed-gates=[]\nfailed-cases=[]\n"
     )
 
 

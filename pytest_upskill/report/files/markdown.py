@@ -50,9 +50,7 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 def _parts(report: Report, most: int) -> Iterator[str]:
     said = phrases.headline(report)
-    # Its only untrusted words are the names of a single cell.
-    heading = code(said) if len(report.lifts) == 1 else said
-    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[phrases.mark(report)]} {heading}\n\n"
+    yield f"{MARKER}\n### {phrases.OUTCOME_ICONS[phrases.mark(report)]} {code(said)}\n\n"
     failures = [line for gate in report.failed_gates for line in (gate.text, *gate.details)]
     yield _list("", [line for line in failures if line != said], most)
     yield _list("", phrases.results_in_words(report), most)

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean
 
 from pytest_upskill.figures.gate import Gate, ShownVerdict
 from pytest_upskill.figures.presentation import columns_of, in_words
@@ -24,9 +23,6 @@ ICONS: Mapping[ShownVerdict, str] = {
     "helps": "\u25b2",
 }
 """A character that every font has for each verdict, the most urgent first."""
-
-VERDICTS = (*ICONS,)
-"""Verdicts, the most urgent first."""
 
 _WORSE = frozenset({"regression", "hurts"})
 
@@ -90,7 +86,7 @@ def _verdicts(gates: Sequence[Gate]) -> str:
     # No gate fails because its skill helps: the reason is a threshold, which its own line names.
     if any(gate.outcome == "failed" for gate in gates):
         del counts["helps"]
-    shown = ", ".join(f"{each} {counts[each]}" for each in VERDICTS if counts[each])
+    shown = ", ".join(f"{each} {counts[each]}" for each in ICONS if counts[each])
     return f" ({shown})" if shown else ""
 
 
@@ -138,8 +134,7 @@ def failed_case_lines(report: Report) -> Iterator[str]:
 
 def results_in_words(report: Report) -> list[str]:
     """Return the result of each cell in plain words, with its name."""
-    results = ((gate.cell.name, in_words(gate)) for gate in report.lifts)
-    return [f"{name}: {words}" for name, words in results if words]
+    return [f"{gate.cell.name}: {words}" for gate in report.lifts if (words := in_words(gate))]
 
 
 def scope(report: Report) -> str:
@@ -198,16 +193,10 @@ def costs(report: Report) -> list[tuple[str, str]]:
 
 def overall_verdict(report: Report) -> str:
     """Return the most urgent verdict, or that cases failed; empty without cells."""
-    verdict = min((gate.verdict for gate in report.lifts), key=VERDICTS.index, default="")
+    verdict = min((gate.verdict for gate in report.lifts), key=[*ICONS].index, default="")
     if report.failed_cases and verdict not in _WORSE:
         return "cases failed"
     return verdict
-
-
-def mean_lift(report: Report) -> float | None:
-    """Return the mean lift of the cells that have one, as a fraction; None if none has."""
-    lifts = [found.estimate for gate in report.lifts if (found := gate.cell.lift.deciding)]
-    return fmean(lifts) if lifts else None
 
 
 def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]]]]:

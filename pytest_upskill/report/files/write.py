@@ -75,9 +75,8 @@ def _summary(report: Report, room: int) -> str:
 def _outputs(report: Report, _room: int) -> str:
     """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
     from pytest_upskill.report.exit_code import outcome
-    from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
+    from pytest_upskill.report.files.phrases import overall_verdict
 
-    lift = mean_lift(report)
     gates = [gate.cell.name for gate in report.failed_gates]
     cases = [
         f"{gate.cell.title}::{trial.case} on {gate.cell.model}"
@@ -86,7 +85,6 @@ def _outputs(report: Report, _room: int) -> str:
     return (
         f"outcome={outcome(report)}\n"
         f"verdict={overall_verdict(report)}\n"
-        f"lift={'' if lift is None else format(lift, '.4f')}\n"
         f"failed-gates={json.dumps(gates)}\n"
         f"failed-cases={json.dumps(cases)}\n"
     )
