@@ -21,7 +21,7 @@ def pages() -> tuple[str, str]:
 
 
 def title() -> str:
-    return pages()[0].splitlines()[1].removeprefix("### ")
+    return pages()[0].splitlines()[1].removeprefix("### ").replace("`", "")
 
 
 def test_a_file_that_cannot_be_read_is_named_with_its_mistakes(
@@ -109,7 +109,7 @@ def test_removed_and_changed_cases_are_in_the_title_and_get_no_tick(
 
     assert result.ret == pytest.ExitCode.OK
     assert title().startswith("\u2754 ")
-    assert title().endswith(", cases removed or changed in 1 skill`")
+    assert title().endswith(", cases removed or changed in 1 skill")
 
 
 @pytest.mark.usefixtures("skill")
