@@ -118,7 +118,7 @@ def test_where_no_skill_changed_both_are_green_and_say_so(
     assert ends(run_once, *args, "skills") == (0, 0)
 
     page = Path("report.md").read_text("utf-8")
-    assert page.splitlines()[1] == "### ✅ Nothing to measure: 1 skill unchanged since HEAD"
+    assert page.splitlines()[1] == "### ✅ `Nothing to measure: 1 skill unchanged since HEAD`"
     assert "0 cases" not in page
 
 
