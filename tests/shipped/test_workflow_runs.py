@@ -54,7 +54,7 @@ def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     assert names == {"report.json", "report.md", "report.html", "junit.xml"}
     outputs = (project / "outputs").read_text("utf-8")
     assert outputs == (
-        "outcome=passed\nverdict=helps\nlift=1.0000\nfailed-gates=[]\nfailed-cases=[]\n"
+        "outcome=passed\nverdict=helps\nfailed-gates=[]\nfailed-cases=[]\n"
     )
 
 
@@ -95,7 +95,7 @@ def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
     assert process.returncode == 0
     assert "skipped 2 skills unchanged since branch, so there is nothing to run" in process.stdout
     assert (project / "outputs").read_text("utf-8") == (
-        "outcome=passed\nverdict=\nlift=\nfailed-gates=[]\nfailed-cases=[]\n"
+        "outcome=passed\nverdict=\nfailed-gates=[]\nfailed-cases=[]\n"
     )
 
 
