@@ -69,7 +69,7 @@ def fork_workers() -> None:
 
     from tests.forked_worker import ForkedWorker
 
-    gateway_io.Popen2IOMaster = ForkedWorker  # type: ignore[misc, assignment]
+    gateway_io.Popen2IOMaster = ForkedWorker  # type: ignore[misc, assignment]  # its stand-in
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -231,7 +231,7 @@ def _run(
         sys.stderr.write(f"{status}\n")
         status = 1
     # Not a return into the server, whose memory would be taken apart.
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()  # type: ignore[attr-defined]  # it has no public name
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(status or 0)

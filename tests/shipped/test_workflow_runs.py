@@ -53,9 +53,7 @@ def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     names = {file.name for file in (project / "out").iterdir()}
     assert names == {"report.json", "report.md", "report.html", "junit.xml"}
     outputs = (project / "outputs").read_text("utf-8")
-    assert outputs == (
-        "outcome=passed\nverdict=helps\nfailed-gates=[]\nfailed-cases=[]\n"
-    )
+    assert outputs == ("outcome=passed\nverdict=helps\nfailed-gates=[]\nfailed-cases=[]\n")
 
 
 def test_the_action_is_red_where_a_gate_is(project: Path) -> None:

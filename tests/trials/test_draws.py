@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,8 +43,8 @@ def trials(*cases: Case, models: tuple[str, ...] = ("m@http://127.0.0.1:9/v1",))
     )
 
 
-def case(name: str, **fields: object) -> Case:
-    return Case(id=name, input="Why?", checks=(Contains(text="because"),), **fields)  # type: ignore[arg-type]
+def case(name: str, **fields: Any) -> Case:
+    return Case(id=name, input="Why?", checks=(Contains(text="because"),), **fields)
 
 
 def draws(*cases: Case, models: tuple[str, ...] = ("m@http://127.0.0.1:9/v1",)) -> dict[str, int]:
