@@ -17,6 +17,8 @@ Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
 LOWER_COST = "raise the limit, or lower --upskill-max-tokens"
 """How to run with a limit of cost."""
 
+_NOT_SENT = "--upskill-max-cost: not sent, as it could exceed the limit"
+
 
 class BudgetError(Exception):
     """A request that was not sent because it could exceed the budget.
@@ -70,14 +72,17 @@ class Budget:
         return None if self.limit is None else max(0.0, self.limit - self._committed())
 
     @property
-    def exceeded(self) -> str:
-        """What the first request that does not fit would do, and the cure."""
+    def why_stopped(self) -> str:
+        """Why no further request is sent, and the cure; empty if the budget has sufficed."""
+        if not self.stopped:
+            return ""
         counted = (
             (self.of_left_batches, "batches that were left may cost"),
             (self.assumed, "requests of unknown cost are assumed to cost"),
         )
         why = " and ".join(f"{what} {money(dollars)}" for dollars, what in counted if dollars)
-        return f"could exceed ${self.limit:g}{f', as {why}' if why else ''}: {LOWER_COST}"
+        exceeds = f"could exceed ${self.limit:g}{f', as {why}' if why else ''}"
+        return f"--upskill-max-cost: stopped, as the next request {exceeds}: {LOWER_COST}"
 
     async def reserve(self, request: Request, *, share: float = 1.0) -> Reservation:
         """Reserve the maximum cost of a request, or of an agent's run.
@@ -109,7 +114,7 @@ class Budget:
                 self.stopped = True
             if self.stopped:
                 self._changed.notify_all()
-                raise BudgetError(f"--upskill-max-cost: this request {self.exceeded}")
+                raise BudgetError(_NOT_SENT)
             reservation = Reservation(request, max_cost)
             self._reservations.append(reservation)
         return reservation
@@ -134,7 +139,7 @@ class Budget:
             if max_cost <= reservation.left:
                 return settle
         self.stopped = True
-        raise BudgetError(f"--upskill-max-cost: this request {self.exceeded}")
+        raise BudgetError(_NOT_SENT)
 
     async def settle(
         self,

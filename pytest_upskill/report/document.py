@@ -39,7 +39,7 @@ class Session:
     without_cases: int = 0
     """Number of changed skills of a pull request that have no cases."""
     not_measured: tuple[str, ...] = ()
-    """What a pull request changed so that nothing measured it: case files, descriptions."""
+    """What else prevents a complete result: what a pull request deleted, a limit of cost."""
     skipped: tuple[str, ...] = ()
     """Why cases were skipped, and how many, one line for each reason."""
     nothing_changed: str = ""

@@ -76,7 +76,9 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         yield f"{gates[0].cell.name}: {gates[0].text}"
     for session in (each for each in report.sessions if not (each.complete or in_its_run)):
         run = f"the run of {session.date:%Y-%m-%d %H:%M} UTC"
-        yield from session.unreadable or [f"not everything ran: see the output of {run}"]
+        if not (session.unreadable or session.not_measured):
+            yield f"not everything ran: see the output of {run}"
+        yield from session.unreadable
 
 
 def _why_nothing(report: Report) -> str:

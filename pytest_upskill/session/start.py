@@ -217,7 +217,7 @@ class Reporting:
             unreadable=tuple(chain(*self._unreadable)),
             without_trials=tuple(selection.without_trials()) if selection.since else (),
             without_cases=len(selection.without_cases()),
-            not_measured=tuple(selection.not_measured()),
+            not_measured=(*selection.not_measured(), *filter(None, [budget.why_stopped])),
             skipped=tuple(skip_lines(skip_reasons(records.skipped, records.measured))),
             nothing_changed=selection.nothing_changed,
             unmeasured=records.unmeasured(selection.is_changed),
@@ -245,9 +245,6 @@ class Reporting:
             return []  # pytest says why
         code = f"exit code {NOT_MEASURED}: " if exit_code.outcome(report) == "undecided" else ""
         lines = [*exit_code.why_undecided(report, in_its_run=True)]
-        budget = self._resources.budget
-        if budget.stopped:
-            lines.append(f"--upskill-max-cost: stopped, as the next request {budget.exceeded}")
         if code and not lines:
             lines = ["not everything ran, as other lines say"]
         return [f"{code}{each}" for each in lines]

@@ -99,8 +99,7 @@ class Terminal:
             for line in (*about_offline(report), *next_steps(report)):
                 write(reporter, line)
             for line in chain.from_iterable(session.skipped for session in report.sessions):
-                # Why a request that could exceed the budget was not sent is among the reasons.
-                write(reporter, f"skipped: {line.partition(': this request')[0]}", yellow=True)
+                write(reporter, f"skipped: {line}", yellow=True)
         # Also with -qq: nothing else says why a run without failures is not green.
         for line in reasons:
             write(reporter, line, yellow=True)

@@ -192,7 +192,9 @@ def test_a_run_stops_before_its_requests_exceed_the_budget(
     result = run_once(*on_agent, "--upskill-max-tokens=50", "--upskill-max-cost=0.3", "-rs")
 
     assert len(loopback.requests) == 5
-    result.stdout.fnmatch_lines(["*--upskill-max-cost: this request could exceed $0.3*"])
+    result.stdout.fnmatch_lines(
+        ["*--upskill-max-cost: stopped, as the next request could exceed $0.3*"]
+    )
     result.stdout.fnmatch_lines(["*0.25*"])
 
 

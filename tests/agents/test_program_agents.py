@@ -183,7 +183,7 @@ def test_a_run_of_agents_has_a_limit_of_cost(
 
     # Each request may write 8,192 tokens of $3, more than $5: none is sent but the self-test's.
     assert loopback.requests == []
-    assert "--upskill-max-cost: this request could exceed $5" in result.stdout.str()
+    assert "--upskill-max-cost: stopped, as the next request could exceed $5" in result.stdout.str()
     (session,) = json.loads(Path("o.json").read_text("utf-8"))["sessions"]
     assert session["options"]["max_cost"] == 5
     assert "max_cost" in Path("o.html").read_text("utf-8")

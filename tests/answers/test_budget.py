@@ -51,10 +51,11 @@ def test_an_answer_of_unknown_cost_counts_as_the_most() -> None:
 def test_once_a_request_was_refused_all_later_ones_are() -> None:
     async def spend() -> None:
         budget = Budget(10, DOLLAR)
-        with pytest.raises(
-            BudgetError, match=r"could exceed \$10: raise the limit, or lower --upskill-max-tokens$"
-        ):
+        with pytest.raises(BudgetError, match="not sent, as it could exceed the limit"):
             await budget.reserve(costing(20))
+        assert budget.why_stopped.endswith(
+            " could exceed $10: raise the limit, or lower --upskill-max-tokens"
+        )
         with pytest.raises(BudgetError):
             await budget.reserve(costing(1))
 
@@ -78,5 +79,5 @@ def test_a_long_run_goes_on_as_long_as_the_session_has_money_left() -> None:
 
 
 def test_a_long_run_ends_where_the_session_has_none() -> None:
-    with pytest.raises(BudgetError, match=r"\$0\.6"):
+    with pytest.raises(BudgetError, match="not sent"):
         asyncio.run(spend_most_of_a_run(0.6))

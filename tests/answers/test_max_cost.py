@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_upskill.figures.gate import NOT_MEASURED
@@ -35,7 +37,7 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
     limit, answer = 0.001, 0.000018
     args = (*in_500_tokens(model), "-rs")
 
-    result = run(*args, "--upskill-max-cost", str(limit))
+    result = run(*args, "--upskill-max-cost", str(limit), "--upskill-md=out.md")
     sent = len(loopback.requests)
     whole = run(*args)
 
@@ -45,13 +47,15 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
     result.assert_outcomes(passed=sent, skipped=20 - sent + 1)
     result.stdout.fnmatch_lines(
         [
-            "skipped: * cases: --upskill-max-cost",
+            "skipped: * cases: --upskill-max-cost: not sent, as it could exceed the limit",
             f"exit code 75: --upskill-max-cost: stopped, as the next * exceed $0.001: {CURE}",
-            f"SKIPPED * --upskill-max-cost: this request could exceed $0.001: {CURE}",
+            "SKIPPED * --upskill-max-cost: not sent, as it could exceed the limit",
         ]
     )
-    told = [line for line in result.outlines if CURE in line and "SKIPPED" not in line]
-    assert len(told) == 1
+    assert sum(CURE in line for line in result.outlines) == 1
+    page = Path("out.md").read_text("utf-8")
+    assert page.count(CURE) == 1
+    assert "not everything ran" not in page
     assert whole.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 20
 
@@ -68,7 +72,7 @@ def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
     result.assert_outcomes(errors=1, skipped=20)
     result.stdout.fnmatch_lines(
         [
-            "*m: 127.0.0.1:* sent invalid JSON (*) (not retried: --upskill-max-cost: this *",
+            "*m: 127.0.0.1:* sent invalid JSON (*) (not retried: --upskill-max-cost: not *",
             "* stopped, as the next request could exceed $0.001, as requests of unknown cost are *",
         ]
     )

@@ -123,7 +123,7 @@ def test_a_gate_without_a_decision_is_no_passed_gate() -> None:
 
     page = write_markdown(type(whole)(sessions=whole.sessions, gates=(undecided, whole.gates[1])))
 
-    assert "1 of 2 gates passed" in page
+    assert "\n### \u2754 `1 of 2 gates passed" in page
     assert "- `billing on haiku: gate not decided: only 1 of 2`" in page
 
 

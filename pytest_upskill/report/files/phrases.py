@@ -35,11 +35,15 @@ OUTCOME_ICONS: Mapping[exit_code.Outcome, str] = {
 
 
 def mark(report: Report) -> exit_code.Outcome:
-    """Return the outcome as its icon shows it: no tick where a skill is worse or loses checks."""
+    """Return the outcome as its icon shows it.
+
+    There is no tick where a skill is worse or loses checks, or where a gate is not decided.
+    """
     outcome = exit_code.outcome(report)
-    uncovered = exit_code.without_cases(report) or _with_other_cases(report)
-    is_worse = overall_verdict(report) in _WORSE
-    return "empty" if (uncovered or is_worse) and outcome == "passed" else outcome
+    is_open = any(gate.outcome == "skipped" for gate in (*report.lifts, *report.triggers))
+    is_worse = overall_verdict(report) in _WORSE or _with_other_cases(report)
+    is_doubtful = is_open or is_worse or exit_code.without_cases(report)
+    return "empty" if is_doubtful and outcome == "passed" else outcome
 
 
 def headline(report: Report) -> str:
