@@ -16,9 +16,9 @@ from pytest_upskill.figures.gate import FAIL_ON, Thresholds, decide_gates
 from pytest_upskill.project.files import project_folder
 from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.report.exit_code import EXIT_CODES, failed_trials, outcome, unmeasured_trials
+from pytest_upskill.report.exit_code import EXIT_CODES, outcome
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
-from pytest_upskill.report.files.phrases import headline
+from pytest_upskill.report.files.phrases import failed_case_lines, headline
 from pytest_upskill.report.files.write import REPORTS, write, write_for_github
 from pytest_upskill.report.notes import about_the_whole, notes
 from pytest_upskill.report.terminal import LEGEND, TRIGGER_LEGEND, table
@@ -122,10 +122,6 @@ def _report_lines(report: Report) -> Iterator[str]:
         if session.other_failures:
             failures = counted(session.other_failures, "failure")
             yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"
-    for nodeid, trial in failed_trials(report):
-        error = f"; {trial.errors[0]}" if trial.errors else ""
-        yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{error}"
-    for nodeid, trial in unmeasured_trials(report):
-        yield f"ERROR {nodeid} - {trial.errors[0]}"
+    yield from failed_case_lines(report)
     for gate in report.failed_gates:
         yield from f"FAILED {gate.nodeid} - {gate.report}".splitlines()

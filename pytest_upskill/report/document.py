@@ -68,10 +68,9 @@ class Report:
         return any(session.options.get("cache") == "replay" for session in self.sessions)
 
     @property
-    def trials(self) -> list[tuple[str, TrialResult]]:
-        """All trials, each with its node id."""
-        trials = ((gate.cell.path, trial) for gate in self.gates for trial in gate.cell.trials)
-        return [(f"{path}::{trial.name}", trial) for path, trial in trials]
+    def trials(self) -> list[TrialResult]:
+        """All trials."""
+        return [trial for gate in self.gates for trial in gate.cell.trials]
 
     @property
     def lifts(self) -> list[Gate]:

@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_upskill.figures.comparison import note_of_changes
 from pytest_upskill.figures.gate import NOT_MEASURED
 from pytest_upskill.project.messages import agreeing, counted, listed, without_numbers
-from pytest_upskill.report.document import Report
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.needs import reasons_of, skip_lines
 from pytest_upskill.trials.result import TrialResult
 
@@ -32,7 +32,8 @@ _MOST_CAUSES = 3
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
     others_failed = any(each.other_failures or each.unreadable for each in report.sessions)
-    if others_failed or report.failed_gates or failed_trials(report):
+    others_failed |= any(map(_fails_without_cases, report.sessions))
+    if others_failed or report.failed_gates or _failed_trials(report):
         return "failed"
     if any(why_undecided(report)):
         return "undecided"
@@ -49,7 +50,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         report: The report.
         in_its_run: Whether the run that they are about prints them, beside what stopped it.
     """
-    measured = any(trial.planned for _, trial in report.trials)
+    measured = any(trial.planned for trial in report.trials)
     if not measured and (why := _why_nothing(report)):
         yield f"nothing was measured: {why}"
     elif missed := report.missed_changes:
@@ -61,7 +62,7 @@ def why_undecided(report: Report, *, in_its_run: bool = False) -> Iterator[str]:
         first, *rest = missing_comparisons(report)
         more = f" (and {len(rest)} more)" if rest else ""
         yield f"nothing was compared with {base}: {first}{more}"
-    errors = [trial.errors[0] for _, trial in unmeasured_trials(report)]
+    errors = [trial.errors[0] for trial in _unmeasured_trials(report)]
     examples = {without_numbers(error): error for error in reversed(errors)}
     causes = Counter(map(without_numbers, errors))
     if causes:
@@ -97,6 +98,11 @@ def without_cases(report: Report) -> str:
     )
 
 
+def _fails_without_cases(session: Session) -> bool:
+    fail_on = session.options.get("fail_on")
+    return session.without_cases > 0 and isinstance(fail_on, list) and "cases" in fail_on
+
+
 def uncompared_base(report: Report) -> str | None:
     """Return what the cells should be compared with if no comparison was possible, else None.
 
@@ -121,24 +127,17 @@ def missing_comparisons(report: Report) -> list[str]:
     return [f"{listed(names)}: {reason}" for reason, names in cell_names.items()]
 
 
-def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
-    """Return failed trials with node ids: too few runs passed, or a replay had no recording."""
-    return [
-        (nodeid, trial)
-        for nodeid, trial in report.trials
-        if trial.failed or (trial.errors and report.is_replay)
-    ]
+def _failed_trials(report: Report) -> list[TrialResult]:
+    """Return failed trials: too few runs passed, or a replay had no recording."""
+    return [each for each in report.trials if each.failed or (each.errors and report.is_replay)]
 
 
 def unrecorded_trials(report: Report) -> list[TrialResult]:
     """Return the trials for which a replay had no recording."""
-    return [trial for _, trial in failed_trials(report) if not trial.failed]
+    return [trial for trial in _failed_trials(report) if not trial.failed]
 
 
-def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
-    """Return, with node ids, the trials that the missing runs could make pass or fail."""
-    if report.is_replay:
-        return []
-    return [
-        (nodeid, trial) for nodeid, trial in report.trials if trial.errors and not trial.settled
-    ]
+def _unmeasured_trials(report: Report) -> list[TrialResult]:
+    """Return the trials that the missing runs could make pass or fail."""
+    trials = [] if report.is_replay else report.trials
+    return [trial for trial in trials if trial.errors and not trial.settled]

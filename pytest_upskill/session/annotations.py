@@ -1,6 +1,7 @@
 """Annotations: how GitHub Actions marks what failed and what was not measured, at its lines."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,9 @@ _MOST = 10
 
 _LONGEST = 1000
 """Characters of a message."""
+
+_PLACE = re.compile(r"[^:]*:(\d+):")
+"""With what a message about a file begins: path and line."""
 
 
 def annotations(
@@ -49,9 +53,9 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
     failed = [report for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
     ours = [report for report in failed if not report.nodeid.partition("::")[0].endswith(".py")]
     for report in ours[:_MOST]:
-        path, line, _ = report.location or (report.nodeid, 0, "")
-        file = reporter.config.rootpath / path
         lines = str(report.longrepr).strip().splitlines() or [""]
+        path, line, _ = report.location or (report.nodeid, None, "")
+        file = reporter.config.rootpath / path
         record = getattr(report, "upskill", report)
         if record is not None:  # a case
             chooses = record is not report and record.key.chooses
@@ -59,6 +63,8 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
         elif (skill := file.with_name("SKILL.md")).is_file():
             file = skill
         message = "%0A".join(map(_escaped, lines))
+        if line is None and (place := _PLACE.match(lines[0])):  # a file that cannot be read
+            line = int(place[1]) - 1
         yield f"::error {_place(file, (line or 0) + 1, report.nodeid)}::{message}"
 
 

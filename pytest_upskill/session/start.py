@@ -179,7 +179,9 @@ class Reporting:
         fails = "cases" in settings.fail_on
         for skill, reason in self._selection.without_cases().items() if self._runs_tests else ():
             nodeid = f"{skill}/SKILL.md::cases"
-            report_as_test(session, nodeid, nodeid, "failed" if fails else "skipped", reason)
+            report_as_test(
+                session, nodeid, nodeid, "failed" if fails else "skipped", reason, upskill=None
+            )
         if settings.baseline_update:
             self._updates = [
                 update_baseline(gate.cell, self._baselines, regressed=compared and gate.regressed)

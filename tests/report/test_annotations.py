@@ -40,11 +40,11 @@ def test_what_failed_is_marked_at_the_line_of_its_case(run: Run, write_skill: Wr
 
 
 def test_a_file_that_cannot_be_read_is_marked(run_once: Run, write_skill: WriteSkill) -> None:
-    (write_skill() / "skill_meta.json").write_text("{", "utf-8")
+    (write_skill() / "skill_meta.json").write_text('{\n  "cases": 1\n}', "utf-8")
 
     (line,) = marks_of(run_once("--upskill-models=offline", "skills"))
 
-    assert line.startswith("::error file=skills/billing/skill_meta.json,line=1,")
+    assert line.startswith("::error file=skills/billing/skill_meta.json,line=2,")
 
 
 def test_paths_are_those_of_the_repository(
