@@ -3,6 +3,7 @@
 Imports only pytest and the table of options, so that an unused plugin costs no time.
 """
 
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,16 @@ def pytest_configure(config: pytest.Config) -> None:
             from pytest_upskill.session.settings import NO_MODELS
 
             raise pytest.UsageError(f"{option}: {NO_MODELS}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Mark on GitHub why pytest has refused to run, if it has."""
+    error = sys.exception()
+    if isinstance(error, pytest.UsageError) and _is_active(config):
+        from pytest_upskill.session.annotations import refusal
+
+        # Without a terminal's reporter, which there may be none of yet.
+        sys.stdout.writelines(f"{line}\n" for line in refusal(error))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

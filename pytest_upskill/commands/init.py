@@ -14,9 +14,6 @@ from pytest_upskill.cases.skill import PLACEHOLDER, Skill
 from pytest_upskill.commands import command
 from pytest_upskill.project.files import write_file
 from pytest_upskill.project.messages import counted
-from pytest_upskill.trials.needs import measured_by
-
-_CHECK_BY_CODE = '"assertions": [{"type": "contains", "value": "TEXT"}]'
 
 
 def add(parser: command.Parser) -> None:
@@ -49,8 +46,6 @@ def _init(folder: Path) -> list[Path]:
     for each in found:
         found_there = f"{each.case_file}: exists, with {counted(len(each.cases), 'case')}"
         command.say(f"{found_there}: {command.PROGRAM} list says what they need")
-        if each.case_file.name != CASE_FILE and "by a judge" in measured_by(each.cases):
-            command.say(f"  to check an answer by code, add to a case: {_CHECK_BY_CODE}")
     if found:
         return []
     if lexists(target):

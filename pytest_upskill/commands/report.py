@@ -14,7 +14,6 @@ from pytest_upskill.figures.baseline import BaselineError, read_baselines
 from pytest_upskill.figures.cell import Cell, with_places
 from pytest_upskill.figures.gate import FAIL_ON, Thresholds, decide_gates
 from pytest_upskill.project.files import project_folder
-from pytest_upskill.project.messages import counted
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.exit_code import EXIT_CODES, outcome
 from pytest_upskill.report.files.json import NAMED_BYTES, ReportError, generate_schema, read_report
@@ -118,10 +117,6 @@ def _report_lines(report: Report) -> Iterator[str]:
     for gates in (report.lifts, report.triggers):
         yield from notes(gates, verbose=False, said=lines)
     yield from lines
-    for session in report.sessions:
-        if session.other_failures:
-            failures = counted(session.other_failures, "failure")
-            yield f"{failures} of other tests in the run of {session.date:%Y-%m-%d %H:%M} UTC"
     yield from failed_case_lines(report)
     for gate in report.failed_gates:
         yield from f"FAILED {gate.nodeid} - {gate.report}".splitlines()

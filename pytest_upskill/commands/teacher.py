@@ -18,7 +18,7 @@ from pytest_upskill.teacher.confirmation import QUERY_RUNS, RUNS
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.files import Consent
 from pytest_upskill.teacher.improve import generate, propose_cases, refine
-from pytest_upskill.teacher.outcome import CommandOutcome, Decision
+from pytest_upskill.teacher.outcome import DRY_RUN, NO_EVAL, CommandOutcome, Decision
 from pytest_upskill.teacher.sources import read_sources
 from pytest_upskill.teacher.versions import Settings
 
@@ -110,7 +110,8 @@ def _run_in_session(
             typed=without_userinfo(options.typed),
         )
         outcome = run(engine)
-        return command.PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]
+        ended_as_requested = outcome.reason in {DRY_RUN, NO_EVAL}
+        return command.PASSED if ended_as_requested else _EXIT_CODES[outcome.decision]
 
     url = options.eval_base_url
     chosen = options.eval_model or [command.STUDENT] if students else [options.model]

@@ -21,6 +21,8 @@ _MOST = 10
 _LONGEST = 1000
 """Characters of a message."""
 
+_ERROR = "::error title=pytest-upskill::"
+
 _PLACE = re.compile(r"[^:]*:(\d+):")
 """With what a message about a file begins: path and line."""
 
@@ -40,12 +42,17 @@ def annotations(
     config = reporter.config
     if not config.pluginmanager.has_plugin(_SAME):
         yield from _failures(reporter)
-    for reason in reasons:
-        yield f"::error title=pytest-upskill::{_escaped(reason)}"
+    yield from (f"{_ERROR}{_escaped(reason)}" for reason in reasons)
     changes = dict.fromkeys((gate.cell.path, note_of_changes(gate.cell)) for gate in report.gates)
     for path, change in changes:
         if change:
             yield f"::warning {_place(config.rootpath / path, 1, path)}::{_escaped(change)}"
+
+
+def refusal(error: pytest.UsageError) -> Iterator[str]:
+    """Yield the command of GitHub Actions for an error that ends a run before it begins."""
+    if os.environ.get("GITHUB_ACTIONS"):
+        yield f"{_ERROR}{'%0A'.join(map(_escaped, str(error).splitlines()))}"
 
 
 def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
@@ -58,7 +65,7 @@ def _failures(reporter: pytest.TerminalReporter) -> Iterator[str]:
         file = reporter.config.rootpath / path
         record = getattr(report, "upskill", report)
         if record is not None:  # a case
-            chooses = record is not report and record.key.chooses
+            chooses = record is not report and record.key.chooses and report.when == "call"
             lines = [*lines[:1], *([f"next: {DESCRIBE}"] if chooses else [])]
         elif (skill := file.with_name("SKILL.md")).is_file():
             file = skill

@@ -32,7 +32,7 @@ from pytest_upskill.session.settings import SETTINGS
 from pytest_upskill.session.untrusted_files import NOT_COLLECTED, line_about
 
 _SENT = (
-    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders", "_stale"),
+    *("_misnamed", "_hints", "_visited", "_unchanged", "_folders"),
     *("nothing_changed", "deselected"),
 )
 """What a worker sends to the controller."""
@@ -72,8 +72,6 @@ class Selection:
         """Folders of the skills that were deselected as unchanged."""
         self._folders: dict[str, str] = {}
         """Folders of skills, by the path of their case file from the rootdir."""
-        self._stale: list[str] = []
-        """Skills that the committed catalogue does not have as they are described now."""
         self._visited: set[str] = set()
         """Folders that contain a ``SKILL.md``."""
         self._misnamed: dict[str, str] = {}
@@ -173,8 +171,6 @@ class Selection:
         for item in session.items:
             if self.since is not None and isinstance(item, TrialItem):
                 self._folders[item.cell.path] = str(item.trial.skill.folder)
-                if catalogues_of(self._config).is_stale(item.trial.skill):
-                    self._stale.append(item.trial.skill.name)
         if 0 < self._broken_files == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
@@ -282,11 +278,27 @@ class Selection:
         for folder in self._unexplained:
             if why := self._lost_case_files(folder):
                 yield safe_line(f"{folder.name} has {why}")
-        if self._stale:
-            yield safe_line(
-                f"{listed(sorted(self._stale))}: not in the catalogue file as described now, so "
-                "queries of other skills do not see it: pytest --upskill-catalogue-update"
-            )
+        with suppress(GitError):  # the comparison would have been refused
+            if self.since is not None and (stale := sorted(self._not_in_catalogue(self.since))):
+                yield safe_line(
+                    f"{listed(stale)}: the catalogue file is older, so queries of other skills are "
+                    "measured without the change: pytest --upskill-catalogue-update"
+                )
+
+    def _not_in_catalogue(self, since: str) -> set[str]:
+        """Return the skills that the committed catalogue shows otherwise, or although deleted.
+
+        Those without cases too, as they may take the queries of others.
+        """
+        catalogues, commit = catalogues_of(self._config), merge_base(self._project, since)
+        if (committed := catalogues.committed) is None:
+            return set()
+        folders = map(Path, (*self._visited, *self._folders.values()))
+        homes = {each.parent for each in folders if other_skills_changed(commit, each.parent)}
+        here = {skill for home in homes for skill in catalogues.folder(home).catalogue.skills}
+        deleted = {file.parent.name for file in self._deleted if file.name == "SKILL.md"}
+        gone = deleted & committed.names - {skill.name for skill in here}
+        return {skill.name for skill in here.difference(committed.skills)} | gone
 
     def _lost_case_files(self, skill: Path) -> str:
         """Return which case files of a skill were deleted, and what to do; empty if none was."""

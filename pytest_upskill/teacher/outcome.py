@@ -77,11 +77,6 @@ class CommandOutcome:
     next_step: str = ""
     """What to do next, if the decision does not tell."""
 
-    @property
-    def ended_as_requested(self) -> bool:
-        """Whether --dry-run or --no-eval left nothing to decide."""
-        return self.reason in {DRY_RUN, NO_EVAL}
-
 
 _VERSIONS = {
     "without": "without the skill",

@@ -61,23 +61,18 @@ def test_the_first_cases_explain_themselves_and_do_not_run_as_they_are(
     assert (result.ret, result.parseoutcomes()["errors"]) == (1, 2)
 
 
-def test_a_skill_with_cases_is_left_as_it_is_and_told_how_to_check_by_code(
-    skill: Path, run_once: Run, capsys: pytest.CaptureFixture[str]
+def test_a_skill_with_cases_is_left_as_it_is(
+    skill: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evals = [{"prompt": "What is the magic byte?", "expectations": ["It is polite"]}]
     (skill / "evals.json").write_text(json.dumps(evals), "utf-8")
 
     assert main(["init", str(skill)]) == 0
 
-    runs, cure = capsys.readouterr().out.splitlines()
-    file = skill / "evals.json"
     needs = "pytest-upskill list says what they need"
-    assert runs == f"{file}: exists, with 1 case: {needs}"
+    said = capsys.readouterr().out
+    assert said == f"{skill / 'evals.json'}: exists, with 1 case: {needs}\n"
     assert not (skill / "skill_meta.json").exists()
-    added = json.loads(f"{{{cure.partition(': ')[2]}}}".replace("TEXT", "0x5A"))
-    file.write_text(json.dumps([evals[0] | added]), "utf-8")
-    result = run_once("--upskill-models=offline", "-v", "skills")
-    result.stdout.fnmatch_lines(["*offline-with_skill* PASSED*"])
 
 
 def test_an_existing_case_file_is_never_overwritten(

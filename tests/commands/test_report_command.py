@@ -156,8 +156,4 @@ def test_the_command_writes_summary_and_outputs_for_github(monkeypatch: pytest.M
     report_command([save("a.json", report(counted([(5, 0), (5, 1)])))])
 
     assert "billing on haiku" in Path("summary.md").read_text("utf-8")
-    assert (
-        Path("outputs")
-        .read_text("utf-8")
-        .startswith("outcome=passed\nverdict=helps\n")
-    )
+    assert Path("outputs").read_text("utf-8").startswith("outcome=passed\nverdict=helps\n")

@@ -105,6 +105,16 @@ def test_what_was_not_measured_is_marked(run_once: Run, write_skill: WriteSkill)
     assert any(line.startswith("::error title=pytest-upskill::") for line in marks_of(result))
 
 
+def test_a_run_that_is_refused_is_marked(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models=offline", "--upskill-fail-on=hurt", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = marks_of(result)
+    assert line.startswith("::error title=pytest-upskill::--upskill-fail-on: must be 'hurts', ")
+
+
 def test_a_lost_query_is_marked_with_what_to_do(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -197,5 +198,20 @@ def test_a_new_description_that_the_committed_catalogue_lacks_is_named(
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["exit code 75: bills: not in the catalogue file as described now, *-catalogue-update"]
+        ["exit code 75: bills: the catalogue file is older, *: pytest --upskill-catalogue-update"]
     )
+
+
+def test_a_catalogue_that_lacks_a_skill_without_cases_or_has_a_deleted_one_is_older_too(
+    repository: Path, run_once: Run, write_skill: WriteSkill
+) -> None:
+    run_once("--upskill-catalogue-update", "skills")
+    commit_all(repository, "catalogue")
+    git(repository, "branch", "--force", "main")
+    (write_skill(name="thief") / "skill_meta.json").unlink()
+    shutil.rmtree(repository / "skills" / "shipping")
+
+    result = run_once(*ARGS)
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["exit code 75: shipping, thief: the catalogue file is older, *"])
