@@ -144,6 +144,8 @@ def _case_changes(
         for name, case in now.items()
         if name in then and then[name] != case and not then[name].skip
     ]
+    if any(each.gate != skill.gate for each in same):
+        changed.append("the gate")
     kinds = (("removed", removed), ("changed", changed))
     what = "; ".join(f"{kind}: {listed(names, _NAMED)}" for kind, names in kinds if names)
     return f"cases since {since}: {what}" if what else ""

@@ -243,8 +243,6 @@ def _about_runs(lift: Lift) -> Iterator[str]:
         yield f"stopped after {done} of {planned} rounds, {why}"
     if train := len(lift.pairs) - len(lift.counting_pairs):
         yield f"{counted(train, 'train case')} {agreeing('is', train)} left out of the lift"
-    if stats.mixed(lift.counts):
-        yield "mixed: clearly helps some cases and clearly hurts others"
 
 
 def _on_new_prompts(lift: Lift) -> Iterator[str]:

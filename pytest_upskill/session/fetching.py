@@ -28,6 +28,7 @@ from pytest_upskill.models.model import AGENTS
 from pytest_upskill.models.served_models import served_models
 from pytest_upskill.project.messages import did_you_mean
 from pytest_upskill.project.redaction import HIDDEN, without_userinfo
+from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.sandbox.limits import cores
 from pytest_upskill.session.items import needing_answers
 from pytest_upskill.session.progress import Progress, interruptible
@@ -37,7 +38,8 @@ from pytest_upskill.session.terminal import lines_before_the_run, needs_lines
 from pytest_upskill.trials.trial import Trial
 
 _REPLAY_OPTION = re.compile(r"(--upskill-cache[= ])replay\b")
-_REPORT_OPTION = re.compile(r" --(?:upskill-(?:html|md|json)|junit-?xml)[= ](?:'[^']*'|\S+)")
+_FORMATS = "|".join(REPORTS)
+_REPORT_OPTION = re.compile(rf" --(?:upskill-(?:{_FORMATS})|junit-?xml)[= ](?:'[^']*'|\S+)")
 
 
 def _fetch_served_models(host_of: Mapping[Model, Host]) -> dict[tuple[str, str], str]:

@@ -28,6 +28,5 @@ from pytest_upskill.stats.verdicts import early_alpha as early_alpha
 from pytest_upskill.stats.verdicts import early_verdict as early_verdict
 from pytest_upskill.stats.verdicts import fewest_runs as fewest_runs
 from pytest_upskill.stats.verdicts import look_alpha as look_alpha
-from pytest_upskill.stats.verdicts import mixed as mixed
 from pytest_upskill.stats.verdicts import runs_needed as runs_needed
 from pytest_upskill.stats.verdicts import verdict as verdict

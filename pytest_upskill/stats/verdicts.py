@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from pytest_upskill.stats.counts import CaseCounts, lift, usable
-from pytest_upskill.stats.exact_test import holm, mid_p_tails, significant
+from pytest_upskill.stats.exact_test import mid_p_tails, significant
 from pytest_upskill.stats.intervals import lift_interval, score_variance, two_sided_z
 
 Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
@@ -227,23 +227,6 @@ def chance_of_effect(cases: Sequence[CaseCounts], runs: int, alpha: float = 0.05
     if not spread:
         return float(abs(z) >= limit)
     return NormalDist(z, spread).cdf(-limit) + 1 - NormalDist(z, spread).cdf(limit)
-
-
-def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
-    """Return whether the skill significantly helps in one case and hurts in another.
-
-    It uses Fisher's test with mid-p for each case and direction, adjusted by Holm's method over the
-    cases of a direction. It complements the verdict, which is about the mean over cases.
-
-    Args:
-        cases: Counts per case; cases with an empty arm are left out.
-        alpha: Error rate of each direction, from 0 to 1.
-    """
-    tails = [mid_p_tails([case]) for case in usable(cases)]
-    return all(
-        any(significant(p, alpha) for p in holm(direction))
-        for direction in ([less for less, _ in tails], [more for _, more in tails])
-    )
 
 
 def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:

@@ -137,3 +137,17 @@ def test_a_case_that_only_a_judge_could_decide_says_how_to_name_one(
 
     line = "skipped: 1 case has only statements for a judge: add --upskill-judge MODEL"
     assert all(line in page for page in pages())
+
+
+def test_another_gate_is_named_as_another_case_is(
+    repository: Path, run_once: Run, write_skill: WriteSkill
+) -> None:
+    case = {"id": "a", "input": "How long?", "expected": {"regex": "."}}
+    write_skill(case, gate={"min_mean_pass_rate": 0.9})
+    commit_all(repository)
+    write_skill(case)
+
+    result = run_once(*OFFLINE, "--upskill-compare=HEAD")
+
+    result.stdout.fnmatch_lines(["*changed: the gate: a worse skill may look better, *"])
+    assert title().startswith("\u2754 ")

@@ -45,7 +45,9 @@ def test_every_name_that_shows_the_way_is_in_a_file_of_its_row() -> None:
         name
         for row in rows
         for name in re.findall(r"`(\w+)`", row)
-        if not any(name in (PACKAGE / path).read_text("utf-8") for path in _modules(row))
+        if not any(
+            re.search(rf"\b{name}\b", (PACKAGE / path).read_text("utf-8")) for path in _modules(row)
+        )
     ]
 
     assert rows

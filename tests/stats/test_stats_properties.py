@@ -17,7 +17,6 @@ from pytest_upskill.stats import (
     lift,
     lift_interval,
     lift_test,
-    mixed,
     regression_test,
     runs_needed,
     significant,
@@ -84,7 +83,6 @@ def test_swapping_the_arms_mirrors_every_statement(cases: list[CaseCounts]) -> N
     assert regression_test(mirror) == pytest.approx(1 - regression_test(cases), abs=1e-9)
     assert verdict(mirror) == SWAPPED[verdict(cases)]
     assert runs_needed(mirror) == runs_needed(cases)
-    assert mixed(mirror) == mixed(cases)
 
 
 @given(usable_suite, st.permutations(range(12)))
@@ -213,7 +211,6 @@ def test_the_runs_needed_give_a_verdict_if_the_rates_stay(cases: list[CaseCounts
 @quick
 def test_no_counts_crash_any_function(cases: list[CaseCounts], done: int, planned: int) -> None:
     assert verdict(cases) in SWAPPED
-    assert mixed(cases) in {True, False}
     assert 0 <= lift_test(cases) <= 1
     assert early_verdict(cases, done, planned) in {None, "helps", "hurts", "futile"}
 

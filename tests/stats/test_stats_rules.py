@@ -11,7 +11,6 @@ from pytest_upskill.stats import (
     lift,
     lift_interval,
     lift_test,
-    mixed,
     population_interval,
     regression_test,
     runs_needed,
@@ -42,7 +41,6 @@ def test_figures_without_data_are_none_and_tests_find_nothing(cases: list[CaseCo
     assert figures == [None] * 4
     assert (lift_test(cases), regression_test(cases)) == (1.0, 1.0)
     assert verdict(cases) == "too few runs"
-    assert not mixed(cases)
 
 
 def test_fewer_than_five_runs_of_an_arm_give_no_verdict_however_clear() -> None:
@@ -63,14 +61,6 @@ def test_no_number_of_runs_shows_a_lift_of_zero_or_one_the_test_sees_reversed() 
 
     assert runs_needed(balanced) is None
     assert runs_needed(reversed_by_unequal_runs) is None
-
-
-def test_cases_that_go_both_ways_are_mixed() -> None:
-    up, down, level = CaseCounts(5, 5, 0, 5), CaseCounts(0, 5, 5, 5), CaseCounts(3, 5, 3, 5)
-
-    assert mixed([up, down, up, down])
-    assert not mixed([up, up, level, level])
-    assert not mixed([CaseCounts(4, 5, 2, 5), CaseCounts(2, 5, 4, 5)])
 
 
 def test_an_early_look_waits_for_whole_rounds() -> None:

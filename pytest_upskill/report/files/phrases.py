@@ -59,9 +59,7 @@ def headline(report: Report) -> str:
     ]
     if failures := sum(session.other_failures for session in report.sessions):
         parts.append(f"{counted(failures, 'failure')} of other tests")
-    if not parts and report.gates:
-        parts = [BY_WORDS]
-    return ", ".join(parts or ["No trial ran"])
+    return ", ".join(parts) or (BY_WORDS if report.gates else "No trial ran")
 
 
 def _of_gates(gates: Sequence[Gate], noun: str, *, is_red: bool) -> Iterator[str]:
@@ -122,10 +120,9 @@ def _failed_cases(gates: Sequence[Gate]) -> Iterator[str]:
     cells = [gate.cell for gate in gates]
     if failed := {(cell.path, case) for cell in cells for case in cell.failed_cases}:
         ran = {(cell.path, trial.case) for cell in cells for trial in cell.current_trials}
-        under_test = "" if cells[0].chooses else " with the skill"
         lost = listed(lost_queries(cells))
-        why = f" ({lost})" if lost else ""
-        yield f"{len(failed)} of {cells[0].count(len(ran))} failed{under_test}{why}"
+        how = f" ({lost})" if lost else "" if cells[0].chooses else " with the skill"
+        yield f"{len(failed)} of {cells[0].count(len(ran))} failed{how}"
 
 
 def failed_case_lines(report: Report) -> Iterator[str]:
