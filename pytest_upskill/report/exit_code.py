@@ -31,9 +31,7 @@ _MOST_CAUSES = 3
 
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
-    others_failed = any(each.other_failures or each.unreadable for each in report.sessions)
-    others_failed |= any(map(_fails_without_cases, report.sessions))
-    if others_failed or report.failed_gates or _failed_trials(report):
+    if report.failed_gates or _failed_trials(report) or any(map(_others_failed, report.sessions)):
         return "failed"
     if any(why_undecided(report)):
         return "undecided"
@@ -98,9 +96,11 @@ def without_cases(report: Report) -> str:
     )
 
 
-def _fails_without_cases(session: Session) -> bool:
+def _others_failed(session: Session) -> bool:
+    """Return whether more failed than trials and gates: tests, files, skills without cases."""
     fail_on = session.options.get("fail_on")
-    return session.without_cases > 0 and isinstance(fail_on, list) and "cases" in fail_on
+    lacking = isinstance(fail_on, list) and "cases" in fail_on and session.without_cases
+    return bool(session.other_failures or session.unreadable or lacking)
 
 
 def uncompared_base(report: Report) -> str | None:

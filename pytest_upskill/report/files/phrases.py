@@ -193,11 +193,12 @@ def costs(report: Report) -> list[tuple[str, str]]:
 
 
 def overall_verdict(report: Report) -> str:
-    """Return the most urgent verdict, or that cases failed; empty without cells."""
-    verdict = min((gate.verdict for gate in report.lifts), key=[*ICONS].index, default="")
-    if report.failed_cases and verdict not in _WORSE:
-        return "cases failed"
-    return verdict
+    """Return the most urgent verdict, or that cases or gates failed; empty without cells."""
+    gates = [*report.lifts, *(gate for gate in report.triggers if gate.regressed)]
+    verdict = min((gate.verdict for gate in gates), key=[*ICONS].index, default="")
+    if verdict in _WORSE or not (report.failed_cases or report.failed_gates):
+        return verdict
+    return "cases failed" if report.failed_cases else "gates failed"
 
 
 def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]]]]:
